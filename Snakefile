@@ -1,0 +1,24 @@
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "params.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/ingest.smk"
+include: "workflow/rules/score.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/render.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.tables.input,
+        rules.notebooks.input,
+        rules.summary.output,

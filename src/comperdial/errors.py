@@ -1,0 +1,71 @@
+"""The errors a user can meet: what is wrong, where, what was expected, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ComperdialError(Exception):
+    """Base of all errors that the user's input or surroundings can cause.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, in one clause.
+    where
+        File, line or item at fault.
+    expected
+        What would have been right.
+    hint
+        What to do about it.
+    """
+
+    def __init__(
+        self, problem: str, *, where: str | None = None, expected: str | None = None, hint: str | None = None
+    ) -> None:
+        self.problem = problem
+        self.where = where
+        self.expected = expected
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.hint:
+            text += f". {self.hint}"
+        return text
+
+
+class FileError(ComperdialError):
+    """A file cannot be read or written as what it should be."""
+
+
+class SchemaError(ComperdialError):
+    """A table or a record breaks the rules of its schema."""
+
+
+class ConfigError(ComperdialError):
+    """``params.yaml`` or an option on the command line is wrong."""
+
+
+class SourceError(ComperdialError):
+    """A public file is missing, unreachable or altered."""
+
+
+class MissingResourceError(ComperdialError):
+    """Something a metric needs (a lexicon, a model) is not on this machine."""
+
+
+class UnknownNameError(ConfigError):
+    """A metric, dataset, table or column name that does not exist, with the nearest ones that do."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else None
+        super().__init__(
+            f"unknown {kind} {name!r}", where=where, expected="one of " + ", ".join(names or ["(none)"]), hint=hint
+        )

@@ -1,0 +1,198 @@
+"""What a metric is. A new one is a file beside this one with one subclass (docs/adding-a-metric.md)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import version as library_version
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from comperdial.errors import ConfigError, SchemaError
+from comperdial.metrics.text import normalise
+
+Scores = dict[str, npt.NDArray[np.float64]]
+Utterance = Mapping[str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The responses to score and what they answer to; all lists have one entry a response.
+
+    Attributes
+    ----------
+    responses
+        The texts to score.
+    references
+        For each response, the texts it is held against; empty where there is none.
+    histories
+        For each response, the utterances before it, oldest first, as ``{"speaker": …, "text": …}``.
+    facts
+        For each response, the facts or persona sentences that it may draw on.
+    """
+
+    responses: Sequence[str]
+    references: Sequence[Sequence[str]]
+    histories: Sequence[Sequence[Utterance]]
+    facts: Sequence[Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(self.responses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A metric of responses: options are the fields of the subclass, a frozen dataclass.
+
+    Subclasses set the class variables and write :meth:`compute`. Scores are float64; NaN means that the response could
+    not be scored, and such a score is left out downstream, counted under coverage, never imputed.
+    """
+
+    kind: ClassVar[str]
+    """The metric's name in ``params.yaml``: the name of its module."""
+    version: ClassVar[int] = 1
+    """Raised when a change of the code changes scores."""
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """Packages whose version can change the scores."""
+    needs: ClassVar[tuple[str, ...]] = ("references",)
+    """The fields of a :class:`Batch`, beside the responses, that must not be empty."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the numbers that the metric gives for a response, the main one first."""
+
+    @abstractmethod
+    def compute(self, batch: Batch) -> Scores:
+        """Score a checked batch: one float64 array of ``len(batch)`` values an output."""
+
+    def unavailable(self) -> str | None:
+        """Say what the metric needs and this machine lacks, or return None when it can run."""
+        return None
+
+    def score(
+        self,
+        responses: Sequence[str],
+        references: Sequence[str | Sequence[str]] | None = None,
+        histories: Sequence[Sequence[Utterance]] | None = None,
+        facts: Sequence[Sequence[str]] | None = None,
+    ) -> Scores:
+        """Score responses.
+
+        Parameters
+        ----------
+        responses
+            The n texts to score.
+        references
+            n references, each a text or several texts.
+        histories, facts
+            As in :class:`Batch`.
+
+        Returns
+        -------
+        dict of str to ndarray
+            For each of :attr:`outputs`, n float64 values; NaN where a response could not be scored.
+
+        Raises
+        ------
+        SchemaError
+            When the lists differ in length, a response is empty or something that the metric needs is missing.
+        MissingResourceError
+            When the metric needs something that this machine lacks.
+        """
+        count = len(responses)
+        several = None if references is None else [[r] if isinstance(r, str) else list(r) for r in references]
+        batch = Batch(
+            responses,
+            self._column("references", several, count),
+            self._column("histories", histories, count),
+            self._column("facts", facts, count),
+        )
+        for number, response in enumerate(responses, start=1):
+            if not isinstance(response, str) or not response.strip():
+                raise SchemaError(
+                    f"the response is {response!r}", where=f"response {number}", expected="a text that is not empty"
+                )
+        return self.compute(batch)
+
+    def _column(self, name: str, values: Sequence[Sequence[T]] | None, count: int) -> Sequence[Sequence[T]]:
+        needed = name in self.needs
+        if values is None:
+            if needed and count:
+                raise SchemaError(f"metric {self.kind!r} needs {name}", expected=f"{name}, one entry a response")
+            return [()] * count
+        if len(values) != count:
+            raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
+        for number, value in enumerate(values, start=1):
+            if needed and not any(value):
+                raise SchemaError(
+                    f"metric {self.kind!r} needs {name}", where=f"response {number}", expected=f"{name} that are not empty"
+                )
+        return values
+
+    def signature(self) -> str:
+        """Return all that determines a score in one line, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
+        options = [f"{field.name}:{_short(getattr(self, field.name))}" for field in fields(self)]
+        versions = [f"{name}:{library_version(name)}" for name in self.libraries]
+        return "|".join([self.kind, *options, *versions, f"v:{self.version}"])
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapMetric(Metric):
+    """A metric that compares each response with its references, on normalised or raw text.
+
+    With several references, the one with the best main output counts, unless a subclass says otherwise.
+    """
+
+    text: Literal["normalised", "raw"] = "normalised"
+    """``normalised`` as in ComperDial's Table 14, or ``raw``: the text as it is."""
+
+    def __post_init__(self) -> None:
+        check_choice(self, "text", ("normalised", "raw"))
+
+    @abstractmethod
+    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
+        """Return the outputs for one response and one reference."""
+
+    def best(self, hypothesis: str, references: Sequence[str]) -> Sequence[float]:
+        """Return the outputs for one response against all its references."""
+        return max((self.pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score every response in turn."""
+        prepare = normalise if self.text == "normalised" else str.strip
+        rows = [
+            self.best(prepare(response), [prepare(reference) for reference in references])
+            for response, references in zip(batch.responses, batch.references, strict=True)
+        ]
+        values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
+        return {name: values[:, column] for column, name in enumerate(self.outputs)}
+
+
+def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> None:
+    """Raise :class:`ConfigError` when an option is none of its choices."""
+    value = getattr(metric, option)
+    if value not in choices:
+        raise ConfigError(
+            f"option {option!r} of metric {metric.kind!r} is {value!r}",
+            expected="one of " + ", ".join(repr(choice) for choice in choices),
+        )
+
+
+def check_number(metric: Metric, option: str, low: float, high: float = float("inf")) -> None:
+    """Raise :class:`ConfigError` when an option is not a number from ``low`` to ``high``."""
+    value = getattr(metric, option)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ConfigError(
+            f"option {option!r} of metric {metric.kind!r} is {value!r}", expected=f"a number from {low:g} to {high:g}"
+        )

@@ -1,0 +1,62 @@
+"""METEOR by nltk, with WordNet's synonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from comperdial import wordnet
+from comperdial.errors import MissingResourceError
+from comperdial.metrics.base import Batch, OverlapMetric, Scores, check_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meteor(OverlapMetric):
+    """nltk's ``meteor_score`` on white-space tokens, best reference; 0 to 1.
+
+    This is the METEOR of Banerjee and Lavie 2005 (matches of words, stems and synonyms), not the Java METEOR 1.5 that USR
+    and Yeh et al. 2021 report; docs/reproduction-notes.md measures the difference.
+    """
+
+    kind: ClassVar[str] = "meteor"
+    libraries: ClassVar[tuple[str, ...]] = ("nltk",)
+
+    alpha: float = 0.9
+    beta: float = 3.0
+    gamma: float = 0.5
+    wordnet: str = "3.0"
+    """The version of WordNet that must be at hand: scores differ between versions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self, "alpha", 0.0, 1.0)
+        check_number(self, "beta", 0.0)
+        check_number(self, "gamma", 0.0, 1.0)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the one score."""
+        return ("meteor",)
+
+    def unavailable(self) -> str | None:
+        """Say so when the wanted WordNet is not on this machine."""
+        try:
+            wordnet.require(self.wordnet)
+        except MissingResourceError as error:
+            return str(error)
+        return None
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score every response in turn, once WordNet is known to be there."""
+        wordnet.require(self.wordnet)
+        return super().compute(batch)
+
+    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
+        """Return the score of one pair."""
+        from nltk.translate.meteor_score import single_meteor_score
+
+        score: float = single_meteor_score(
+            reference.split(), hypothesis.split(), alpha=self.alpha, beta=self.beta, gamma=self.gamma
+        )
+        return (score,)

@@ -1,0 +1,95 @@
+"""The study's figures, drawn from tidy frames; PDF, PNG and SVG with the same bytes on every run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from comperdial.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Fonts go into PDF as TrueType and into SVG as outlines, and SVG ids do not change from run to run.
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "comperdial",
+    "savefig.bbox": "tight",
+}
+_WITHOUT_DATE = {
+    ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".png": {"Software": None},
+}
+_MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
+_LEVELS = {"turn": "Turn level", "system": "System level"}
+
+
+def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Draw the USR table: ours as filled marks, reported values as open rings around them.
+
+    Parameters
+    ----------
+    frame
+        As :func:`comperdial.report.tables.usr_frame` gives it; rows that were not run are left out.
+    titles
+        A title for each dataset.
+    """
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    run = frame[frame["ours"].notna()]
+    labels = list(dict.fromkeys(run["label"]))
+    datasets = list(dict.fromkeys(run["dataset"]))
+    height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
+    with mpl.rc_context(_STYLE):
+        figure, axes = plt.subplots(
+            len(datasets), 2, figsize=(8.6, 0.27 * len(labels) * len(datasets) + 1.4), sharey=True, squeeze=False,
+            layout="constrained",
+        )  # fmt: skip
+        for line, dataset in enumerate(datasets):
+            for column, level in enumerate(_LEVELS):
+                ax = axes[line][column]
+                cells = run[(run["dataset"] == dataset) & (run["level"] == level)]
+                for shift, (coefficient, (marker, colour)) in zip((0.18, -0.18), _MARKERS.items(), strict=True):
+                    points = cells[cells["coefficient"] == coefficient]
+                    y = points["label"].map(height).to_numpy(dtype=float) + shift
+                    reported = points["reported"].notna().to_numpy()
+                    ax.plot(points["ours"], y, marker, color=colour, ms=4.5, ls="", label=f"{coefficient.title()}, ours")
+                    ax.plot(
+                        points["reported"][reported], y[reported], marker, mfc="none", mec="black", ms=8.5, mew=1, ls="",
+                        label=f"{coefficient.title()}, reported",
+                    )  # fmt: skip
+                ax.axvline(0, color="0.6", lw=0.8, zorder=0)
+                ax.set_ylim(-0.7, len(labels) - 0.3)
+                ax.set_yticks(np.arange(len(labels)), labels[::-1])
+                ax.grid(axis="y", color="0.92", lw=0.8)
+                ax.set_axisbelow(True)
+                ax.set_title(f"{titles.get(dataset, dataset)}: {_LEVELS[level].lower()}", loc="left", fontweight="bold")
+                if line == len(datasets) - 1:
+                    ax.set_xlabel("Correlation with human rating (overall)")
+        handles, names = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def save(figure: Figure, stem: str | Path) -> None:
+    """Write a figure as ``stem.pdf``, ``stem.png`` (200 dpi) and ``stem.svg``, then close it."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context(_STYLE):
+        for suffix, metadata in _WITHOUT_DATE.items():
+            with replacing(Path(stem).with_suffix(suffix)) as temporary:
+                figure.savefig(temporary, dpi=200, metadata=metadata)
+    plt.close(figure)

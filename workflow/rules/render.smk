@@ -1,0 +1,110 @@
+FORMATS = (".md", ".tex", ".csv")
+
+
+rule usr_table:
+    input:
+        correlations=expand("results/correlations/{dataset}.parquet", dataset=USR),
+        reported=multiext("data/paper/", "usr_correlations.csv", "usr_rows.yaml", "sources.csv"),
+        code=code("report/document", "report/tables", "report/figures"),
+    output:
+        multiext("results/tables/usr", *FORMATS),
+        html=report("results/tables/usr.html", caption="../report/usr_table.rst", category="Tables"),
+        png=report("results/figures/usr.png", caption="../report/usr_figure.rst", category="Figures"),
+        other=multiext("results/figures/usr", ".pdf", ".svg"),
+    params:
+        stem="results/tables/usr",
+        figure="results/figures/usr",
+        datasets=USR,
+        target=config["tables"]["usr"]["target"],
+        not_run=not_run(USR),
+        catalogue=config["catalogue"],
+    log:
+        "logs/render/usr_table.log",
+    shell:
+        "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
+        "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
+        "--catalogue {params.catalogue} 2> {log}"
+
+
+rule correlation_table:
+    input:
+        correlations="results/correlations/{dataset}.parquet",
+        code=code("report/document", "report/tables"),
+    output:
+        multiext("results/tables/{dataset}_correlations", *FORMATS),
+        html=report(
+            "results/tables/{dataset}_correlations.html",
+            caption="../report/correlation_table.rst",
+            category="Tables",
+        ),
+    params:
+        stem="results/tables/{dataset}_correlations",
+        target=config["tables"]["usr"]["target"],
+        not_run=lambda wildcards: not_run([wildcards.dataset]),
+        catalogue=config["catalogue"],
+    log:
+        "logs/render/{dataset}_correlations.log",
+    shell:
+        "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
+        "--not-run {params.not_run:q} --catalogue {params.catalogue} 2> {log}"
+
+
+rule usr_agreement:
+    input:
+        ratings=expand("data/tables/{dataset}/turn_ratings.parquet", dataset=USR),
+        reported="data/paper/usr_agreement.csv",
+        code=code("aggregate", "stats/agreement", "report/document", "report/tables"),
+    output:
+        multiext("results/tables/usr_agreement", *FORMATS),
+        html=report(
+            "results/tables/usr_agreement.html", caption="../report/usr_agreement.rst", category="Tables"
+        ),
+    params:
+        stem="results/tables/usr_agreement",
+        catalogue=config["catalogue"],
+    log:
+        "logs/render/usr_agreement.log",
+    shell:
+        "comperdial render agreement {input.ratings} --output {params.stem} --catalogue {params.catalogue} 2> {log}"
+
+
+rule summary:
+    input:
+        correlations=expand("results/correlations/{dataset}.parquet", dataset=DATASETS),
+        code=code("report/summary"),
+    output:
+        multiext("results/summary/", "metrics.json", "plot.json"),
+    params:
+        folder="results/summary",
+        target=config["tables"]["usr"]["target"],
+    log:
+        "logs/render/summary.log",
+    shell:
+        "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} 2> {log}"
+
+
+rule notebook:
+    input:
+        source="notebooks/{notebook}.py",
+        results="results/tables/usr.csv",
+        code=code("report/notebook"),
+    output:
+        report(
+            "results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"
+        ),
+    log:
+        "logs/render/notebook_{notebook}.log",
+    shell:
+        "comperdial render notebook {input.source} --output {output} 2> {log}"
+
+
+rule tables:
+    input:
+        expand("results/tables/{dataset}_correlations.html", dataset=DATASETS),
+        rules.usr_table.output if USR else [],
+        rules.usr_agreement.output if USR else [],
+
+
+rule notebooks:
+    input:
+        expand("results/notebooks/{notebook}.html", notebook=["01_reading_the_usr_table"] if USR else []),

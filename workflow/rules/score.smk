@@ -1,0 +1,24 @@
+rule score:
+    input:
+        multiext(
+            "data/tables/{dataset}/",
+            "systems.parquet",
+            "contexts.parquet",
+            "responses.parquet",
+        ),
+        code=lambda wildcards: code(
+            "scoring", "metrics/base", "metrics/text", f"metrics/{METRICS[wildcards.metric].kind}"
+        ),
+    output:
+        "results/scores/{dataset}/{metric}.parquet",
+    params:
+        folder="data/tables/{dataset}",
+        kind=lambda wildcards: METRICS[wildcards.metric].kind,
+        options=lambda wildcards: json.dumps(metric_options(wildcards.metric), sort_keys=True),
+        # What determines a score beyond the options: versions of libraries and of the metric itself.
+        signature=lambda wildcards: METRICS[wildcards.metric].signature(),
+    log:
+        "logs/score/{dataset}/{metric}.log",
+    shell:
+        "comperdial score {params.folder} --metric {params.kind} --name {wildcards.metric} "
+        "--options {params.options:q} --output {output} 2> {log}"
