@@ -50,7 +50,7 @@ def correlations(
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the human mean of every dimension.
 
-    Turn level pools all rated responses. A system's score and rating are its means over turns, and the same turns on both
+    Turn level pools all rated responses. A system's score and rating are its means over turns, the same turns on both
     sides: a turn without a score counts on neither.
 
     Parameters
@@ -139,6 +139,12 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
         for coefficient in COEFFICIENTS[:2]:
             value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)
             rows.append(
-                {"dataset": dataset, "dimension": dimension, "coefficient": coefficient, "value": value, "n": len(table)}
+                {
+                    "dataset": dataset,
+                    "dimension": dimension,
+                    "coefficient": coefficient,
+                    "value": value,
+                    "n": len(table),
+                }
             )
     return pd.DataFrame(rows)

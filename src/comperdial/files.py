@@ -43,7 +43,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write ``text`` as UTF-8 with ``\\n`` line ends, atomically."""
+    """Write ``text`` as UTF-8 with Unix line ends, atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
@@ -83,13 +83,19 @@ def read_json(path: str | Path) -> Any:  # noqa: ANN401
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        cut_short = error.pos >= len(text.rstrip())
+        cut_short = _cut_short(text, error)
         raise FileError(
             "the JSON ends in the middle: the file is truncated" if cut_short else f"not valid JSON ({error.msg})",
             where=f"{path}, line {error.lineno}, column {error.colno}",
             expected="one complete JSON value",
             hint="Fetch or copy the file again" if cut_short else None,
         ) from error
+
+
+def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
+    """Say whether the JSON is at fault only because it ends: between values, inside a string or inside a word."""
+    rest = text[error.pos :].strip()
+    return error.msg.startswith("Unterminated string") or any(w.startswith(rest) for w in ("true", "false", "null", "-"))
 
 
 def sha256(path: str | Path) -> str:
@@ -117,7 +123,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if path.suffix == ".jsonl":
         return pd.DataFrame.from_records(_read_jsonl(path))
     raise FileError(
-        f"unknown kind of file {path.suffix!r}", where=str(path), expected="a name ending in " + ", ".join(TABLE_SUFFIXES)
+        f"unknown kind of file {path.suffix!r}",
+        where=str(path),
+        expected="a name ending in " + ", ".join(TABLE_SUFFIXES),
     )
 
 

@@ -37,8 +37,8 @@ def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
     name
         What to call it in the table: its name in ``params.yaml``.
     folder
-        Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored: their
-        responses are what the others are held against.
+        Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
+        their responses are what the others are held against.
 
     Returns
     -------
@@ -116,12 +116,17 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     names = ["dataset", "context_id", "system_id", "response"]
     responses = schema.validate(frame[names], "responses", where=str(path))
     histories = _lists(frame, "history", path)
-    values = metric.score(
-        list(responses["response"]),
-        _lists(frame, "references", path),
-        None if histories is None else [_utterances(history) for history in histories],
-        _lists(frame, "facts", path),
-    )
+    references, facts = _lists(frame, "references", path), _lists(frame, "facts", path)
+    try:
+        values = metric.score(
+            list(responses["response"]),
+            references,
+            None if histories is None else [_utterances(history) for history in histories],
+            facts,
+        )
+    except SchemaError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise SchemaError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
     return tidy(responses, values, metric, name)
 
 

@@ -1,4 +1,4 @@
-"""Public files by name: from a mirror folder or over HTTPS, and never under their final name before the checksum fits."""
+"""Public files by name: from a mirror folder or over HTTPS; none gets its final name before its checksum fits."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def _source(name: str, entry: Any, path: Path) -> Source:  # noqa: ANN401
             raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
     parts = PurePosixPath(entry["path"]).parts
     if ".." in parts or entry["path"].startswith("/") or ".." in PurePosixPath(entry["repository"]).parts:
-        raise ConfigError(f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository")
+        raise ConfigError(
+            f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
+        )
     if entry["commit"] not in entry["url"]:
         raise ConfigError("the URL does not name the commit", where=where, expected="a URL pinned to the commit")
     return Source(name=name, **entry)
@@ -254,7 +256,12 @@ def _receive(source: Source, part: Path) -> float | None:
         with (
             part.open("ab" if resumed else "wb") as file,
             tqdm(
-                total=source.bytes, initial=have if resumed else 0, unit="B", unit_scale=True, desc=source.name, disable=None
+                total=source.bytes,
+                initial=have if resumed else 0,
+                unit="B",
+                unit_scale=True,
+                desc=source.name,
+                disable=None,
             ) as bar,
         ):
             for chunk in answer.iter_content(_CHUNK):

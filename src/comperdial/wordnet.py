@@ -1,7 +1,7 @@
 """WordNet for METEOR: find it, or set it up once where nltk looks for it.
 
-nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we write
-to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
+nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we
+write to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ log = logging.getLogger(__name__)
 
 DEBIAN = Path("/usr/share/wordnet")
 PACKAGES = ("wordnet-base", "wordnet-sense-index")
-_FILES = tuple(
-    f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")
-) + ("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc")
+_FILES = (
+    *(f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")),
+    *("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc"),
+)
 _NOTE = "COMPERDIAL-SOURCE.json"
 
-# WordNet's lexicographer files in order, by syntactic category: the manual page lexnames(5WN). Debian ships the page only.
+# WordNet's lexicographer files in order, by syntactic category: manual page lexnames(5WN). Debian ships only the page.
 _LEXNAMES = {
     3: "adj.all adj.pert",
     4: "adv.all",
     1: "noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition noun.communication "
     "noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person noun.phenomenon "
-    "noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance noun.time",
+    "noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance "
+    "noun.time",
     2: "verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact "
     "verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather",
 }
@@ -204,7 +206,9 @@ def require(version: str) -> WordNet:
     found = locate()
     if found is None:
         raise MissingResourceError(
-            "WordNet is not on this machine", expected=f"WordNet {version}", hint="Run `comperdial wordnet` to set it up"
+            "WordNet is not on this machine",
+            expected=f"WordNet {version}",
+            hint="Run `comperdial wordnet` to set it up",
         )
     if found.version != version:
         raise MissingResourceError(
@@ -214,5 +218,3 @@ def require(version: str) -> WordNet:
             hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
         )
     return found
-
-

@@ -16,7 +16,7 @@ try:
     DATASETS = {name: CATALOGUE.dataset(name) for name in config["datasets"]}
     METRICS = {name: create(**options) for name, options in config["metrics"].items()}
 except ComperdialError as error:
-    raise WorkflowError(f"params.yaml: {error}") from None
+    raise WorkflowError(f"Wrong configuration. {error}") from None
 
 # A mirror changes where bytes come from, never what they are: it is no parameter of a rule.
 if config["mirror"]:
@@ -28,7 +28,7 @@ NOT_RUN = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.
 
 
 def code(*modules):
-    """The package files that a rule runs: as its input, so that an edit to them makes its results stale."""
+    """The package files that a job runs; they are inputs, so that an edit to them makes the results stale."""
     return [f"src/comperdial/{module}.py" for module in modules]
 
 
@@ -37,7 +37,7 @@ def metric_options(name):
 
 
 def score_files(wildcards):
-    """The scores of a dataset: those of each metric that can run here, or that were pulled and can only be read here."""
+    """The scores of each metric that can run here, or whose scores are here already (pulled, say)."""
     files = {name: f"results/scores/{wildcards.dataset}/{name}.parquet" for name in METRICS}
     return [path for name, path in files.items() if name not in NOT_RUN or os.path.exists(path)]
 

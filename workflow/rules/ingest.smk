@@ -6,12 +6,12 @@ wildcard_constraints:
 rule fetch:
     output:
         "data/raw/{file}",
+    log:
+        "logs/fetch/{file}.log",
     params:
         name=lambda wildcards, output: RAW[output[0]].name,
         sha256=lambda wildcards, output: RAW[output[0]].sha256,
         catalogue=config["catalogue"],
-    log:
-        "logs/fetch/{file}.log",
     shell:
         "comperdial fetch {params.name} --catalogue {params.catalogue} 2> {log}"
 
@@ -19,7 +19,7 @@ rule fetch:
 rule ingest:
     input:
         raw=lambda wildcards: [str(raw_path(f)) for f in DATASETS[wildcards.dataset].files.values()],
-        code=lambda wildcards: code("schema", "datasets/base", f"datasets/{DATASETS[wildcards.dataset].reader}"),
+        code=lambda wildcards: code("schema/tables", "datasets/base", f"datasets/{DATASETS[wildcards.dataset].reader}"),
     output:
         multiext(
             "data/tables/{dataset}/",
@@ -29,10 +29,10 @@ rule ingest:
             "responses.parquet",
             "turn_ratings.parquet",
         ),
-    params:
-        folder="data/tables/{dataset}",
-        catalogue=config["catalogue"],
     log:
         "logs/ingest/{dataset}.log",
+    params:
+        folder=subpath(output[0], parent=True),
+        catalogue=config["catalogue"],
     shell:
         "comperdial ingest {wildcards.dataset} --output {params.folder} --catalogue {params.catalogue} 2> {log}"

@@ -11,15 +11,15 @@ rule usr_table:
         html=report("results/tables/usr.html", caption="../report/usr_table.rst", category="Tables"),
         png=report("results/figures/usr.png", caption="../report/usr_figure.rst", category="Figures"),
         other=multiext("results/figures/usr", ".pdf", ".svg"),
+    log:
+        "logs/render/usr_table.log",
     params:
-        stem="results/tables/usr",
-        figure="results/figures/usr",
+        stem=subpath(output.html, strip_suffix=".html"),
+        figure=subpath(output.png, strip_suffix=".png"),
         datasets=USR,
         target=config["tables"]["usr"]["target"],
         not_run=not_run(USR),
         catalogue=config["catalogue"],
-    log:
-        "logs/render/usr_table.log",
     shell:
         "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
         "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
@@ -37,13 +37,13 @@ rule correlation_table:
             caption="../report/correlation_table.rst",
             category="Tables",
         ),
+    log:
+        "logs/render/{dataset}_correlations.log",
     params:
-        stem="results/tables/{dataset}_correlations",
+        stem=subpath(output.html, strip_suffix=".html"),
         target=config["tables"]["usr"]["target"],
         not_run=lambda wildcards: not_run([wildcards.dataset]),
         catalogue=config["catalogue"],
-    log:
-        "logs/render/{dataset}_correlations.log",
     shell:
         "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
         "--not-run {params.not_run:q} --catalogue {params.catalogue} 2> {log}"
@@ -56,14 +56,12 @@ rule usr_agreement:
         code=code("aggregate", "stats/agreement", "report/document", "report/tables"),
     output:
         multiext("results/tables/usr_agreement", *FORMATS),
-        html=report(
-            "results/tables/usr_agreement.html", caption="../report/usr_agreement.rst", category="Tables"
-        ),
-    params:
-        stem="results/tables/usr_agreement",
-        catalogue=config["catalogue"],
+        html=report("results/tables/usr_agreement.html", caption="../report/usr_agreement.rst", category="Tables"),
     log:
         "logs/render/usr_agreement.log",
+    params:
+        stem=subpath(output.html, strip_suffix=".html"),
+        catalogue=config["catalogue"],
     shell:
         "comperdial render agreement {input.ratings} --output {params.stem} --catalogue {params.catalogue} 2> {log}"
 
@@ -74,11 +72,11 @@ rule summary:
         code=code("report/summary"),
     output:
         multiext("results/summary/", "metrics.json", "plot.json"),
-    params:
-        folder="results/summary",
-        target=config["tables"]["usr"]["target"],
     log:
         "logs/render/summary.log",
+    params:
+        folder=subpath(output[0], parent=True),
+        target=config["tables"]["usr"]["target"],
     shell:
         "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} 2> {log}"
 
@@ -89,9 +87,7 @@ rule notebook:
         results="results/tables/usr.csv",
         code=code("report/notebook"),
     output:
-        report(
-            "results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"
-        ),
+        report("results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"),
     log:
         "logs/render/notebook_{notebook}.log",
     shell:

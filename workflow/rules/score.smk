@@ -11,14 +11,14 @@ rule score:
         ),
     output:
         "results/scores/{dataset}/{metric}.parquet",
+    log:
+        "logs/score/{dataset}/{metric}.log",
     params:
-        folder="data/tables/{dataset}",
+        folder=subpath(input[0], parent=True),
         kind=lambda wildcards: METRICS[wildcards.metric].kind,
         options=lambda wildcards: json.dumps(metric_options(wildcards.metric), sort_keys=True),
         # What determines a score beyond the options: versions of libraries and of the metric itself.
         signature=lambda wildcards: METRICS[wildcards.metric].signature(),
-    log:
-        "logs/score/{dataset}/{metric}.log",
     shell:
         "comperdial score {params.folder} --metric {params.kind} --name {wildcards.metric} "
         "--options {params.options:q} --output {output} 2> {log}"

@@ -49,9 +49,11 @@ def get(record: Any, field: str, kind: type, where: str) -> Any:  # noqa: ANN401
         When the record is no object, lacks the field or holds another kind of value there.
     """
     if not isinstance(record, dict):
-        raise SchemaError(f"a {type(record).__name__}", where=where, expected="a JSON object")
+        raise SchemaError(f"holds {type(record).__name__}", where=where, expected="a JSON object")
     if field not in record:
-        raise SchemaError(f"no field {field!r}", where=where, expected=f"the fields of this format; it has {', '.join(record)}")
+        raise SchemaError(
+            f"no field {field!r}", where=where, expected=f"the fields of this format; it has {', '.join(record)}"
+        )
     value = record[field]
     if not isinstance(value, kind):
         raise SchemaError(f"field {field!r} holds {value!r}", where=where, expected=f"a {kind.__name__}")

@@ -130,12 +130,14 @@ class Metric(ABC):
         for number, value in enumerate(values, start=1):
             if needed and not any(value):
                 raise SchemaError(
-                    f"metric {self.kind!r} needs {name}", where=f"response {number}", expected=f"{name} that are not empty"
+                    f"metric {self.kind!r} needs {name}",
+                    where=f"response {number}",
+                    expected=f"{name} that are not empty",
                 )
         return values
 
     def signature(self) -> str:
-        """Return all that determines a score in one line, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
+        """Return all that determines a score, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
         options = [f"{field.name}:{_short(getattr(self, field.name))}" for field in fields(self)]
         versions = [f"{name}:{library_version(name)}" for name in self.libraries]
         return "|".join([self.kind, *options, *versions, f"v:{self.version}"])

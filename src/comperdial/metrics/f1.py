@@ -14,8 +14,8 @@ from comperdial.metrics.text import overlap_f1
 class F1(OverlapMetric):
     """Harmonic mean of the precision and recall of shared words (a multiset), best reference; 0 to 1.
 
-    Source: ComperDial, Table 14 (``Word F1``). ``unit: character`` counts characters, spaces included, which is what the
-    F-1 row of USR's Tables 5 and 6 turns out to be (docs/reproduction-notes.md).
+    Source: ComperDial, Table 14 (``Word F1``). ``unit: character`` counts characters, spaces included, which is what
+    the F-1 row of USR's Tables 5 and 6 turns out to be (docs/reproduction-notes.md).
     """
 
     kind: ClassVar[str] = "f1"

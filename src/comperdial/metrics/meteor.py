@@ -15,8 +15,8 @@ from comperdial.metrics.base import Batch, OverlapMetric, Scores, check_number
 class Meteor(OverlapMetric):
     """nltk's ``meteor_score`` on white-space tokens, best reference; 0 to 1.
 
-    This is the METEOR of Banerjee and Lavie 2005 (matches of words, stems and synonyms), not the Java METEOR 1.5 that USR
-    and Yeh et al. 2021 report; docs/reproduction-notes.md measures the difference.
+    This is the METEOR of Banerjee and Lavie 2005 (matches of words, stems and synonyms), not the Java METEOR 1.5 that
+    USR and Yeh et al. 2021 report; docs/reproduction-notes.md measures the difference.
     """
 
     kind: ClassVar[str] = "meteor"

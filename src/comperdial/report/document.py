@@ -74,7 +74,7 @@ def write(document: Document, stem: str | Path) -> None:
 
 
 def markdown(document: Document) -> str:
-    """Return the document as GitHub Markdown; a column's group stands before its name, since Markdown has one header row."""
+    """Return the document as GitHub Markdown, whose one header row takes a column's group before its name."""
     lines = [f"# {document.title}", "", document.caption, ""]
     for section in document.sections:
         lines += [f"## {section.title}", "", *_markdown_table(section), ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Fonts go into PDF as TrueType and into SVG as outlines, and SVG ids do not change from run to run.
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -54,8 +54,8 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
     with mpl.rc_context(_STYLE):
         figure, axes = plt.subplots(
-            len(datasets), 2, figsize=(8.6, 0.27 * len(labels) * len(datasets) + 1.4), sharey=True, squeeze=False,
-            layout="constrained",
+            len(datasets), 2, figsize=(8.6, 0.27 * len(labels) * len(datasets) + 1.4), sharex="col", sharey=True,
+            squeeze=False, layout="constrained",
         )  # fmt: skip
         for line, dataset in enumerate(datasets):
             for column, level in enumerate(_LEVELS):
@@ -65,10 +65,12 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
                     points = cells[cells["coefficient"] == coefficient]
                     y = points["label"].map(height).to_numpy(dtype=float) + shift
                     reported = points["reported"].notna().to_numpy()
-                    ax.plot(points["ours"], y, marker, color=colour, ms=4.5, ls="", label=f"{coefficient.title()}, ours")
                     ax.plot(
-                        points["reported"][reported], y[reported], marker, mfc="none", mec="black", ms=8.5, mew=1, ls="",
-                        label=f"{coefficient.title()}, reported",
+                        points["ours"], y, marker, color=colour, ms=4.5, ls="", label=f"{coefficient.title()}, ours"
+                    )
+                    ax.plot(
+                        points["reported"][reported], y[reported], marker, mfc="none", mec="black", ms=8.5, mew=1,
+                        ls="", label=f"{coefficient.title()}, reported",
                     )  # fmt: skip
                 ax.axvline(0, color="0.6", lw=0.8, zorder=0)
                 ax.set_ylim(-0.7, len(labels) - 0.3)

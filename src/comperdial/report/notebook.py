@@ -41,14 +41,20 @@ def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".",
         cell["id"] = f"cell-{number}"
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = NotebookClient(
-        notebook, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, record_timing=False
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
     )
     try:
         client.execute()
     except CellExecutionError as error:
         number = sum(cell.cell_type == "code" and bool(cell.execution_count) for cell in notebook.cells)
         raise ComperdialError(
-            f"{error.ename}: {error.evalue}", where=f"{source}, code cell {number}", expected="a notebook that runs through"
+            f"{error.ename}: {error.evalue}",
+            where=f"{source}, code cell {number}",
+            expected="a notebook that runs through",
         ) from error
     # The kernel's version would make the page differ between machines that compute the same.
     notebook.metadata.pop("language_info", None)

@@ -14,7 +14,7 @@ DIGITS = 4
 
 
 def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> None:
-    """Write ``metrics.json`` (nested by dataset, level, metric, output) and ``plot.json`` (a list of records).
+    """Write ``metrics.json`` (nested by dataset, level, metric, output) and ``plot.json`` (Spearman, turn level).
 
     Parameters
     ----------
@@ -28,12 +28,13 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> No
     nested: dict[str, Any] = {}
     points = []
     chosen = correlations[correlations["target"] == target]
-    for row in chosen.sort_values(["dataset", "level", "metric", "output", "coefficient"]).itertuples():
-        value = None if pd.isna(row.value) else round(float(row.value), DIGITS) + 0.0
-        place = nested.setdefault(row.dataset, {}).setdefault(row.level, {}).setdefault(row.metric, {})
-        place.setdefault(row.output, {})[row.coefficient] = value
-        if row.coefficient == "spearman":
-            name = f"{row.dataset}: {row.metric} {row.output}"
-            points.append({"metric": name, "level": row.level, "spearman": value})
+    keys = ["dataset", "level", "metric", "output", "coefficient"]
+    for row in chosen.sort_values(keys).to_dict("records"):
+        value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0
+        dataset, level, metric, output, coefficient = (str(row[key]) for key in keys)
+        place = nested.setdefault(dataset, {}).setdefault(level, {}).setdefault(metric, {})
+        place.setdefault(output, {})[coefficient] = value
+        if (level, coefficient) == ("turn", "spearman"):
+            points.append({"metric": f"{dataset}: {metric} {output}", "spearman": value})
     write_json(Path(folder) / "metrics.json", nested)
-    write_json(Path(folder) / "plot.json", [p for p in points if p["level"] == "turn"])
+    write_json(Path(folder) / "plot.json", points)

@@ -84,7 +84,6 @@ def usr_frame(
                     mine = _lookup(ours, (*cell, row.get("metric"), row.get("output")))
                     theirs = _lookup(published, (*cell, *row.get("reported", (None, None))))
                     value, other = mine.get("value"), theirs.get("value")
-                    both = value is not None and other is not None
                     records.append(
                         {
                             "label": row["label"],
@@ -98,7 +97,7 @@ def usr_frame(
                             "reported": other,
                             "reported_starred": theirs.get("starred"),
                             "source": row["reported"][0] if other is not None else None,
-                            "difference": float(value) - float(other) if both else None,
+                            "difference": None if value is None or other is None else value - other,
                             "signature": mine.get("signature"),
                             "note": f"not run: {reason}" if reason else row.get("note"),
                         }
@@ -116,7 +115,9 @@ def _rows(path: str | Path) -> list[dict[str, Any]]:
     for count, row in enumerate(rows, start=1):
         where = f"{path}, row {count}"
         if not isinstance(row, dict) or "label" not in row or not set(row) <= known:
-            raise ConfigError(f"the row is {row!r}", where=where, expected="`label` and some of " + ", ".join(sorted(known)))
+            raise ConfigError(
+                f"the row is {row!r}", where=where, expected="`label` and some of " + ", ".join(sorted(known))
+            )
         if ("metric" in row) == ("not_run" in row) or ("metric" in row) != ("output" in row):
             raise ConfigError(
                 f"row {row['label']!r} is half defined", where=where, expected="`metric` and `output`, or `not_run`"
@@ -160,14 +161,14 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     notes = frame.drop_duplicates("label").set_index("label")["note"].dropna()
     sections = []
     for level, of_level in frame.groupby("level", sort=False):
-        cells = of_level.set_index(["label", "dataset", "coefficient"])
+        cells = _records(of_level, ["label", "dataset", "coefficient"])
         rows = []
         for label in labels:
-            source = cells.loc[[label], "source"].dropna()
+            source = of_level.loc[of_level["label"] == label, "source"].dropna()
             row = [label, str(cited.loc[source.iloc[0], "short"]) if len(source) else "–"]
             for dataset in datasets:
                 for coefficient in ("pearson", "spearman"):
-                    cell = cells.loc[(label, dataset, coefficient)]
+                    cell = cells[label, dataset, coefficient]
                     # A "not run" is said once a row, in the note; a dash alone would be taken for a failed score.
                     row += [
                         _starred(cell["ours"], not cell["p"] < ALPHA),
@@ -186,8 +187,8 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     return Document(
         title="Metrics against human ratings on USR",
         caption=(
-            "Pearson and Spearman correlation of word-overlap metrics with the mean human rating of overall quality, beside "
-            f"the values that papers report. {spans}. The original responses are the references and are not scored."
+            "Pearson and Spearman correlation of word-overlap metrics with the mean human rating of overall quality, "
+            f"beside the values that papers report. {spans}. The original responses are the references, not scored."
         ),
         sections=sections,
         tidy=frame,
@@ -199,14 +200,19 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     )
 
 
+def _records(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the rows of a frame by their key, as plain dictionaries."""
+    names = [str(column) for column in frame.columns]
+    records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
+    return {tuple(record[name] for name in key): record for record in records}
+
+
 def _starred(value: float, starred: bool) -> str:
     text = number(value)
     return f"{text}*" if starred and text != "–" else text
 
 
-def correlation_document(
-    correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str]
-) -> Document:
+def correlation_document(correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str]) -> Document:
     """Render everything we computed for one dataset and one rated dimension: three coefficients at each level."""
     chosen = correlations[correlations["target"] == target]
     if chosen.empty:
@@ -214,10 +220,10 @@ def correlation_document(
     levels = list(dict.fromkeys(chosen["level"]))
     levels.sort(key=list(_LEVEL).index)
     columns = [("", "Metric")] + [(_LEVEL[level], name) for level in levels for name in _COEFFICIENT.values()]
-    cells = chosen.set_index(["metric", "output", "level", "coefficient"])
+    cells = _records(chosen, ["metric", "output", "level", "coefficient"])
     rows = []
     for metric, output in sorted(set(zip(chosen["metric"], chosen["output"], strict=True))):
-        found = [cells.loc[(metric, output, level, coefficient)] for level in levels for coefficient in _COEFFICIENT]
+        found = [cells[metric, output, level, coefficient] for level in levels for coefficient in _COEFFICIENT]
         rows.append([f"{metric} {output}", *(_starred(c["value"], not c["p"] < ALPHA) for c in found)])
     partial = chosen[chosen["coverage"] < 1].drop_duplicates("metric")
     signatures = chosen.drop_duplicates("metric").sort_values("metric")["signature"]
@@ -248,13 +254,13 @@ def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: 
         for coefficient in ("spearman", "pearson")
         for name in ("ours", "reported", "difference")
     ]
-    cells = frame.set_index(keys)
+    cells = _records(frame, keys)
     rows = []
     for dimension in dict.fromkeys(frame["dimension"]):
         row = [str(dimension)]
         for dataset in datasets:
             for coefficient in ("spearman", "pearson"):
-                cell = cells.loc[(dataset, dimension, coefficient)]
+                cell = cells[dataset, dimension, coefficient]
                 row += [
                     number(cell["ours"], digits=4),
                     number(cell["reported"], digits=4),
@@ -264,12 +270,14 @@ def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: 
     return Document(
         title="Agreement between the annotators of USR",
         caption=(
-            "Mean correlation over the three pairs of rater positions, all responses included, beside Table 1 of Mehri and "
-            "Eskenazi 2020. A position is a column of the data, not a person."
+            "Mean correlation over the three pairs of rater positions, all responses included, beside Table 1 of Mehri "
+            "and Eskenazi 2020. A position is a column of the data, not a person."
         ),
         sections=[Section("Inter-annotator agreement", columns, rows)],
         tidy=frame,
-        notes=["Persona, Engaging, Spearman: the data give 0.4138; the printed 0.4318 looks like a transposition of digits"]
+        notes=[
+            "Persona, Engaging, Spearman: the data give 0.4138; the printed 0.4318 looks like a transposition of digits"
+        ]
         if "usr_persona" in datasets
         else (),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,7 @@ def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> C
     a, b = a[complete], b[complete]
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation(float("nan"), float("nan"), len(a))
+    result: Any
     if coefficient == "pearson":
         result = stats.pearsonr(a, b)
     elif coefficient == "spearman":

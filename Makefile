@@ -1,0 +1,67 @@
+# Each line is a command that a person could type. `make reproduce` and `make test` are the two that the README names.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+BIN := $(CURDIR)/$(VENV)/bin
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup reproduce test lint format bench publish lock clean
+
+help:
+	@echo 'make reproduce   set up .venv, run the study, say where the results lie; DATASETS="usr_persona" chooses datasets'
+	@echo 'make test        run the tests'
+	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
+	@echo 'make publish     run, then commit and push results to the DVC remote'
+	@echo 'make lock        rewrite requirements.lock from pyproject.toml'
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …' >&2; exit 1; }
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo 'No virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 1; }
+	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,dev]'
+	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
+	@touch $@
+
+reproduce: setup
+	snakemake --quiet rules reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
+	@echo
+	@echo 'Results: results/tables (Markdown, LaTeX, HTML, CSV), results/figures, results/notebooks, results/scores.'
+	@echo 'Start with results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html'
+
+test: setup
+	pytest --numprocesses 2
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports
+	snakefmt --check Snakefile workflow
+	python tests/lint_workflow.py
+
+format: setup
+	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
+
+publish: reproduce
+	dvc commit --force --quiet
+	dvc push
+	@echo 'Now commit: git add results/*.dvc provenance.dvc data/store'
+
+lock:
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet torch==2.13.0
+	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,jupyter,dev]'
+	{ head -2 requirements.lock; .venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
+	mv requirements.lock.new requirements.lock && rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) .snakemake logs data/raw data/tables
+
+empty :=
+space := $(empty) $(empty)
+comma := ,
+commas = $(subst $(space),$(comma),$(strip $(1)))

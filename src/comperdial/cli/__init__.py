@@ -1,0 +1,49 @@
+"""The command line: arguments in, library calls out."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from comperdial import __version__
+from comperdial.cli import data, evaluate, render
+from comperdial.errors import ComperdialError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``comperdial`` and return its exit status: 0, 1 for an error of the user's or the data's, 2 for usage."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("comperdial").setLevel(logging.INFO)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    try:
+        status: int | None = options.run(options)
+    except ComperdialError as error:
+        if options.debug:
+            raise
+        print(f"comperdial: error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status or 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of ``comperdial`` with all its commands."""
+    parser = argparse.ArgumentParser(
+        prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?"
+    )
+    parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for group in (evaluate, data, render):
+        group.add_commands(commands)
+    return parser

@@ -1,0 +1,7 @@
+"""Run as ``python -m comperdial.cli``."""
+
+import sys
+
+from comperdial.cli import main
+
+sys.exit(main())

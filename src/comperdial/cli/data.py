@@ -1,0 +1,84 @@
+"""Commands that fetch, read and check data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from comperdial.cli.common import add_catalogue
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's commands."""
+    command = commands.add_parser("validate", help="check files against the tables' schemas")
+    command.add_argument("files", type=Path, nargs="+")
+    command.add_argument("--table", help="the table's name; default: the file's name without its suffix")
+    command.set_defaults(run=_validate)
+
+    command = commands.add_parser("sources", help="list the public files: present, missing or altered")
+    add_catalogue(command)
+    command.set_defaults(run=_sources)
+
+    command = commands.add_parser("fetch", help="fetch public files from the mirror or over HTTPS, checked")
+    command.add_argument("names", nargs="*", help="names of sources or datasets; default: everything")
+    add_catalogue(command)
+    command.set_defaults(run=_fetch)
+
+    command = commands.add_parser("ingest", help="turn a dataset's files into tables")
+    command.add_argument("dataset")
+    command.add_argument("--output", type=Path, help="a folder; default: data/tables/DATASET")
+    add_catalogue(command)
+    command.set_defaults(run=_ingest)
+
+    command = commands.add_parser("wordnet", help="find WordNet for METEOR, or set it up")
+    command.set_defaults(run=_wordnet)
+
+
+def _validate(options: argparse.Namespace) -> None:
+    from comperdial import schema
+
+    for path in options.files:
+        frame = schema.read(path, options.table or path.stem)
+        print(f"{path}: {len(frame)} records of table {options.table or path.stem!r}, all valid")
+
+
+def _sources(options: argparse.Namespace) -> int:
+    from comperdial import sources
+
+    states = {}
+    for name, source in sources.load_catalogue(options.catalogue).files.items():
+        states[name] = sources.status(source, sources.raw_path(source))
+        print(f"{states[name]:8} {source.bytes:>10,} bytes  {name}  ({source.relative}; licence: {source.licence})")
+    return int("altered" in states.values())
+
+
+def _fetch(options: argparse.Namespace) -> None:
+    from comperdial import sources
+
+    catalogue = sources.load_catalogue(options.catalogue)
+    wanted = []
+    for name in options.names or catalogue.files:
+        dataset = catalogue.datasets.get(name)
+        wanted += list(dataset.files.values()) if dataset else [catalogue.file(name)]
+    for source in wanted:
+        sources.fetch(source, sources.raw_path(source))
+
+
+def _ingest(options: argparse.Namespace) -> None:
+    from comperdial import datasets, schema, sources
+
+    entry = sources.load_catalogue(options.catalogue).dataset(options.dataset)
+    files = {role: sources.raw_path(source) for role, source in entry.files.items()}
+    folder = options.output or Path("data/tables") / entry.name
+    # All tables are read and checked before the first is written.
+    tables = datasets.read(entry.reader, entry.name, files)
+    for name, frame in tables.items():
+        schema.write(folder / f"{name}.parquet", frame, name)
+
+
+def _wordnet(_: argparse.Namespace) -> None:
+    from comperdial import wordnet
+
+    found = wordnet.set_up()
+    print(f"WordNet {found.version} in {found.path} ({found.source})")

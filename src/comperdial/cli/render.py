@@ -1,0 +1,92 @@
+"""Commands that make tables, figures and notebooks from results."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from comperdial.cli.common import add_catalogue, json_object
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's commands."""
+    command = commands.add_parser("render", help="make a table, a figure or a notebook from results")
+    _add_kinds(command.add_subparsers(title="what", metavar="WHAT", required=True))
+
+
+def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
+    for name, run, about in (
+        ("usr", _render_usr, "the published USR table, ours beside theirs, with its figure"),
+        ("correlations", _render_correlations, "everything computed for one dataset"),
+        ("agreement", _render_agreement, "agreement between the annotators beside the published one"),
+        ("summary", _render_summary, "the numbers that dvc compares between commits"),
+        ("notebook", _render_notebook, "an executed notebook as HTML"),
+    ):
+        kind = kinds.add_parser(name, help=about)
+        kind.add_argument("inputs", type=Path, nargs="+")
+        kind.add_argument("--output", type=Path, required=True, help="the files' common name, without suffix")
+        kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
+        kind.add_argument("--datasets", nargs="+", default=[])
+        kind.add_argument("--target", default="Overall", help="a rated dimension")
+        kind.add_argument("--not-run", type=json_object, default={}, metavar="JSON", help="metrics that could not run")
+        kind.add_argument("--paper", type=Path, default=Path("data/paper"), help="folder of reported numbers")
+        add_catalogue(kind)
+        kind.set_defaults(run=run)
+
+
+def _titles(options: argparse.Namespace) -> dict[str, str]:
+    from comperdial.sources import load_catalogue
+
+    return {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
+
+
+def _render_usr(options: argparse.Namespace) -> None:
+    from comperdial.files import read_table
+    from comperdial.report import document, figures, tables
+
+    frame = tables.usr_frame(
+        tables.read_correlations(options.inputs),
+        tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS),
+        options.paper / "usr_rows.yaml",
+        datasets=options.datasets,
+        target=options.target,
+        not_run=options.not_run,
+    )
+    titles = _titles(options)
+    document.write(tables.usr_document(frame, titles, read_table(options.paper / "sources.csv")), options.output)
+    if options.figure:
+        figures.save(figures.usr_figure(frame, titles), options.figure)
+
+
+def _render_correlations(options: argparse.Namespace) -> None:
+    from comperdial.report import document, tables
+
+    found = tables.read_correlations(options.inputs)
+    title = _titles(options).get(found["dataset"].iloc[0], found["dataset"].iloc[0])
+    document.write(tables.correlation_document(found, title, options.target, options.not_run), options.output)
+
+
+def _render_agreement(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial import aggregate, schema
+    from comperdial.report import document, tables
+
+    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in options.inputs])
+    reported = tables.read_reported(
+        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value")
+    )
+    document.write(tables.agreement_document(found, reported, _titles(options)), options.output)
+
+
+def _render_summary(options: argparse.Namespace) -> None:
+    from comperdial.report import summary, tables
+
+    summary.summarise(tables.read_correlations(options.inputs), options.target, options.output)
+
+
+def _render_notebook(options: argparse.Namespace) -> None:
+    from comperdial.report import notebook
+
+    notebook.execute(options.inputs[0], options.output)

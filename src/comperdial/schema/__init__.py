@@ -1,0 +1,11 @@
+"""The tables that everything flows through: tidy, one row a fact, checked on every write and every read.
+
+A table is described once (:mod:`comperdial.schema.tables`); the Parquet types and the pandera checks both come from it.
+``docs/data-model.md`` explains the tables to their users, and a test holds that page to this package.
+"""
+
+from comperdial.schema.check import validate
+from comperdial.schema.io import read, write
+from comperdial.schema.tables import TABLES, table
+
+__all__ = ["TABLES", "read", "table", "validate", "write"]

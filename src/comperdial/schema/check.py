@@ -1,0 +1,125 @@
+"""Hold a frame against its table; the first record at fault is named."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.schema.tables import TABLES, Table, table
+
+if TYPE_CHECKING:
+    import pandera.pandas as pandera
+
+_IN_WORDS = {pa.string(): "a text", pa.int32(): "a whole number", pa.float64(): "a number", pa.float32(): "a number"}
+
+
+@cache
+def _pandera(name: str) -> pandera.DataFrameSchema:
+    """Build the pandera schema of a table; pandera is imported here, because that takes 0.3 s."""
+    import pandera.pandas as pandera
+
+    dtypes = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
+    spec = TABLES[name]
+    columns = {
+        f.name: pandera.Column(
+            dtypes.get(f.type),
+            pandera.Check(f.check, element_wise=True, error=f.expected) if f.check else None,
+            nullable=f.nullable,
+            coerce=f.type in dtypes,
+        )
+        for f in spec.fields
+    }
+    return pandera.DataFrameSchema(columns)
+
+
+def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.DataFrame:
+    """Check a frame against a table and return it with the table's types and order of columns.
+
+    Raises
+    ------
+    SchemaError
+        Names the first record at fault (1-based, with its key), the column, the value and what was expected, and says
+        how many more are wrong.
+    """
+    spec = table(name)
+    where = where or f"table {name}"
+    _check_columns(frame, spec, where)
+    frame = frame[spec.columns].reset_index(drop=True)
+    if frame.empty:
+        return spec.arrow().empty_table().to_pandas()
+    import pandera.errors
+
+    try:
+        checked = _pandera(name).validate(frame, lazy=True)
+    except pandera.errors.SchemaErrors as errors:
+        raise _first_failure(frame, spec, errors.failure_cases, where) from None
+    if spec.row_check:
+        wrong = ~spec.row_check.holds(checked).to_numpy(dtype=bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SchemaError(
+                spec.row_check.problem(checked.iloc[row]),
+                where=f"{where}, {_record(checked, spec, row)}",
+                expected=spec.row_check.expected(checked.iloc[row]),
+                hint=_how_many(int(wrong.sum())),
+            )
+    repeated = checked.duplicated(list(spec.key)).to_numpy()
+    if repeated.any():
+        raise SchemaError(
+            "the same key a second time",
+            where=f"{where}, {_record(checked, spec, int(repeated.argmax()))}",
+            expected="each (" + ", ".join(spec.key) + ") once",
+            hint=_how_many(int(repeated.sum())),
+        )
+    return checked
+
+
+def _how_many(wrong: int) -> str | None:
+    return f"{wrong} records in all have this fault" if wrong > 1 else None
+
+
+def _check_columns(frame: pd.DataFrame, spec: Table, where: str) -> None:
+    missing = [c for c in spec.columns if c not in frame.columns]
+    if missing:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}",
+            where=where,
+            expected=f"the columns of table {spec.name!r}: {', '.join(spec.columns)}",
+            hint=f"It has: {', '.join(map(str, frame.columns)) or '(none)'}",
+        )
+    for column in frame.columns:
+        if column not in spec.columns:
+            raise UnknownNameError(f"column of table {spec.name!r}:", str(column), spec.columns, where=where)
+
+
+def _record(frame: pd.DataFrame, spec: Table, row: int) -> str:
+    key = ", ".join(f"{c}={frame[c].iloc[row]}" for c in spec.key if c != "dataset")
+    return f"record {row + 1} ({key})"
+
+
+def _first_failure(frame: pd.DataFrame, spec: Table, cases: pd.DataFrame, where: str) -> SchemaError:
+    """Turn pandera's list of failures into one message about the first record at fault."""
+    by_record = cases[cases["index"].notna()].sort_values("index", kind="stable")
+    if by_record.empty:
+        # Pandera does not say which record keeps a column from becoming whole numbers.
+        column = str(cases.iloc[0]["column"])
+        numbers = pd.to_numeric(frame[column], errors="coerce")
+        rows = [int(row) for row in (numbers.isna() | (numbers % 1 != 0)).to_numpy().nonzero()[0]]
+    else:
+        column = str(by_record.iloc[0]["column"])
+        rows = [int(row) for row in by_record["index"].unique()]
+    field = next(f for f in spec.fields if f.name == column)
+    value = frame[column].iloc[rows[0]]
+    value = value.item() if isinstance(value, np.generic) else value
+    missing = value is None or (not isinstance(value, list) and pd.isna(value))
+    return SchemaError(
+        f"no value in column {column!r}" if missing else f"column {column!r} holds {value!r}",
+        where=f"{where}, {_record(frame, spec, rows[0])}",
+        expected=field.expected or _IN_WORDS.get(field.type, str(field.type)),
+        hint=_how_many(len(rows)),
+    )

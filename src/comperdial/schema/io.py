@@ -1,0 +1,75 @@
+"""Read and write tables, checked both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from comperdial.errors import FileError, SchemaError
+from comperdial.files import read_table, replacing, write_table
+from comperdial.schema.check import validate
+from comperdial.schema.tables import Table, table
+
+
+def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
+    """Validate a frame as table ``name``, sort it by its key and write it (Parquet, CSV or JSONL by suffix)."""
+    spec = table(name)
+    checked = validate(frame, name, where=str(path)).sort_values(list(spec.key), kind="stable")
+    if Path(path).suffix == ".parquet":
+        # With the schema given, an empty list keeps its type and equal content gives equal bytes.
+        content = pa.Table.from_pandas(checked, schema=spec.arrow(), preserve_index=False)
+        with replacing(path) as temporary:
+            pq.write_table(content.replace_schema_metadata(None), temporary, compression="zstd")
+    else:
+        if Path(path).suffix == ".csv":
+            for field in spec.fields:
+                if pa.types.is_list(field.type):
+                    checked[field.name] = [json.dumps(v, ensure_ascii=False) for v in checked[field.name]]
+        write_table(path, checked)
+
+
+def read(path: str | Path, name: str) -> pd.DataFrame:
+    """Read a table from Parquet, CSV or JSONL and validate it; lists come back as Python lists."""
+    spec = table(name)
+    path = Path(path)
+    if path.suffix == ".parquet":
+        try:
+            content = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            reason = "no such file" if not path.exists() else "not a readable Parquet file"
+            raise FileError(reason, where=str(path), expected=f"table {name!r} as Parquet") from error
+        frame = content.to_pandas()
+        for field in spec.fields:
+            if pa.types.is_list(field.type) and field.name in frame:
+                frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object)
+    else:
+        frame = read_table(path)
+        if path.suffix == ".csv":
+            frame = _parse_csv_cells(frame, spec, path)
+    return validate(frame, name, where=str(path))
+
+
+def _parse_csv_cells(frame: pd.DataFrame, spec: Table, path: Path) -> pd.DataFrame:
+    """Turn the JSON text of list columns into lists, and empty cells into missing values where those may be."""
+    for field in spec.fields:
+        if field.name not in frame:
+            continue
+        if pa.types.is_list(field.type):
+            values = []
+            for row, cell in enumerate(frame[field.name]):
+                try:
+                    values.append(json.loads(cell))
+                except (json.JSONDecodeError, TypeError) as error:
+                    raise SchemaError(
+                        f"column {field.name!r} holds {cell!r}",
+                        where=f"{path}, record {row + 1}",
+                        expected='a JSON list, such as ["a text"]',
+                    ) from error
+            frame[field.name] = pd.Series(values, dtype=object)
+        elif field.nullable:
+            frame[field.name] = frame[field.name].replace("", None)
+    return frame

@@ -1,0 +1,206 @@
+"""The tables as they are defined: columns, types, keys, and what each value must satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from comperdial.errors import UnknownNameError
+
+UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
+TEXTS = pa.list_(pa.string())
+
+SYSTEM_KINDS = ("agent", "human", "reference")
+LEVELS = ("turn", "dialogue", "system")
+COEFFICIENTS = ("pearson", "spearman", "kendall")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column: its storage type, whether a value may be missing, and what each value must satisfy."""
+
+    name: str
+    type: pa.DataType
+    nullable: bool = False
+    check: Callable[[Any], bool] | None = None
+    expected: str = ""
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """A rule that several columns of one row must keep: which rows keep it, and how to name one that does not."""
+
+    holds: Callable[[pd.DataFrame], pd.Series]
+    problem: Callable[[pd.Series], str]
+    expected: Callable[[pd.Series], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns in order, its key, and a check that looks at whole rows."""
+
+    name: str
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+    row_check: RowCheck | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the columns in order."""
+        return [field.name for field in self.fields]
+
+    def arrow(self) -> pa.Schema:
+        """Return the Parquet schema."""
+        return pa.schema([pa.field(f.name, f.type) for f in self.fields])
+
+
+def _filled(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(_filled(text) for text in value)
+
+
+def _utterances(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and isinstance(u["text"], str)
+        for u in value
+    )
+
+
+def _name(name: str) -> Field:
+    return Field(name, pa.string(), check=_filled, expected="a name that is not empty")
+
+
+def _one_of(name: str, values: tuple[str, ...]) -> Field:
+    return Field(name, pa.string(), check=values.__contains__, expected="one of " + ", ".join(values))
+
+
+def _list_of_texts(name: str) -> Field:
+    return Field(name, TEXTS, check=_texts, expected="a list of texts, none of them empty")
+
+
+def _ratings(level: str, item: str) -> Table:
+    return Table(
+        f"{level}_ratings",
+        (
+            _name("dataset"),
+            _name(item),
+            _name("system_id"),
+            _name("annotator_id"),
+            Field("position", pa.int32(), nullable=True, check=lambda v: v >= 0, expected="0 or more"),
+            _name("dimension"),
+            Field("rating", pa.float64()),
+            Field("scale_min", pa.float64()),
+            Field("scale_max", pa.float64()),
+            _name("source"),
+        ),
+        key=("dataset", item, "system_id", "annotator_id", "dimension"),
+        row_check=RowCheck(
+            holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
+            problem=lambda row: f"rating {row['rating']:g} is outside its scale",
+            expected=lambda row: f"{row['scale_min']:g} to {row['scale_max']:g}",
+        ),
+    )
+
+
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        Table(
+            "systems",
+            (
+                _name("dataset"),
+                _name("system_id"),
+                _one_of("kind", SYSTEM_KINDS),
+                Field("track", pa.string(), nullable=True),
+                Field("description", pa.string()),
+            ),
+            key=("dataset", "system_id"),
+        ),
+        Table(
+            "contexts",
+            (
+                _name("dataset"),
+                _name("context_id"),
+                _name("dialogue_id"),
+                Field("turn", pa.int32(), check=lambda v: v >= 0, expected="a turn counted from 0"),
+                Field("history", UTTERANCES, check=_utterances, expected="a list of {speaker, text}"),
+                _list_of_texts("references"),
+                _list_of_texts("facts"),
+            ),
+            key=("dataset", "context_id"),
+        ),
+        Table(
+            "personas",
+            (
+                _name("dataset"),
+                _name("dialogue_id"),
+                _name("speaker"),
+                _list_of_texts("sentences"),
+                _list_of_texts("kinds"),
+            ),
+            key=("dataset", "dialogue_id", "speaker"),
+            row_check=RowCheck(
+                holds=lambda frame: frame["sentences"].map(len) == frame["kinds"].map(len),
+                problem=lambda row: f"{len(row['sentences'])} sentences and {len(row['kinds'])} kinds",
+                expected=lambda _row: "one kind a sentence",
+            ),
+        ),
+        Table(
+            "responses",
+            (
+                _name("dataset"),
+                _name("context_id"),
+                _name("system_id"),
+                Field("response", pa.string(), check=_filled, expected="a response that is not empty"),
+            ),
+            key=("dataset", "context_id", "system_id"),
+        ),
+        _ratings("turn", "context_id"),
+        _ratings("dialogue", "dialogue_id"),
+        Table(
+            "scores",
+            (
+                _name("dataset"),
+                _one_of("level", LEVELS),
+                _name("item_id"),
+                _name("system_id"),
+                _name("metric"),
+                _name("output"),
+                Field("value", pa.float32()),
+                _name("signature"),
+            ),
+            key=("dataset", "level", "item_id", "system_id", "metric", "output"),
+        ),
+        Table(
+            "correlations",
+            (
+                _name("dataset"),
+                _one_of("level", LEVELS),
+                _name("target"),
+                _name("metric"),
+                _name("output"),
+                _one_of("coefficient", COEFFICIENTS),
+                Field("value", pa.float64(), nullable=True, check=lambda v: -1.0001 <= v <= 1.0001, expected="-1 to 1"),
+                Field("p", pa.float64(), nullable=True, check=lambda v: 0 <= v <= 1, expected="0 to 1"),
+                Field("n", pa.int32(), check=lambda v: v >= 0, expected="a count"),
+                Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
+                _name("signature"),
+            ),
+            key=("dataset", "level", "target", "metric", "output", "coefficient"),
+        ),
+    )
+}
+
+
+def table(name: str) -> Table:
+    """Return a table by name, or raise :class:`UnknownNameError` with the nearest names."""
+    if name not in TABLES:
+        raise UnknownNameError("table", name, TABLES)
+    return TABLES[name]

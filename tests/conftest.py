@@ -1,0 +1,63 @@
+"""What several tests share: the repository's root, the real USR files, and a small invented set in USR's format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from comperdial import datasets, sources, wordnet
+from comperdial.errors import ComperdialError
+from minidata import mini_items, write_mirror
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+def _lacking(reason: str) -> None:
+    """Skip for want of data; fail instead where the run is meant to have it all (.ci/run sets the variable)."""
+    if os.environ.get("COMPERDIAL_REQUIRE_DATA"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def usr_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, datasets.Tables]:
+    """Return the tables of both real USR sets, fetched like `comperdial fetch` does."""
+    catalogue = sources.load_catalogue(ROOT / "data/sources.yaml")
+    folder = tmp_path_factory.mktemp("raw")
+    tables = {}
+    for name in ("usr_persona", "usr_topical"):
+        entry = catalogue.dataset(name)
+        files = {}
+        for role, source in entry.files.items():
+            fetched = sources.raw_path(source, ROOT / "data/raw")
+            files[role] = fetched if sources.status(source, fetched) == "present" else sources.raw_path(source, folder)
+            try:
+                sources.fetch(source, files[role], attempts=2)
+            except ComperdialError as error:
+                _lacking(f"the real USR files cannot be had: {error}")
+        tables[name] = datasets.read(entry.reader, name, files)
+    return tables
+
+
+@pytest.fixture(scope="session")
+def real_wordnet() -> wordnet.WordNet:
+    """Return WordNet, or skip."""
+    found = wordnet.locate()
+    if found is None:
+        _lacking("WordNet is not on this machine; `comperdial wordnet` sets it up")
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def mini_mirror(tmp_path: Path) -> Path:
+    """Return a folder with a mirror of an invented USR-format file and `sources.yaml` that names it."""
+    write_mirror(tmp_path, mini_items())
+    return tmp_path

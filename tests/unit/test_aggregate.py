@@ -1,0 +1,121 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from comperdial import aggregate
+from comperdial.errors import SchemaError, UnknownNameError
+
+
+def tables(values, gaps=(), raters=("ann", "bob")):
+    """Return scores and ratings of len(values) systems x len(values[0]) contexts; the rating is 1 + score plus bias."""
+    scores, ratings = [], []
+    for s, row in enumerate(values):
+        for c, value in enumerate(row):
+            if (s, c) not in gaps:
+                scores.append(
+                    {
+                        "dataset": "d",
+                        "level": "turn",
+                        "item_id": f"c{c}",
+                        "system_id": f"s{s}",
+                        "metric": "m",
+                        "output": "o",
+                        "value": value,
+                        "signature": "sig",
+                    }
+                )
+            for bias, rater in enumerate(raters):
+                ratings.append(
+                    {
+                        "dataset": "d",
+                        "context_id": f"c{c}",
+                        "system_id": f"s{s}",
+                        "annotator_id": rater,
+                        "position": bias,
+                        "dimension": "Overall",
+                        "rating": (value * 7) % 5 + bias,
+                        "scale_min": 0.0,
+                        "scale_max": 9.0,
+                        "source": "human",
+                    }
+                )
+    return pd.DataFrame(scores), pd.DataFrame(ratings)
+
+
+VALUES = [[0.1, 0.5, 0.3], [0.9, 0.2, 0.8], [0.4, 0.4, 0.7], [0.0, 0.6, 1.0]]
+
+
+def pick(found, level, coefficient="pearson"):
+    return found[(found["level"] == level) & (found["coefficient"] == coefficient)].iloc[0]
+
+
+def test_both_levels_against_numpy():
+    found = aggregate.correlations(*tables(VALUES))
+    x = np.array(VALUES)
+    y = (x * 7) % 5 + 0.5
+    turn = pick(found, "turn")
+    assert turn["value"] == pytest.approx(np.corrcoef(x.ravel(), y.ravel())[0, 1])
+    assert (turn["n"], turn["coverage"]) == (12, 1.0)
+    system = pick(found, "system")
+    assert system["value"] == pytest.approx(np.corrcoef(x.mean(1), y.mean(1))[0, 1])
+    assert system["n"] == 4
+    tau = pick(found, "turn", "kendall")
+    expected = stats.kendalltau(x.ravel(), y.ravel())
+    assert (tau["value"], tau["p"]) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+def test_a_missing_score_is_missing_on_both_sides_and_counted():
+    found = aggregate.correlations(*tables(VALUES, gaps={(0, 0), (1, 2), (3, 1)}))
+    x = np.array(VALUES)
+    y = (x * 7) % 5 + 0.5
+    for s, c in ((0, 0), (1, 2), (3, 1)):
+        x[s, c] = y[s, c] = np.nan
+    turn, system = pick(found, "turn"), pick(found, "system")
+    assert (turn["n"], turn["coverage"]) == (9, 0.75)
+    assert system["value"] == pytest.approx(np.corrcoef(np.nanmean(x, 1), np.nanmean(y, 1))[0, 1])
+
+
+def test_systems_without_any_score_do_not_count_against_coverage():
+    scores, ratings = tables(VALUES)
+    found = aggregate.correlations(scores[scores["system_id"] != "s3"], ratings)
+    assert pick(found, "turn")["n"] == 9
+    assert pick(found, "turn")["coverage"] == 1.0
+
+
+def test_judges_and_people_are_never_mixed():
+    scores, ratings = tables(VALUES)
+    judge = ratings.assign(source="gpt", annotator_id="gpt", rating=1.0)
+    both = pd.concat([ratings, judge])
+    pd.testing.assert_frame_equal(aggregate.correlations(scores, both), aggregate.correlations(scores, ratings))
+    with pytest.raises(UnknownNameError, match="unknown source of ratings 'gtp'.*Did you mean 'gpt'"):
+        aggregate.correlations(scores, both, source="gtp")
+
+
+def test_wrong_target_and_unrelated_ratings():
+    scores, ratings = tables(VALUES)
+    with pytest.raises(UnknownNameError, match="unknown dimension 'overall'.*Did you mean 'Overall'"):
+        aggregate.correlations(scores, ratings, targets=["overall"])
+    with pytest.raises(SchemaError, match="no score of metric 'm' belongs to a rated response"):
+        aggregate.correlations(scores.assign(item_id="elsewhere"), ratings)
+
+
+@given(st.permutations(range(12)))
+@settings(max_examples=20, deadline=None)
+def test_row_order_changes_nothing(order):
+    scores, ratings = tables(VALUES)
+    shuffled = scores.iloc[list(order)]
+    pd.testing.assert_frame_equal(
+        aggregate.correlations(shuffled, ratings[::-1]), aggregate.correlations(scores, ratings)
+    )
+
+
+def test_agreement_needs_positions():
+    _, ratings = tables(VALUES)
+    found = aggregate.agreement(ratings)
+    assert found["value"].tolist() == pytest.approx([1.0, 1.0])
+    assert found["n"].tolist() == [12, 12]
+    with pytest.raises(SchemaError, match="without a position"):
+        aggregate.agreement(ratings.assign(position=None))

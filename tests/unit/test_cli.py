@@ -1,0 +1,198 @@
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from minidata import mini_items, write_mirror, write_mirror_bytes
+
+from comperdial import schema
+from comperdial.cli import main
+
+RESPONSES = [
+    {"context_id": "1", "system_id": "a", "response": "i like tea", "reference": "i like tea"},
+    {"context_id": "1", "system_id": "b", "response": "no", "reference": "i like tea"},
+    {"context_id": "2", "system_id": "a", "response": "yes it is", "reference": ["yes", "yes it is"]},
+    {"context_id": "2", "system_id": "b", "response": "it was", "reference": "yes it is"},
+]
+RATINGS = "context_id,system_id,rating\n1,a,5\n1,b,1\n2,a,4\n2,b,2\n"
+
+
+@pytest.fixture
+def responses(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in RESPONSES))
+    return path
+
+
+def fails(capsys, *arguments):
+    """Run a command that must fail with one line and no traceback; return the line."""
+    assert main([str(a) for a in arguments]) == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("comperdial: error: ")
+    assert "Traceback" not in error
+    assert "\n" not in error
+    return error
+
+
+def test_score_then_correlate(tmp_path, responses, capsys):
+    scores, ratings = tmp_path / "scores.csv", tmp_path / "ratings.csv"
+    ratings.write_text(RATINGS)
+    assert main(["score", str(responses), "--metric", "f1", "--output", str(scores)]) == 0
+    found = schema.read(scores, "scores")
+    assert found[found["output"] == "f1"].set_index(["item_id", "system_id"])["value"].to_dict() == {
+        ("1", "a"): 1.0,
+        ("1", "b"): 0.0,
+        ("2", "a"): 1.0,
+        ("2", "b"): pytest.approx(0.4),
+    }
+    assert main(["correlate", str(scores), "--ratings", str(ratings), "--level", "turn"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("dataset,level,target,metric,output,coefficient,value")
+    assert len(lines) == 1 + 3 * 3
+    spearman = next(line for line in lines if ",f1,spearman," in line)
+    assert float(spearman.split(",")[6]) == pytest.approx(0.9486832980505138)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_same_scores_from_every_format(tmp_path, responses, suffix, capsys):
+    rows = [row | {"reference": [row["reference"]]} if isinstance(row["reference"], str) else row for row in RESPONSES]
+    frame = pd.DataFrame(rows)
+    path = tmp_path / f"other.{suffix}"
+    if suffix == "csv":
+        frame.assign(reference=frame["reference"].map(json.dumps)).to_csv(path, index=False)
+    elif suffix == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    main(["score", str(responses), "--metric", "bleu", "--option", "text=raw"])
+    expected = capsys.readouterr().out.replace("mine,", "other,")
+    assert main(["score", str(path), "--metric", "bleu", "--option", "text=raw"]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_csv_of_plain_texts(tmp_path, capsys):
+    path = tmp_path / "r.csv"
+    path.write_text("response,reference\nhello there,[waves] hello there\n")
+    assert main(["score", str(path), "--metric", "f1"]) == 0
+    assert "0.8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ('{"response": "x"}\n', [], "metric 'f1' needs references"),
+        ('{"answer": "x"}\n', [], "no column 'response'; expected response: the text to score"),
+        ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=system): column 'response'"),
+        (
+            '{"response": "x", "reference": "y"}\n{"response": "x"}\n',
+            [],
+            "mine.jsonl, response 2: metric 'f1' needs ref",
+        ),
+        ('{"response": "x", "reference": 7}\n', [], "record 1, column 'references': holds 7"),
+        ('{"response": "x"\n', [], "line 1: not valid JSON"),
+        ('{"response": "x", "reference": "y"}\n', ["--option", "txt=raw"], "Did you mean 'text'?"),
+        ('{"response": "x", "reference": "y"}\n', ["--option", "raw"], "--option: option 'raw'; expected NAME=VALUE"),
+        ('{"response": "x", "reference": "y"}\n', ["--output", "/nowhere.xyz"], "expected a name ending in .jsonl"),
+    ],
+)
+def test_bad_input_to_score(tmp_path, capsys, content, options, message):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(content)
+    assert message in fails(capsys, "score", path, "--metric", "f1", *options)
+
+
+def test_names_that_do_not_exist(tmp_path, capsys, responses):
+    assert "Did you mean 'f1'" in fails(capsys, "score", responses, "--metric", "f2")
+    catalogue = write_mirror(tmp_path, mini_items())
+    assert "Did you mean 'usr_persona'" in fails(capsys, "ingest", "usr_person", "--catalogue", catalogue)
+    assert "unknown source" in fails(capsys, "fetch", "mini_rating", "--catalogue", catalogue)
+    assert "Did you mean 'responses'" in fails(capsys, "validate", responses, "--table", "response")
+
+
+def test_debug_shows_the_traceback(responses):
+    with pytest.raises(Exception, match="unknown metric"):
+        main(["--debug", "score", str(responses), "--metric", "f2"])
+
+
+def test_bad_ratings(tmp_path, capsys, responses):
+    scores, ratings = tmp_path / "scores.parquet", tmp_path / "ratings.csv"
+    main(["score", str(responses), "--metric", "f1", "--output", str(scores)])
+    ratings.write_text("context_id,rating\n1,2\n")
+    assert "no column 'system_id'" in fails(capsys, "correlate", scores, "--ratings", ratings)
+    ratings.write_text("context_id,system_id,rating\n1,a,good\n")
+    assert "column 'rating' is not numeric" in fails(capsys, "correlate", scores, "--ratings", ratings)
+
+
+def test_validate(tmp_path, capsys):
+    path = tmp_path / "responses.csv"
+    path.write_text("dataset,context_id,system_id,response\nd,1,a,hello\n")
+    assert main(["validate", str(path)]) == 0
+    assert "1 records of table 'responses', all valid" in capsys.readouterr().out
+    path.write_text("dataset,context_id,system_id,response\nd,1,a,hello\nd,2,a,\n")
+    assert "record 2 (context_id=2, system_id=a): column 'response' holds ''" in fails(capsys, "validate", path)
+
+
+def test_fetch_ingest_score_a_dataset(tmp_path, monkeypatch, capsys):
+    catalogue = write_mirror(tmp_path, mini_items())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
+    main(["sources", "--catalogue", str(catalogue)])
+    assert capsys.readouterr().out.startswith("missing")
+    assert main(["fetch", "usr_persona", "--catalogue", str(catalogue)]) == 0
+    assert main(["sources", "--catalogue", str(catalogue)]) == 0
+    assert capsys.readouterr().out.startswith("present")
+    assert main(["ingest", "usr_persona", "--catalogue", str(catalogue)]) == 0
+    assert main(["score", "data/tables/usr_persona", "--metric", "f1", "--output", "f1.parquet"]) == 0
+    scores = schema.read("f1.parquet", "scores")
+    assert "Original Ground Truth" not in set(scores["system_id"]), "a reference is not scored against itself"
+    assert len(scores) == 6 * 4 * 3
+    (tmp_path / "data/raw/invented/mini/data/ratings.json").write_text("changed")
+    assert main(["sources", "--catalogue", str(catalogue)]) == 1
+    assert capsys.readouterr().out.startswith("altered")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (json.dumps(mini_items()).encode()[:-500], "truncated"),
+        (b'[{"context": "caf\xe9"}]', "is not UTF-8"),
+        (b"[{}]", "item 0: no field 'responses'"),
+    ],
+)
+def test_a_broken_file_writes_no_table(tmp_path, monkeypatch, capsys, content, message):
+    catalogue = write_mirror_bytes(tmp_path, content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
+    main(["fetch", "--catalogue", str(catalogue)])
+    assert message in fails(capsys, "ingest", "usr_persona", "--catalogue", catalogue)
+    assert not (tmp_path / "data/tables").exists()
+
+
+def test_a_checksum_that_differs(tmp_path, monkeypatch, capsys):
+    catalogue = write_mirror(tmp_path, mini_items())
+    (tmp_path / "mirror/invented/mini/data/ratings.json").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
+    error = fails(capsys, "fetch", "mini_ratings", "--catalogue", catalogue)
+    assert "ratings.json: source 'mini_ratings' has sha256" in error
+    assert not list((tmp_path / "data/raw").rglob("*.json"))
+
+
+def test_metrics_are_listed(capsys):
+    assert main(["metrics"]) == 0
+    assert "bleu: bleu-4, bleu-3, bleu-2, bleu-1" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_is_no_error(responses):
+    command = f"{sys.executable} -m comperdial.cli score {responses} --metric rouge | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_starting_up_loads_nothing_heavy():
+    code = (
+        "import sys, comperdial.cli; print([m for m in ('pandas', 'nltk', 'matplotlib', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,71 @@
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+
+from comperdial.report.document import Document, Section, html_page, latex, markdown, number, write
+
+DOCUMENT = Document(
+    title="A <title>",
+    caption="50% of a & b_c",
+    sections=[Section("Part", [("", "Metric"), ("Set A", "P"), ("Set A", "S")], [["x|y", "0.1*", "–"]])],
+    tidy=pd.DataFrame({"a": [1 / 3], "b": [None]}),
+    notes=["a note with 100% & more"],
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "text"),
+    [
+        (0.12345, {}, "0.123"),
+        (-0.0001, {}, "0.000"),
+        (-0.0001, {"sign": True}, "0.000"),
+        (0.0123, {"sign": True}, "+0.012"),
+        (-0.5, {"sign": True}, "-0.500"),
+        (None, {}, "–"),
+        (float("nan"), {"sign": True}, "–"),
+        (1, {"digits": 1}, "1.0"),
+    ],
+)
+def test_numbers(value, options, text):
+    assert number(value, **options) == text
+
+
+def test_markdown():
+    assert markdown(DOCUMENT) == (
+        "# A <title>\n\n50% of a & b_c\n\n## Part\n\n| Metric | Set A P | Set A S |\n|:--|--:|--:|\n"
+        "| x\\|y | 0.1\\* | – |\n\n- a note with 100% & more\n"
+    )
+
+
+def test_latex_is_escaped_and_uses_booktabs():
+    text = latex(DOCUMENT, label="tab:x")
+    assert r"50\% of a \& b\_c" in text
+    assert r"\multicolumn{2}{c}{Set A}" in text
+    assert r"\cmidrule(lr){2-3}" in text
+    assert text.count("rule") >= 4
+    assert text.count("{") == text.count("}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
+def test_latex_compiles(tmp_path):
+    body = latex(DOCUMENT, label="tab:x")
+    (tmp_path / "t.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n" + body + "\\end{document}\n"
+    )
+    subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True)
+
+
+def test_html_is_escaped_and_offline():
+    page = html_page(DOCUMENT)
+    assert "A &lt;title&gt;" in page
+    assert "<script" not in page
+    assert "http" not in page
+    assert '<th colspan="2" class="group">Set A</th>' in page
+
+
+def test_four_forms_of_one_content(tmp_path):
+    write(DOCUMENT, tmp_path / "t")
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".md", ".tex"]
+    assert (tmp_path / "t.csv").read_text() == "a,b\n0.333333,\n"

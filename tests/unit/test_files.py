@@ -1,0 +1,102 @@
+import os
+
+import pandas as pd
+import pytest
+
+from comperdial.errors import FileError
+from comperdial.files import read_json, read_table, read_text, replacing, sha256, write_json, write_table, write_text
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path):
+    target = tmp_path / "result.csv"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), replacing(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["result.csv"]
+
+
+def test_a_written_file_is_readable_by_others(tmp_path):
+    write_text(tmp_path / "a.txt", "x\n")
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_json_is_sorted_and_ends_with_a_newline(tmp_path):
+    write_json(tmp_path / "a.json", {"b": 1, "a": "ü"})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n "a": "ü",\n "b": 1\n}\n'
+
+
+def test_a_byte_that_is_not_utf8_is_named_by_line(tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"one\ntwo\nth\xffree\n")
+    with pytest.raises(FileError, match=r"bad\.txt, line 3: byte 10 \(0xff\) is not UTF-8; expected UTF-8"):
+        read_text(path)
+
+
+@pytest.mark.parametrize("end", ['{"b": ', '{"b": "te', "tr", "nul", "-", "[", "1,", '{"b"'])
+def test_truncated_json_is_called_truncated(tmp_path, end):
+    path = tmp_path / "cut.json"
+    path.write_text('[{"a": 1},\n ' + end)
+    with pytest.raises(FileError, match=r"cut\.json, line 2.*truncated"):
+        read_json(path)
+
+
+def test_wrong_json_is_named_by_line_and_column(tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text("[1,\n 2 3]")
+    with pytest.raises(FileError, match="line 2, column 4"):
+        read_json(path)
+
+
+def test_a_missing_file_is_no_traceback(tmp_path):
+    with pytest.raises(FileError, match="No such file"):
+        read_text(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1}\nnot json\n', "line 2: not valid JSON"),
+        ('{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object a line"),
+        ("\n\n", "no records"),
+    ],
+)
+def test_bad_jsonl(tmp_path, text, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        read_table(path)
+
+
+def test_jsonl_lines_may_hold_exotic_line_separators(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": "x\u2028y"}\n', encoding="utf-8")
+    assert read_table(path)["a"].tolist() == ["x\u2028y"]
+
+
+def test_csv_keeps_words_that_pandas_takes_for_missing(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('response,n\nNA,1\n"",2\nnull,3\n')
+    assert read_table(path)["response"].tolist() == ["NA", "", "null"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_tables_come_back(tmp_path, suffix):
+    frame = pd.DataFrame({"a": ["x, y", 'say "hi"'], "b": [1, 2]})
+    write_table(tmp_path / f"t{suffix}", frame)
+    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), frame)
+
+
+def test_an_unknown_suffix_is_refused(tmp_path):
+    with pytest.raises(FileError, match=r"expected a name ending in \.jsonl"):
+        read_table(tmp_path / "a.xlsx")
+    with pytest.raises(FileError, match=r"expected a name ending in \.jsonl"):
+        write_table(tmp_path / "a.xlsx", pd.DataFrame())
+
+
+def test_sha256_of_nothing(tmp_path):
+    (tmp_path / "empty").touch()
+    assert sha256(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

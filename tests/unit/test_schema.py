@@ -1,0 +1,157 @@
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comperdial import schema
+from comperdial.errors import ComperdialError, FileError, SchemaError, UnknownNameError
+
+RATING = {
+    "dataset": "d",
+    "context_id": "c1",
+    "system_id": "s1",
+    "annotator_id": "ann",
+    "position": 0,
+    "dimension": "Overall",
+    "rating": 3.0,
+    "scale_min": 1.0,
+    "scale_max": 5.0,
+    "source": "human",
+}
+CONTEXT = {
+    "dataset": "d",
+    "context_id": "c1",
+    "dialogue_id": "d1",
+    "turn": 0,
+    "history": [{"speaker": "A", "text": "hello"}],
+    "references": ["hi"],
+    "facts": [],
+}
+RESPONSE = {"dataset": "d", "context_id": "c1", "system_id": "s1", "response": "hi"}
+
+
+def check(table, *rows):
+    return schema.validate(pd.DataFrame(list(rows)), table, where="file.csv")
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "message"),
+    [
+        (
+            "turn_ratings",
+            [RATING, RATING | {"annotator_id": "bob", "rating": 7}],
+            "file.csv, record 2 (context_id=c1, system_id=s1, annotator_id=bob, dimension=Overall): "
+            "rating 7 is outside its scale; expected 1 to 5",
+        ),
+        ("turn_ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a number"),
+        ("turn_ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a number"),
+        ("turn_ratings", [RATING | {"position": -1}], "column 'position' holds -1; expected 0 or more"),
+        ("turn_ratings", [RATING, RATING], "record 2 (context_id=c1, system_id=s1, annotator_id=ann"),
+        ("responses", [RESPONSE | {"response": "  "}], "column 'response' holds '  '; expected a response that is not"),
+        ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
+        ("contexts", [CONTEXT | {"history": [{"speaker": "A"}]}], "expected a list of {speaker, text}"),
+        ("contexts", [CONTEXT | {"references": [""]}], "expected a list of texts, none of them empty"),
+        ("contexts", [CONTEXT | {"turn": 1.5}], "column 'turn' holds 1.5; expected a turn counted from 0"),
+        (
+            "systems",
+            [{"dataset": "d", "system_id": "s", "kind": "robot", "track": None, "description": ""}],
+            "column 'kind' holds 'robot'; expected one of agent, human, reference",
+        ),
+        (
+            "personas",
+            [{"dataset": "d", "dialogue_id": "x", "speaker": "B", "sentences": ["i am x."], "kinds": []}],
+            "1 sentences and 0 kinds; expected one kind a sentence",
+        ),
+    ],
+)
+def test_the_first_fault_is_named(table, rows, message):
+    with pytest.raises(SchemaError) as caught:
+        check(table, *rows)
+    assert message in str(caught.value)
+
+
+def test_how_many_more_are_wrong_is_said():
+    rows = [RESPONSE | {"context_id": str(n), "response": "" if n else "hi"} for n in range(4)]
+    with pytest.raises(SchemaError, match=r"record 2 .*3 records in all"):
+        check("responses", *rows)
+
+
+def test_a_missing_column_names_those_that_are_there():
+    with pytest.raises(SchemaError, match=r"no column 'response'.*It has: dataset, context_id"):
+        check("responses", {k: v for k, v in RESPONSE.items() if k != "response"})
+
+
+def test_an_unknown_column_gets_a_suggestion():
+    with pytest.raises(UnknownNameError, match=r"'respons'.*Did you mean 'response'"):
+        check("responses", RESPONSE | {"respons": "x"})
+
+
+def test_an_unknown_table_gets_a_suggestion():
+    with pytest.raises(UnknownNameError, match="Did you mean 'contexts'"):
+        schema.table("context")
+
+
+def test_ids_that_look_like_numbers_become_text():
+    assert check("responses", RESPONSE | {"context_id": 7})["context_id"].tolist() == ["7"]
+
+
+def test_a_file_that_fails_is_not_written(tmp_path):
+    with pytest.raises(SchemaError):
+        schema.write(tmp_path / "responses.parquet", pd.DataFrame([RESPONSE | {"response": ""}]), "responses")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [("contexts", CONTEXT), ("turn_ratings", RATING), ("turn_ratings", RATING | {"position": None})],
+)
+def test_tables_come_back_from_every_format(tmp_path, table, row, suffix):
+    path = tmp_path / f"t.{suffix}"
+    schema.write(path, pd.DataFrame([row]), table)
+    back = schema.read(path, table).to_dict("records")[0]
+    assert {k: None if v is pd.NA else v for k, v in back.items()} == row
+
+
+def test_an_empty_table_keeps_its_columns(tmp_path):
+    schema.write(tmp_path / "p.parquet", pd.DataFrame(columns=schema.table("personas").columns), "personas")
+    back = schema.read(tmp_path / "p.parquet", "personas")
+    assert list(back.columns) == schema.table("personas").columns
+    assert back.empty
+
+
+def test_row_order_does_not_change_the_bytes(tmp_path):
+    rows = [RESPONSE | {"context_id": str(n)} for n in range(20)]
+    schema.write(tmp_path / "a.parquet", pd.DataFrame(rows), "responses")
+    schema.write(tmp_path / "b.parquet", pd.DataFrame(rows[::-1]), "responses")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_a_list_column_of_a_csv_must_be_json(tmp_path):
+    path = tmp_path / "contexts.csv"
+    path.write_text("dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hello,[],[]\n")
+    with pytest.raises(SchemaError, match="record 1: column 'history' holds 'hello'; expected a JSON list"):
+        schema.read(path, "contexts")
+
+
+def test_a_broken_parquet_file_is_named(tmp_path):
+    path = tmp_path / "scores.parquet"
+    path.write_bytes(b"PAR1 nonsense")
+    with pytest.raises(FileError, match="not a readable Parquet file"):
+        schema.read(path, "scores")
+    with pytest.raises(FileError, match="no such file"):
+        schema.read(tmp_path / "none.parquet", "scores")
+
+
+@given(
+    rating=st.floats(allow_nan=False, allow_infinity=False, width=32),
+    low=st.integers(-5, 5),
+    width=st.integers(0, 9),
+)
+def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
+    row = RATING | {"rating": rating, "scale_min": float(low), "scale_max": float(low + width)}
+    if low <= rating <= low + width:
+        assert len(check("turn_ratings", row)) == 1
+    else:
+        with pytest.raises(ComperdialError):
+            check("turn_ratings", row)
