@@ -95,7 +95,9 @@ def read_json(path: str | Path) -> Any:  # noqa: ANN401
 def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
     """Say whether the JSON is at fault only because it ends: between values, inside a string or inside a word."""
     rest = text[error.pos :].strip()
-    return error.msg.startswith("Unterminated string") or any(w.startswith(rest) for w in ("true", "false", "null", "-"))
+    return error.msg.startswith("Unterminated string") or any(
+        w.startswith(rest) for w in ("true", "false", "null", "-")
+    )
 
 
 def sha256(path: str | Path) -> str:

@@ -90,13 +90,13 @@ def test_judges_and_people_are_never_mixed():
     judge = ratings.assign(source="gpt", annotator_id="gpt", rating=1.0)
     both = pd.concat([ratings, judge])
     pd.testing.assert_frame_equal(aggregate.correlations(scores, both), aggregate.correlations(scores, ratings))
-    with pytest.raises(UnknownNameError, match="unknown source of ratings 'gtp'.*Did you mean 'gpt'"):
+    with pytest.raises(UnknownNameError, match=r"unknown source of ratings 'gtp'.*Did you mean 'gpt'"):
         aggregate.correlations(scores, both, source="gtp")
 
 
 def test_wrong_target_and_unrelated_ratings():
     scores, ratings = tables(VALUES)
-    with pytest.raises(UnknownNameError, match="unknown dimension 'overall'.*Did you mean 'Overall'"):
+    with pytest.raises(UnknownNameError, match=r"unknown dimension 'overall'.*Did you mean 'Overall'"):
         aggregate.correlations(scores, ratings, targets=["overall"])
     with pytest.raises(SchemaError, match="no score of metric 'm' belongs to a rated response"):
         aggregate.correlations(scores.assign(item_id="elsewhere"), ratings)

@@ -4,10 +4,10 @@ import sys
 
 import pandas as pd
 import pytest
-from minidata import mini_items, write_mirror, write_mirror_bytes
 
 from comperdial import schema
 from comperdial.cli import main
+from minidata import mini_items, write_mirror, write_mirror_bytes
 
 RESPONSES = [
     {"context_id": "1", "system_id": "a", "response": "i like tea", "reference": "i like tea"},

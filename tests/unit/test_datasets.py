@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from minidata import mini_items
 
 from comperdial import datasets
 from comperdial.errors import FileError, SchemaError, UnknownNameError
+from minidata import mini_items
 
 
 def read(folder, items, dataset="usr_persona"):
@@ -93,5 +93,5 @@ def test_broken_files_are_named(tmp_path, items, error, message):
 
 
 def test_an_unknown_reader(tmp_path):
-    with pytest.raises(UnknownNameError, match="unknown reader 'urs'.*Did you mean 'usr'"):
+    with pytest.raises(UnknownNameError, match=r"unknown reader 'urs'.*Did you mean 'usr'"):
         datasets.read("urs", "x", {})

@@ -39,7 +39,7 @@ class Server:
             def log_message(self, *args):
                 pass
 
-            def do_GET(self):  # noqa: N802
+            def do_GET(self):
                 outer.seen.append(self.headers.get("Range"))
                 act = outer.script.pop(0) if outer.script else "serve"
                 if isinstance(act, int):

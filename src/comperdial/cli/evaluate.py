@@ -20,7 +20,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("input", type=Path, help="JSONL, CSV or Parquet with `response`, `references`, …; or a folder")
     command.add_argument("--metric", required=True, metavar="KIND", help="see `comperdial metrics`")
     command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the metric")
-    command.add_argument("--options", type=json_object, default={}, metavar="JSON", help="all options as one JSON object")
+    command.add_argument(
+        "--options", type=json_object, default={}, metavar="JSON", help="all options as one JSON object"
+    )
     command.add_argument("--name", help="what to call the metric in the table; default: its kind")
     _output(command)
     command.set_defaults(run=_score)
