@@ -47,9 +47,11 @@ format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 
 publish: reproduce
+	comperdial render readme results/tables/usr.csv --output README.md
+	cp results/figures/usr.png docs/images/usr.png
 	dvc commit --force --quiet
 	dvc push
-	@echo 'Now commit: git add results/*.dvc provenance.dvc data/store'
+	@echo 'Now commit: git add README.md docs/images results/*.dvc provenance.dvc data/store'
 
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

@@ -8,7 +8,6 @@
 
 from comperdial.errors import ComperdialError
 from comperdial.metrics import create as metric
-from comperdial.metrics import kinds as metrics
 
 __version__ = "0.1.0"
-__all__ = ["ComperdialError", "__version__", "metric", "metrics"]
+__all__ = ["ComperdialError", "__version__", "metric"]

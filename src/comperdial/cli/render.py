@@ -21,6 +21,7 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
         ("correlations", _render_correlations, "everything computed for one dataset"),
         ("agreement", _render_agreement, "agreement between the annotators beside the published one"),
         ("summary", _render_summary, "the numbers that dvc compares between commits"),
+        ("readme", _render_readme, "the table in the README, in place"),
         ("notebook", _render_notebook, "an executed notebook as HTML"),
     ):
         kind = kinds.add_parser(name, help=about)
@@ -84,6 +85,14 @@ def _render_summary(options: argparse.Namespace) -> None:
     from comperdial.report import summary, tables
 
     summary.summarise(tables.read_correlations(options.inputs), options.target, options.output)
+
+
+def _render_readme(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial.report import readme
+
+    readme.update(options.output, pd.read_csv(options.inputs[0]))
 
 
 def _render_notebook(options: argparse.Namespace) -> None:

@@ -1,0 +1,163 @@
+"""The repository itself: what is in git, what the two lists of dependencies say, what the pages promise."""
+
+import csv
+import json
+import re
+import subprocess
+import tomllib
+
+import pytest
+import yaml
+
+from comperdial import schema
+from comperdial.sources import load_catalogue
+
+# The name of a package at conda-forge or bioconda where it is not PyPI's.
+CONDA_NAMES = {"torch": "pytorch", "dvc": "dvc", "matplotlib": "matplotlib-base"}
+
+
+def tracked(root):
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
+
+
+def requirements(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    return sorted(requirement for found in lists for requirement in found)
+
+
+def test_conda_s_environment_is_pip_s(root):
+    environment = yaml.safe_load((root / "environment.yml").read_text())
+    entries = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    (pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    names = {conda: name for name, conda in CONDA_NAMES.items()}
+    found = []
+    for entry in [*entries, *pip]:
+        name, rest = re.match(r"([\w.-]+)(.*)", entry).groups()
+        if name not in ("python", "pip", "-e"):
+            found.append(names.get(name, name) + rest)
+    assert sorted(found) == requirements(root)
+    assert "-e ." in pip
+    python = tomllib.loads((root / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert f"python{python}" in entries
+
+
+def test_every_requirement_is_pinned_in_the_lock(root):
+    locked = dict(
+        line.split("==")
+        for line in (root / "requirements.lock").read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    locked = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in locked.items()}
+    for requirement in requirements(root):
+        assert re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower() in locked, requirement
+
+
+def test_no_data_of_others_and_no_results_are_in_git(root):
+    names = tracked(root)
+    assert not [n for n in names if n.startswith(("data/raw/", "data/tables/", ".snakemake/"))]
+    assert not [n for n in names if re.match(r"results/[^/]+/", n)]
+    assert not [n for n in names if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
+    pinned = {source.sha256 for source in load_catalogue(root / "data/sources.yaml").files.values()}
+    import hashlib
+
+    assert not [n for n in names if hashlib.sha256((root / n).read_bytes()).hexdigest() in pinned]
+
+
+def test_the_embedded_remote_stays_small(root):
+    sizes = {name: (root / name).stat().st_size for name in tracked(root)}
+    assert sum(size for name, size in sizes.items() if name.startswith("data/store/")) < 10_000_000
+    assert not {name: size for name, size in sizes.items() if size > 1_000_000 and not name.startswith("data/store/")}
+
+
+def test_no_path_of_a_machine_and_no_pickle(root):
+    code = [n for n in tracked(root) if n.endswith((".py", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile"))]
+    for name in code:
+        text = (root / name).read_text(encoding="utf-8")
+        assert not re.search(r"(?<![\w.])/(work|root|home|Users)/\w", text), name
+        if name.startswith(("src/", "workflow/")):
+            assert not re.search(r"\bimport pickle\b|\beval\(|shell=True", text), name
+
+
+def test_modules_and_rule_files_stay_small(root):
+    for name in tracked(root):
+        lines = (root / name).read_text(encoding="utf-8").count("\n") if name.endswith((".py", ".smk")) else 0
+        if name.startswith("src/"):
+            assert lines <= 300, name
+        if name.endswith(".smk"):
+            assert lines <= 150, name
+
+
+def test_the_data_model_page_lists_every_column(root):
+    page = (root / "docs/data-model.md").read_text()
+    for table in schema.TABLES.values():
+        section = page.split(f"## {table.name}\n")[1].split("\n## ")[0]
+        listed = re.findall(r"^\| `(\w+)` \|", section, flags=re.M)
+        assert listed == table.columns, table.name
+        assert f"Key: {', '.join(f'`{c}`' for c in table.key)}" in section
+
+
+def test_links_between_pages_lead_somewhere(root):
+    for page in [root / "README.md", *(root / "docs").glob("*.md"), root / "CONTRIBUTING.md", root / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith(("http", "mailto")):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_reported_number_has_a_source(root):
+    with (root / "data/paper/sources.csv").open(newline="") as file:
+        known = {row["source"] for row in csv.DictReader(file)}
+    for path in (root / "data/paper").glob("usr_*.csv"):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                assert row["source"] in known, path
+                assert -1 <= float(row["value"]) <= 5
+
+
+def test_the_rows_of_the_usr_table_find_their_reported_values(root):
+    rows = yaml.safe_load((root / "data/paper/usr_rows.yaml").read_text())["rows"]
+    params = yaml.safe_load((root / "params.yaml").read_text())
+    with (root / "data/paper/usr_correlations.csv").open(newline="") as file:
+        known = {(row["source"], row["metric"]) for row in csv.DictReader(file)}
+    for row in rows:
+        assert "reported" not in row or tuple(row["reported"]) in known, row
+        assert "metric" not in row or row["metric"] in params["metrics"], row
+
+
+def test_the_readme_s_table_is_what_the_results_say(root):
+    """Each number of the README's table is in results/tables/usr.csv, as that was published."""
+    path = root / "results/tables/usr.csv"
+    if not path.exists():
+        pytest.skip("no results here yet: `make reproduce` or `dvc pull`")
+    readme = (root / "README.md").read_text()
+    block = readme.split("<!-- usr-table -->")[1].split("<!-- /usr-table -->")[0].strip().splitlines()
+    with path.open(newline="") as file:
+        found = {(r["label"], r["dataset"], r["level"], r["coefficient"]): r for r in csv.DictReader(file)}
+    if {key[1] for key in found} != {"usr_persona", "usr_topical"}:
+        pytest.skip("results of another choice of datasets")
+    cells = [
+        ("usr_topical", "turn", "pearson"),
+        ("usr_topical", "turn", "spearman"),
+        ("usr_persona", "turn", "pearson"),
+        ("usr_persona", "turn", "spearman"),
+    ]
+    assert len(block) > 8
+    for line in block[2:]:
+        label, *values = (cell.strip() for cell in line.strip("|").split("|"))
+        for cell, value in zip(cells, values, strict=True):
+            row = found[(label, *cell)]
+            expected = f"{float(row['ours']) + 0.0:.3f}"
+            if row["reported"]:
+                expected += f" ({float(row['reported']):.3f})"
+            assert value == expected, (label, cell)
+
+
+def test_the_citation_file_has_the_version(root):
+    import comperdial
+
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert citation["version"] == project["version"] == comperdial.__version__
+    assert f"## {comperdial.__version__}" in (root / "CHANGELOG.md").read_text()
+    assert json.dumps(project["license"]) == '"MIT"' and citation["license"] == "MIT"

@@ -1,0 +1,79 @@
+"""DVC owns the bytes: publish, clone, pull, and nothing is left to do."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+
+def git(workdir, *arguments):
+    identity = {
+        f"GIT_{who}_{what}": "test@example.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    return workdir.run("git", *arguments, **identity)
+
+
+@pytest.fixture
+def published(finished, root):
+    """Return the finished copy as a git repository whose results have been published like `make publish` does."""
+    git(finished, "init", "-q", "-b", "main")
+    for name in ("provenance.dvc", *(path.relative_to(root).as_posix() for path in (root / "results").glob("*.dvc"))):
+        text = (root / name).read_text()
+        (finished.path / name).write_text(
+            re.sub(
+                r"(?m)^- md5: .*\n|^  (md5|size|nfiles): .*\n", lambda m: "- " if m[0][0] == "-" else "", text
+            ).replace("-   ", "- ")
+        )
+    finished.run("dvc", "commit", "--force", "--quiet")
+    finished.run("dvc", "push", "--quiet")
+    git(finished, "add", "-A")
+    git(finished, "commit", "-qm", "published")
+    return finished
+
+
+def test_clone_pull_nothing_to_do(published, tmp_path):
+    tracked = git(published, "ls-files").stdout.split()
+    assert not [
+        name for name in tracked if name.startswith(("data/raw", "data/tables")) or re.match(r"results/[^/]+/", name)
+    ]
+    subprocess.run(["git", "clone", "-q", published.path, tmp_path / "clone"], check=True)
+    clone = type(published)(tmp_path / "clone")
+    shutil.rmtree(published.path / ".dvc/cache")
+    clone.run("dvc", "pull")
+    ours = {n: c for n, (_, c) in published.outputs().items() if n.startswith("results/")}
+    theirs = {n: c for n, (_, c) in clone.outputs().items() if n.startswith("results/")}
+    assert theirs == ours
+    assert not (clone.path / "data/raw").exists(), "what is not ours to pass on stays out of the remote"
+    assert "Nothing to be done" in clone.snakemake("-n")
+    assert git(clone, "status", "--porcelain").stdout == ""
+
+
+def test_metrics_and_plots_show_what_changed(published):
+    published.edit(
+        "params.yaml", "bleu_raw: {kind: bleu, text: raw}", "bleu_raw: {kind: bleu, text: raw, epsilon: 0.1}"
+    )
+    published.snakemake()
+    published.run("dvc", "commit", "--force", "--quiet")
+    published.run("dvc", "push", "--quiet")
+    git(published, "add", "-A")
+    git(published, "commit", "-qm", "another epsilon")
+    found = json.loads(published.run("dvc", "metrics", "diff", "HEAD~1", "HEAD", "--json").stdout)
+    changed = {name for names in found.get("diff", found).values() for name in names}
+    assert any("bleu_raw" in name for name in changed)
+    assert not any(".f1." in name for name in changed)
+    published.run("dvc", "plots", "diff", "HEAD~1", "HEAD", "--out", "plots")
+    assert "bleu_raw" in (published.path / "plots/index.html").read_text()
+
+
+def test_what_this_repository_publishes(root, tmp_path):
+    """HEAD of this very repository: clone, pull, and nothing is left to do."""
+    subprocess.run(["git", "clone", "-q", root, tmp_path / "clone"], check=True)
+    if not (tmp_path / "clone/provenance.dvc").exists():
+        pytest.fail("HEAD publishes no results: run `make publish` and commit")
+    run = {"cwd": tmp_path / "clone", "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    pulled = subprocess.run(["dvc", "pull"], **run)
+    assert pulled.returncode == 0, pulled.stdout
+    planned = subprocess.run(["snakemake", "-n"], **run)
+    assert "Nothing to be done" in planned.stdout, planned.stdout[-3000:]
