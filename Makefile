@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup reproduce test lint format bench publish lock clean
+.PHONY: help setup reproduce test lint format publish lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study, say where the results lie; DATASETS="usr_persona" chooses datasets'

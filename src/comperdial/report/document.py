@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -61,6 +62,13 @@ def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
         return "–"
     rounded = round(float(value), digits) + 0.0
     return f"{rounded:+.{digits}f}" if sign and rounded else f"{rounded:.{digits}f}"
+
+
+def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the rows of a frame by their key, as plain dictionaries."""
+    names = [str(column) for column in frame.columns]
+    records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
+    return {tuple(record[name] for name in key): record for record in records}
 
 
 def write(document: Document, stem: str | Path) -> None:

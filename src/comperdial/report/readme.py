@@ -8,7 +8,7 @@ import pandas as pd
 
 from comperdial.errors import FileError
 from comperdial.files import read_text, write_text
-from comperdial.report.document import number
+from comperdial.report.document import number, records_by
 
 MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")
 _COLUMNS = [
@@ -38,12 +38,13 @@ def update(page: str | Path, frame: pd.DataFrame) -> None:
         raise FileError("the marks of the table are not there once each", where=str(page), expected=" and ".join(MARKS))
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
-    turn = frame[frame["level"] == "turn"].set_index(["label", "dataset", "coefficient"])
+    turn = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
     lines = []
     for label in dict.fromkeys(frame.loc[frame["ours"].notna(), "label"]):
         cells = []
         for dataset, coefficient in _COLUMNS:
-            ours, reported = turn.loc[(label, dataset, coefficient), ["ours", "reported"]].astype(float)
-            cells.append(number(ours) + (f" ({number(reported)})" if pd.notna(reported) else ""))
+            cell = turn[label, dataset, coefficient]
+            reported = f" ({number(cell['reported'])})" if pd.notna(cell["reported"]) else ""
+            cells.append(number(cell["ours"]) + reported)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     write_text(page, f"{before}{MARKS[0]}\n{_HEADER}\n" + "\n".join(lines) + f"\n{MARKS[1]}{after}")

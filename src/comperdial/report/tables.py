@@ -12,7 +12,7 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, SchemaError
 from comperdial.files import read_table
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Document, Section, number, records_by
 from comperdial.stats.correlation import ALPHA
 
 STAR = f"An asterisk marks p >= {ALPHA}"
@@ -161,7 +161,7 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     notes = frame.drop_duplicates("label").set_index("label")["note"].dropna()
     sections = []
     for level, of_level in frame.groupby("level", sort=False):
-        cells = _records(of_level, ["label", "dataset", "coefficient"])
+        cells = records_by(of_level, ["label", "dataset", "coefficient"])
         rows = []
         for label in labels:
             source = of_level.loc[of_level["label"] == label, "source"].dropna()
@@ -200,13 +200,6 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     )
 
 
-def _records(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the rows of a frame by their key, as plain dictionaries."""
-    names = [str(column) for column in frame.columns]
-    records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
-    return {tuple(record[name] for name in key): record for record in records}
-
-
 def _starred(value: float, starred: bool) -> str:
     text = number(value)
     return f"{text}*" if starred and text != "–" else text
@@ -220,7 +213,7 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
     levels = list(dict.fromkeys(chosen["level"]))
     levels.sort(key=list(_LEVEL).index)
     columns = [("", "Metric")] + [(_LEVEL[level], name) for level in levels for name in _COEFFICIENT.values()]
-    cells = _records(chosen, ["metric", "output", "level", "coefficient"])
+    cells = records_by(chosen, ["metric", "output", "level", "coefficient"])
     rows = []
     for metric, output in sorted(set(zip(chosen["metric"], chosen["output"], strict=True))):
         found = [cells[metric, output, level, coefficient] for level in levels for coefficient in _COEFFICIENT]
@@ -254,7 +247,7 @@ def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: 
         for coefficient in ("spearman", "pearson")
         for name in ("ours", "reported", "difference")
     ]
-    cells = _records(frame, keys)
+    cells = records_by(frame, keys)
     rows = []
     for dimension in dict.fromkeys(frame["dimension"]):
         row = [str(dimension)]
