@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup reproduce test lint format publish lock clean
+.PHONY: help setup reproduce test lint format publish publish-all-only lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study, say where the results lie; DATASETS="usr_persona" chooses datasets'
@@ -14,6 +14,7 @@ help:
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
 	@echo 'make lock        rewrite requirements.lock from pyproject.toml'
+	@echo 'make setup       make .venv and install; make format: format the code; make clean: remove what was fetched'
 
 setup: $(STAMP)
 
@@ -27,10 +28,12 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 reproduce: setup
-	snakemake --quiet rules reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
+	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
 	@echo 'Results: results/tables (Markdown, LaTeX, HTML, CSV), results/figures, results/notebooks, results/scores.'
 	@echo 'Start with results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html'
+	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
+	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
 test: setup
 	pytest --numprocesses 2
@@ -46,12 +49,15 @@ lint: setup
 format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 
-publish: reproduce
+publish: $(if $(DATASETS),publish-all-only,reproduce)
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
 	dvc commit --force --quiet
 	dvc push
-	@echo 'Now commit: git add README.md docs/images results/*.dvc provenance.dvc data/store'
+	@echo 'Now commit what was published together with what it was made from: git add --all && git commit'
+
+publish-all-only:
+	@echo 'make publish publishes everything: call it without DATASETS' >&2; exit 1
 
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

@@ -25,7 +25,8 @@ import pandas as pd
 
 root = next(folder for folder in [Path.cwd(), *Path.cwd().parents] if (folder / "params.yaml").is_file())
 table = pd.read_csv(root / "results/tables/usr.csv")
-table.groupby(["dataset", "level"])["n"].max().rename("responses or systems").to_frame()
+run = table.dropna(subset=["ours"])
+run.groupby(["dataset", "level"])["n"].max().astype(int).rename("responses or systems").to_frame()
 
 # %% [markdown]
 # ## Do we reproduce the published values?
@@ -39,29 +40,31 @@ worst = compared.assign(gap=compared["difference"].abs()).groupby("label", sort=
 worst.round(4).rename("largest |ours - reported|").to_frame()
 
 # %% [markdown]
-# A gap of up to 0.0006 is the rounding of published values. METEOR is another implementation (nltk's of 2005 against
+# A gap of 0.0005 is what rounding to three digits can make. METEOR is another implementation (nltk's of 2005 against
 # the Java METEOR 1.5), and the gaps of the BLEU orders come from how the zeros are ranked; `docs/reproduction-notes.md`
 # explains each of them.
 #
 # ## Which word-overlap metric agrees best?
 
 # %%
-turn = table[(table["level"] == "turn") & (table["coefficient"] == "spearman")].dropna(subset=["ours"])
+turn = run[(run["level"] == "turn") & (run["coefficient"] == "spearman")]
 ranking = turn.pivot(index="label", columns="dataset", values="ours")
 ranking["mean"] = ranking.mean(axis=1)
 ranking.sort_values("mean", ascending=False).round(3)
 
 # %% [markdown]
-# The order of metrics is not the same on the two sets, and what leads are the metrics that reward recall and partial
-# matches (chrF, METEOR), not the BLEU and F1 that papers print first.
+# As published with this repository, the order of metrics differs between the two sets, and what leads are the metrics
+# that reward recall and partial matches (chrF, METEOR), not the BLEU and F1 that papers print first.
 #
 # ## How far to trust a system-level number?
 #
 # There are only a handful of systems, one of which is a person. With so few points a rank correlation can take few
-# values, and many of them come with a p-value above 0.05: the asterisks of the table.
+# values, and what looks like a strong correlation often comes with a p-value above 0.05: the asterisks of the table.
+# Even these are too few: the p of Spearman is an approximation (Student's t, as in the papers) that is too small for
+# four or five points. A perfect ranking of four systems has an exact two-sided p of 2/24 = 0.083, and gets no asterisk.
 
 # %%
-system = table[(table["level"] == "system") & table["ours"].notna()]
+system = run[run["level"] == "system"]
 share = system.assign(starred=~(system["p"] < 0.05)).groupby(["dataset", "coefficient"])["starred"].mean()
 share.rename("share of system-level values with p >= 0.05").round(2).to_frame()
 

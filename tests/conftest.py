@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from comperdial import datasets, sources, wordnet
+from comperdial.catalogue import load_catalogue
 from comperdial.errors import ComperdialError
 from minidata import mini_items, write_mirror
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# No deadline: a first call that imports a library is slow, not wrong. The same examples on every run.
+hypothesis.settings.register_profile("here", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("here")
+
+# So that the tests find snakemake and dvc when pytest is called without an activated environment.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +39,7 @@ def _lacking(reason: str) -> None:
 @pytest.fixture(scope="session")
 def usr_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, datasets.Tables]:
     """Return the tables of both real USR sets, fetched like `comperdial fetch` does."""
-    catalogue = sources.load_catalogue(ROOT / "data/sources.yaml")
+    catalogue = load_catalogue(ROOT / "data/sources.yaml")
     folder = tmp_path_factory.mktemp("raw")
     tables = {}
     for name in ("usr_persona", "usr_topical"):

@@ -13,4 +13,4 @@ if "Error" in done.stderr or "Lints for" not in done.stdout + done.stderr:
 found = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip().startswith("* ")]
 other = [line for line in found if WISH not in line]
 print(f"snakemake --lint: {len(other)} findings beside {len(found) - len(other)} wishes for a conda directive")
-sys.exit("\n".join(other))
+sys.exit("\n".join(other) or 0)

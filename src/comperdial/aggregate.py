@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.files import check_columns, read_table
 from comperdial.stats.agreement import pairwise_agreement
 from comperdial.stats.correlation import Coefficient, correlate
 
@@ -17,6 +20,68 @@ log = logging.getLogger(__name__)
 
 LEVELS = ("turn", "system")
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+_ITEM = ["dataset", "context_id", "system_id"]
+
+
+def read_ratings(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
+    """Read ratings: table ``turn_ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
+
+    What such a short file leaves out is filled in: one annotator, one dimension named ``rating``, source ``human``, and
+    the range of the ratings found as their scale.
+
+    Parameters
+    ----------
+    path
+        A JSONL, CSV or Parquet file.
+    dataset
+        Which data set the ratings are of, for a file that does not say; default: the file's name.
+    """
+    path = Path(path)
+    columns = schema.table("turn_ratings").columns
+    frame = check_columns(read_table(path), columns, path)
+    needed = ["context_id", "system_id", "rating"]
+    if missing := [column for column in needed if column not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
+        )
+    if path.suffix == ".csv":
+        frame = schema.parse_cells(frame, "turn_ratings", path)
+    if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
+        raise SchemaError(
+            "a response has several ratings",
+            where=str(path),
+            expected="a column `annotator_id` that says whose each is",
+        )
+    numbers = pd.to_numeric(frame["rating"], errors="coerce")
+    filled = {
+        "dataset": dataset or path.stem,
+        "annotator_id": "1",
+        "position": None,
+        "dimension": "rating",
+        "scale_min": numbers.min(),
+        "scale_max": numbers.max(),
+        "source": "human",
+    }
+    for column, value in filled.items():
+        if column not in frame:
+            frame[column] = value
+    return schema.validate(frame[columns], "turn_ratings", where=str(path))
+
+
+def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
+    """Read and join tables ``scores``; a score that stands twice, or one metric made in two ways, is an error."""
+    scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
+    where = ", ".join(map(str, paths))
+    for metric, of_metric in scores.groupby("metric"):
+        signatures = of_metric["signature"].unique()
+        if len(signatures) > 1:
+            raise SchemaError(
+                f"metric {metric!r} was made in {len(signatures)} ways: {', '.join(signatures)}",
+                where=where,
+                expected="one signature a metric",
+                hint="Score one of them under another --name",
+            )
+    return schema.validate(scores, "scores", where=where)
 
 
 def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
@@ -32,18 +97,19 @@ def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFram
     Returns
     -------
     DataFrame
-        One row a context and system (index), one column a dimension; missing where nobody rated.
+        One row a data set, context and system (index), one column a dimension; missing where nobody rated.
     """
     chosen = ratings[ratings["source"] == source]
     if chosen.empty:
         raise UnknownNameError("source of ratings", source, ratings["source"].unique())
-    return chosen.pivot_table(index=["context_id", "system_id"], columns="dimension", values="rating", aggfunc="mean")
+    return chosen.pivot_table(index=_ITEM, columns="dimension", values="rating", aggfunc="mean")
 
 
 def correlations(
     scores: pd.DataFrame,
     ratings: pd.DataFrame,
     *,
+    systems: pd.DataFrame | None = None,
     source: str = "human",
     levels: Sequence[str] = LEVELS,
     targets: Sequence[str] | None = None,
@@ -56,9 +122,11 @@ def correlations(
     Parameters
     ----------
     scores
-        Table ``scores``, turn level, of one dataset.
+        Table ``scores``; its turn level counts.
     ratings
-        Table ``turn_ratings`` of the same dataset. Only systems that have scores count: references have none.
+        Table ``turn_ratings`` of the same data sets.
+    systems
+        Table ``systems``: with it, the ratings of references, which are never scored, do not count against coverage.
     source
         As in :func:`mean_ratings`.
     levels
@@ -69,52 +137,59 @@ def correlations(
     Returns
     -------
     DataFrame
-        Table ``correlations``. ``n`` counts complete pairs; ``coverage`` is the share of the rated responses of scored
-        systems that have a score.
+        Table ``correlations``. ``n`` counts complete pairs; ``coverage`` is the share of the rated responses that
+        have a score.
     """
-    human = mean_ratings(ratings, source=source)
-    chosen = list(human.columns) if targets is None else list(targets)
+    scores = scores[scores["level"] == "turn"]
+    if scores.empty:
+        raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn")
+    human = mean_ratings(_without_references(ratings, systems), source=source)
+    chosen = list(dict.fromkeys(human.columns if targets is None else targets))
     for target in chosen:
         if target not in human.columns:
             raise UnknownNameError("dimension", target, human.columns)
-    rows = []
+    rows: list[dict[str, Any]] = []
     keys = ["dataset", "metric", "output", "signature"]
-    for (dataset, metric, output, signature), group in scores[scores["level"] == "turn"].groupby(keys, sort=True):
-        values = group.set_index(["item_id", "system_id"])["value"].astype("float64")
-        values.index.names = ["context_id", "system_id"]
-        rated = human[human.index.get_level_values("system_id").isin(group["system_id"].unique())]
+    for (dataset, metric, output, signature), group in scores.groupby(keys, sort=True):
+        values = group.rename(columns={"item_id": "context_id"}).set_index(_ITEM)["value"].astype("float64")
+        rated = human[human.index.get_level_values("dataset") == dataset]
         if not values.index.intersection(rated.index).size:
             raise SchemaError(
                 f"no score of metric {metric!r} belongs to a rated response",
                 where=f"dataset {dataset!r}",
-                expected="the same context_id and system_id in scores and ratings",
+                expected="the same dataset, context_id and system_id in scores and ratings",
             )
+        if lost := len(values) - len(values.index.intersection(rated.index)):
+            log.warning("%s, %s: %d of %d scores belong to no rated response", metric, output, lost, len(values))
+        same = {"dataset": dataset, "metric": metric, "output": output, "signature": signature}
         for target in chosen:
             pairs = pd.DataFrame({"score": values.reindex(rated.index), "rating": rated[target]})
             pairs = pairs[pairs["rating"].notna()]
-            coverage = float(pairs["score"].notna().mean())
-            complete = pairs.dropna()
-            samples = {"turn": complete, "system": complete.groupby(level="system_id").mean()}
-            for level in levels:
-                sample = samples[level]
-                for coefficient in COEFFICIENTS:
-                    found = correlate(sample["score"], sample["rating"], coefficient)
-                    rows.append(
-                        {
-                            "dataset": dataset,
-                            "level": level,
-                            "target": target,
-                            "metric": metric,
-                            "output": output,
-                            "coefficient": coefficient,
-                            "value": found.value,
-                            "p": found.p,
-                            "n": found.n,
-                            "coverage": coverage,
-                            "signature": signature,
-                        }
-                    )
+            if len(pairs):
+                rows += [same | {"target": target} | row for row in _correlate(pairs, levels)]
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
+
+
+def _without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
+    if systems is None:
+        return ratings
+    names = systems.loc[systems["kind"] == "reference", ["dataset", "system_id"]]
+    references = pd.MultiIndex.from_frame(names)
+    return ratings[~pd.MultiIndex.from_frame(ratings[["dataset", "system_id"]]).isin(references)]
+
+
+def _correlate(pairs: pd.DataFrame, levels: Sequence[str]) -> list[dict[str, Any]]:
+    """Correlate the columns score and rating at each level with each coefficient."""
+    complete = pairs.dropna()
+    samples = {"turn": complete, "system": complete.groupby(level="system_id").mean()}
+    coverage = len(complete) / len(pairs)
+    rows = []
+    for level in dict.fromkeys(levels):
+        for coefficient in COEFFICIENTS:
+            found = correlate(samples[level]["score"], samples[level]["rating"], coefficient)
+            value = {"value": found.value, "p": found.p, "n": found.n, "coverage": coverage}
+            rows.append({"level": level, "coefficient": coefficient} | value)
+    return rows
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
@@ -128,13 +203,19 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns dataset, dimension, coefficient (pearson, spearman), value, n (responses); dimensions in the order of
-        the ratings' scale widths and names.
+        Columns dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and
+        dimension.
     """
     if ratings["position"].isna().any():
         raise SchemaError("ratings without a position", expected="a position for each rating: the column of its rater")
     rows = []
     for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
+        if group.duplicated([*_ITEM, "position"]).any() or group["position"].nunique() < 2:
+            raise SchemaError(
+                f"the positions of dimension {dimension!r} are not one a rater",
+                where=f"dataset {dataset!r}",
+                expected="two raters or more, each response rated once a position",
+            )
         table = group.pivot(index=["context_id", "system_id"], columns="position", values="rating")
         for coefficient in COEFFICIENTS[:2]:
             value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)

@@ -1,4 +1,4 @@
-"""``params.yaml``: read, overlaid and checked against its JSON schema, with one message for the first thing wrong."""
+"""YAML files: read, and checked against a JSON schema with one message for the first thing wrong."""
 
 from __future__ import annotations
 

@@ -47,6 +47,18 @@ class SchemaError(ComperdialError):
     """A table or a record breaks the rules of its schema."""
 
 
+class ItemError(SchemaError):
+    """One item of a list breaks a rule; ``index`` counts from 0, so that a caller can name the item by file and key."""
+
+    def __init__(self, index: int, problem: str, *, expected: str) -> None:
+        self.index = index
+        super().__init__(problem, where=f"response {index + 1}", expected=expected)
+
+    def at(self, where: str) -> SchemaError:
+        """Return the same error with the item named as the caller knows it."""
+        return SchemaError(self.problem, where=where, expected=self.expected)
+
+
 class ConfigError(ComperdialError):
     """``params.yaml`` or an option on the command line is wrong."""
 

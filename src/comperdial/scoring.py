@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError
-from comperdial.files import read_table
+from comperdial.errors import ItemError, SchemaError
+from comperdial.files import check_columns, read_table
 from comperdial.metrics import Metric
 
 _COLUMNS = {
@@ -47,20 +47,29 @@ def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
     """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
-    systems = schema.read(folder / "systems.parquet", "systems")
+    systems = schema.read(folder / "systems.parquet", "systems").set_index("system_id")
     responses = schema.read(folder / "responses.parquet", "responses")
-    scored = systems.loc[systems["kind"] != "reference", "system_id"]
-    responses = responses[responses["system_id"].isin(scored)]
-    unknown = responses.loc[~responses["context_id"].isin(contexts.index), "context_id"]
+    _check_known(responses, "context_id", contexts.index, folder / "responses.parquet")
+    _check_known(responses, "system_id", systems.index, folder / "responses.parquet")
+    responses = responses[responses["system_id"].map(systems["kind"]) != "reference"]
+    context = contexts.loc[responses["context_id"]]
+    try:
+        values = metric.score(
+            list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
+        )
+    except ItemError as error:
+        key = responses.iloc[error.index]
+        place = f"{folder}, context {key['context_id']!r}, system {key['system_id']!r}"
+        raise error.at(place) from error
+    return tidy(responses, values, metric, name)
+
+
+def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Path) -> None:
+    unknown = responses.loc[~responses[column].isin(known), column]
     if len(unknown):
         raise SchemaError(
-            f"a response to the unknown context {unknown.iloc[0]!r}", where=str(folder / "responses.parquet")
+            f"{len(unknown)} responses name {column} {unknown.iloc[0]!r}, which is in no table", where=str(path)
         )
-    context = contexts.loc[responses["context_id"]]
-    values = metric.score(
-        list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
-    )
-    return tidy(responses, values, metric, name)
 
 
 def tidy(responses: pd.DataFrame, values: dict[str, Any], metric: Metric, name: str) -> pd.DataFrame:
@@ -101,7 +110,11 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
         When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
     """
     path = Path(path)
-    frame = read_table(path).rename(columns=_ALIASES)
+    frame = check_columns(read_table(path), [*_COLUMNS, *_ALIASES], path)
+    for alias, column in _ALIASES.items():
+        if alias in frame and column in frame:
+            raise SchemaError(f"columns {alias!r} and {column!r}", where=str(path), expected="one of the two")
+    frame = frame.rename(columns=_ALIASES)
     if "response" not in frame:
         raise SchemaError(
             "no column 'response'",
@@ -109,12 +122,15 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
             expected="; ".join(f"{column}: {meaning}" for column, meaning in _COLUMNS.items()),
             hint=f"It has: {', '.join(map(str, frame.columns))}",
         )
-    frame["dataset"] = frame["dataset"].astype(str) if "dataset" in frame else path.stem
-    numbers = [str(number) for number in range(1, len(frame) + 1)]
-    frame["context_id"] = frame["context_id"].astype(str) if "context_id" in frame else numbers
-    frame["system_id"] = frame["system_id"].astype(str) if "system_id" in frame else "system"
-    names = ["dataset", "context_id", "system_id", "response"]
-    responses = schema.validate(frame[names], "responses", where=str(path))
+    if "dataset" not in frame:
+        frame["dataset"] = path.stem
+    if "context_id" not in frame:
+        frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
+    if "system_id" not in frame:
+        frame["system_id"] = "system"
+    responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
+    if responses.empty:
+        raise SchemaError("no records", where=str(path), expected="one record a response")
     histories = _lists(frame, "history", path)
     references, facts = _lists(frame, "references", path), _lists(frame, "facts", path)
     try:
@@ -124,9 +140,10 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
             None if histories is None else [_utterances(history) for history in histories],
             facts,
         )
+    except ItemError as error:
+        raise error.at(f"{path}, record {error.index + 1}") from error
     except SchemaError as error:
-        where = f"{path}, {error.where}" if error.where else str(path)
-        raise SchemaError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
+        raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
     return tidy(responses, values, metric, name)
 
 
@@ -147,10 +164,10 @@ def _list(cell: Any, where: str) -> list[Any]:  # noqa: ANN401
         return [cell]
     try:
         value = json.loads(cell)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         # A text may well start with a bracket: "[laughs] me too".
         return [cell]
-    return value if isinstance(value, list) else [cell]
+    return list(value)
 
 
 def _utterances(history: Sequence[Any]) -> list[dict[str, str]]:
@@ -159,35 +176,3 @@ def _utterances(history: Sequence[Any]) -> list[dict[str, str]]:
         u if isinstance(u, dict) else {"speaker": "AB"[(last - number) % 2], "text": str(u)}
         for number, u in enumerate(history)
     ]
-
-
-def read_ratings(path: str | Path) -> pd.DataFrame:
-    """Read ratings: table ``turn_ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
-
-    What such a short file leaves out is filled in: one annotator, one dimension named ``rating``, source ``human``, and
-    the range of the ratings found as their scale.
-    """
-    path = Path(path)
-    frame = read_table(path)
-    needed = ["context_id", "system_id", "rating"]
-    if missing := [column for column in needed if column not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
-        )
-    try:
-        rating = pd.to_numeric(frame["rating"])
-    except ValueError as error:
-        raise SchemaError(f"column 'rating' is not numeric ({error})", where=str(path), expected="numbers") from error
-    filled = {
-        "dataset": path.stem,
-        "annotator_id": "1",
-        "position": None,
-        "dimension": "rating",
-        "scale_min": rating.min(),
-        "scale_max": rating.max(),
-        "source": "human",
-    }
-    for column, value in filled.items():
-        if column not in frame:
-            frame[column] = value
-    return schema.validate(frame[schema.table("turn_ratings").columns], "turn_ratings", where=str(path))

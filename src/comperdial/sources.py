@@ -4,131 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-import re
+import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
-from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, SourceError, UnknownNameError
+from comperdial.catalogue import Source
+from comperdial.errors import SourceError
 from comperdial.files import replacing, sha256
 
 log = logging.getLogger(__name__)
 
 MIRROR_VARIABLE = "COMPERDIAL_MIRROR"
-CATALOGUE = Path("data/sources.yaml")
 RAW = Path("data/raw")
 
 _CHUNK = 1 << 18
 _RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-
-
-@dataclass(frozen=True)
-class Source:
-    """A public file, pinned: where it comes from, what its bytes are, who may use it."""
-
-    name: str
-    repository: str
-    commit: str
-    path: str
-    url: str
-    sha256: str
-    bytes: int
-    licence: str
-    citation: str
-
-    @property
-    def relative(self) -> PurePosixPath:
-        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
-        return PurePosixPath(self.repository) / self.path
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset as the catalogue has it: which reader, which files under the reader's names for them."""
-
-    name: str
-    reader: str
-    title: str
-    files: Mapping[str, Source]
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What ``data/sources.yaml`` says."""
-
-    files: Mapping[str, Source]
-    datasets: Mapping[str, Dataset]
-    path: Path
-
-    def file(self, name: str) -> Source:
-        """Return a file by name, or raise :class:`UnknownNameError`."""
-        if name not in self.files:
-            raise UnknownNameError("source", name, self.files, where=str(self.path))
-        return self.files[name]
-
-    def dataset(self, name: str) -> Dataset:
-        """Return a dataset by name, or raise :class:`UnknownNameError`."""
-        if name not in self.datasets:
-            raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
-        return self.datasets[name]
-
-
-@cache
-def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
-    """Read and check ``data/sources.yaml``.
-
-    Raises
-    ------
-    ConfigError
-        When an entry lacks a field, has an unknown one, is not pinned, or has a path that leaves its folder.
-    """
-    path = Path(path)
-    content = load_yaml(path)
-    files = {name: _source(name, entry, path) for name, entry in (content.get("files") or {}).items()}
-    datasets = {}
-    for name, entry in (content.get("datasets") or {}).items():
-        where = f"{path}, dataset {name!r}"
-        _check_keys(entry, {"reader", "title", "files"}, where)
-        for file in entry["files"].values():
-            if file not in files:
-                raise UnknownNameError("source", file, files, where=where)
-        datasets[name] = Dataset(
-            name, entry["reader"], entry["title"], {role: files[file] for role, file in entry["files"].items()}
-        )
-    return Catalogue(files, datasets, path)
-
-
-def _check_keys(entry: Any, expected: set[str], where: str) -> None:  # noqa: ANN401
-    if not isinstance(entry, dict) or set(entry) != expected:
-        found = ", ".join(sorted(entry)) if isinstance(entry, dict) else repr(entry)
-        raise ConfigError(f"the entry has {found}", where=where, expected="exactly " + ", ".join(sorted(expected)))
-
-
-def _source(name: str, entry: Any, path: Path) -> Source:  # noqa: ANN401
-    where = f"{path}, file {name!r}"
-    _check_keys(entry, {field.name for field in fields(Source)} - {"name"}, where)
-    rules = {
-        "repository": r"[\w.-]+/[\w.-]+",
-        "commit": r"[0-9a-f]{40}",
-        "sha256": r"[0-9a-f]{64}",
-        "url": r"https://.+",
-        "bytes": r"[1-9]\d*",
-    }
-    for field, rule in rules.items():
-        if not re.fullmatch(rule, str(entry[field])):
-            raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
-    parts = PurePosixPath(entry["path"]).parts
-    if ".." in parts or entry["path"].startswith("/") or ".." in PurePosixPath(entry["repository"]).parts:
-        raise ConfigError(
-            f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
-        )
-    if entry["commit"] not in entry["url"]:
-        raise ConfigError("the URL does not name the commit", where=where, expected="a URL pinned to the commit")
-    return Source(name=name, **entry)
 
 
 def raw_path(source: Source, raw: Path = RAW) -> Path:
@@ -143,6 +34,26 @@ def status(source: Source, path: Path) -> Literal["present", "missing", "altered
     if path.stat().st_size != source.bytes or sha256(path) != source.sha256:
         return "altered"
     return "present"
+
+
+def require(source: Source, raw: Path = RAW) -> Path:
+    """Return where a fetched file lies, once its bytes are known to be the ones pinned.
+
+    Raises
+    ------
+    SourceError
+        When it is missing or altered.
+    """
+    path = raw_path(source, raw)
+    found = status(source, path)
+    if found != "present":
+        raise SourceError(
+            f"source {source.name!r} is {found}",
+            where=str(path),
+            expected=f"sha256 {source.sha256}",
+            hint=f"Run `comperdial fetch {source.name}`",
+        )
+    return path
 
 
 def fetch(source: Source, target: Path, *, mirror: str | Path | None = None, attempts: int = 5) -> None:
@@ -195,7 +106,7 @@ def _copy(source: Source, origin: Path, target: Path) -> None:
             hint=f"Copy it from {source.url}, or unset {MIRROR_VARIABLE} to download it",
         )
     with replacing(target) as temporary:
-        temporary.write_bytes(origin.read_bytes())
+        shutil.copyfile(origin, temporary)
         _verify(source, temporary, str(origin), "The mirror's copy is altered or incomplete: copy it anew")
 
 
@@ -240,11 +151,15 @@ def _receive(source: Source, part: Path) -> float | None:
     if have >= source.bytes:
         part.unlink()
         have = 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
+    # Not compressed: a range counts the bytes that travel, and we count the bytes of the file.
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(source.url, headers=headers, stream=True, timeout=(10, 60)) as answer:
         if answer.status_code in _RETRY_STATUS:
             after = answer.headers.get("Retry-After", "")
             return min(float(after), 60.0) if after.isdigit() else 0.0
+        if answer.status_code == 416 and have:
+            part.unlink()
+            return 0.0
         if answer.status_code not in (200, 206):
             raise SourceError(
                 f"source {source.name!r}: the server answers {answer.status_code} {answer.reason}",
@@ -267,5 +182,7 @@ def _receive(source: Source, part: Path) -> float | None:
             for chunk in answer.iter_content(_CHUNK):
                 file.write(chunk)
                 bar.update(len(chunk))
+                if file.tell() > source.bytes:
+                    break
             complete = file.tell() >= source.bytes
     return None if complete else 0.0

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from comperdial.errors import MissingResourceError
@@ -29,7 +29,7 @@ _FILES = (
     *(f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")),
     *("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc"),
 )
-_NOTE = "COMPERDIAL-SOURCE.json"
+_NOTE = "comperdial-wordnet.json"
 
 # WordNet's lexicographer files in order, by syntactic category: manual page lexnames(5WN). Debian ships only the page.
 _LEXNAMES = {
@@ -75,9 +75,9 @@ def locate() -> WordNet | None:
         if (folder / "data.noun").is_file() and (folder / "lexnames").is_file():
             with (folder / "data.noun").open("rb") as file:
                 return WordNet(str(folder), _version(file.read(2048)), _origin(folder))
-        if archive.is_file():
+        if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as content, content.open("wordnet/data.noun") as member:
-                return WordNet(str(archive), _version(member.read(2048)), "found in nltk's data path")
+                return WordNet(str(archive), _version(member.read(2048)), _origin(archive))
     return None
 
 
@@ -86,9 +86,11 @@ def _version(head: bytes) -> str:
     return match.group(1).decode() if match else "unknown"
 
 
-def _origin(folder: Path) -> str:
-    note = folder / _NOTE
-    return str(read_json(note)["source"]) if note.is_file() else "found in nltk's data path"
+def _origin(place: Path) -> str:
+    """Return where a WordNet came from, as our set-up noted it beside it."""
+    note = place.parent / _NOTE
+    noted = read_json(note) if note.is_file() else {}
+    return str(noted["source"]) if noted.get("name") == place.name else "found in nltk's data path"
 
 
 def lexnames() -> str:
@@ -116,12 +118,15 @@ def set_up() -> WordNet:
     )
     answers = []
     for name, road in roads:
-        failure = road()
-        found = locate()
-        if found and failure is None:
-            if found.path.startswith(str(own_root())) and Path(found.path).is_dir():
-                write_json(Path(found.path) / _NOTE, {"source": name, "version": found.version})
-            return locate() or found
+        try:
+            failure = road()
+            found = locate() if failure is None else None
+            if found:
+                place = Path(found.path)
+                write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": found.version})
+                return replace(found, source=name)
+        except OSError as error:
+            failure = f"{error.strerror or error} ({error.filename})"
         answers.append(f"{name}: {failure or 'brought no WordNet'}")
         log.info(answers[-1])
     raise MissingResourceError(
@@ -143,7 +148,7 @@ def _from_nltk() -> str | None:
     said = io.StringIO()
     try:
         with redirect_stdout(said), redirect_stderr(said):
-            done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True)
+            done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=said)
     except OSError as error:
         return str(error)
     finally:
@@ -208,7 +213,7 @@ def require(version: str) -> WordNet:
         raise MissingResourceError(
             "WordNet is not on this machine",
             expected=f"WordNet {version}",
-            hint="Run `comperdial wordnet` to set it up",
+            hint="Run `comperdial wordnet` to set it up, or take the metric out of params.yaml",
         )
     if found.version != version:
         raise MissingResourceError(

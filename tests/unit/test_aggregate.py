@@ -78,11 +78,29 @@ def test_a_missing_score_is_missing_on_both_sides_and_counted():
     assert system["value"] == pytest.approx(np.corrcoef(np.nanmean(x, 1), np.nanmean(y, 1))[0, 1])
 
 
-def test_systems_without_any_score_do_not_count_against_coverage():
+def test_a_system_without_any_score_counts_against_coverage_unless_it_is_a_reference():
     scores, ratings = tables(VALUES)
-    found = aggregate.correlations(scores[scores["system_id"] != "s3"], ratings)
-    assert pick(found, "turn")["n"] == 9
-    assert pick(found, "turn")["coverage"] == 1.0
+    scores = scores[scores["system_id"] != "s3"]
+    without = pick(aggregate.correlations(scores, ratings), "turn")
+    assert (without["n"], without["coverage"]) == (9, 0.75)
+    systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
+    known = pick(aggregate.correlations(scores, ratings, systems=systems), "turn")
+    assert (known["n"], known["coverage"]) == (9, 1.0)
+
+
+def test_data_sets_are_not_mixed():
+    scores, ratings = tables(VALUES)
+    other = ratings.assign(dataset="other", rating=0.0)
+    both = pd.concat([ratings, other])
+    pd.testing.assert_frame_equal(aggregate.correlations(scores, both), aggregate.correlations(scores, ratings))
+    with pytest.raises(SchemaError, match="the same dataset, context_id and system_id"):
+        aggregate.correlations(scores, other)
+
+
+def test_scores_of_another_level_are_no_turn_scores():
+    scores, ratings = tables(VALUES)
+    with pytest.raises(SchemaError, match="no scores at turn level"):
+        aggregate.correlations(scores.assign(level="dialogue"), ratings)
 
 
 def test_judges_and_people_are_never_mixed():
@@ -103,7 +121,7 @@ def test_wrong_target_and_unrelated_ratings():
 
 
 @given(st.permutations(range(12)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_row_order_changes_nothing(order):
     scores, ratings = tables(VALUES)
     shuffled = scores.iloc[list(order)]

@@ -87,10 +87,10 @@ def test_a_csv_of_plain_texts(tmp_path, capsys):
         (
             '{"response": "x", "reference": "y"}\n{"response": "x"}\n',
             [],
-            "mine.jsonl, response 2: metric 'f1' needs ref",
+            "mine.jsonl, record 2: metric 'f1' needs ref",
         ),
         ('{"response": "x", "reference": 7}\n', [], "record 1, column 'references': holds 7"),
-        ('{"response": "x"\n', [], "line 1: not valid JSON"),
+        ('{"response": "x"\n', [], "line 1, column 17: not valid JSON"),
         ('{"response": "x", "reference": "y"}\n', ["--option", "txt=raw"], "Did you mean 'text'?"),
         ('{"response": "x", "reference": "y"}\n', ["--option", "raw"], "--option: option 'raw'; expected NAME=VALUE"),
         ('{"response": "x", "reference": "y"}\n', ["--output", "/nowhere.xyz"], "expected a name ending in .jsonl"),
@@ -100,6 +100,66 @@ def test_bad_input_to_score(tmp_path, capsys, content, options, message):
     path = tmp_path / "mine.jsonl"
     path.write_text(content)
     assert message in fails(capsys, "score", path, "--metric", "f1", *options)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("response,reference\nx,a,b\ny,d,e\n", "line 2: 3 cells; expected 2, as in the header"),
+        ("response,reference,references\nx,a,b\n", "columns 'reference' and 'references'; expected one of the two"),
+        ("response,reference\nx,  \n", "record 1: one of its references is '  '; expected a text that is not empty"),
+        ('response,references\nx,"[1, 2]"\n', "record 1: one of its references is 1; expected a text"),
+        ("response,refernce\nx,y\n", "unknown column 'refernce'"),
+        ("response,reference\n", "no records"),
+    ],
+)
+def test_bad_csv_to_score(tmp_path, capsys, content, message):
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    assert message in fails(capsys, "score", path, "--metric", "f1")
+
+
+def test_two_names_for_one_column_in_different_records(tmp_path, capsys):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"response": "a", "references": ["a"]}\n{"response": "b", "reference": "b"}\n')
+    assert "columns 'reference' and 'references'" in fails(capsys, "score", path, "--metric", "f1")
+
+
+def test_a_place_that_cannot_be_written_to(tmp_path, capsys, responses):
+    (tmp_path / "folder.csv").mkdir()
+    for place in (responses / "x.csv", tmp_path / "folder.csv"):
+        fails(capsys, "score", responses, "--metric", "f1", "--output", place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "mine.jsonl"], "no debris"
+
+
+def test_names_keep_their_zeros(tmp_path, capsys):
+    path, scores, ratings = tmp_path / "r.csv", tmp_path / "s.csv", tmp_path / "h.csv"
+    path.write_text("context_id,system_id,response,reference\n01,007,a b c,b c\n1,1e5,x,y\n02,007,q,q\n")
+    main(["score", str(path), "--metric", "f1", "--output", str(scores)])
+    assert sorted(set(schema.read(scores, "scores")["item_id"])) == ["01", "02", "1"]
+    ratings.write_text("context_id,system_id,rating\n01,007,3\n1,1e5,1\n02,007,5\n")
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert ",3,1.0," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("epsilon=abc", "'epsilon' of metric 'bleu' is 'abc'; expected a number"),
+        ("epsilon=0", "a number above 0 and up to 1"),
+        ("smoothing=method6", "expected one of 'method0'"),
+        ("kind=f1", "unknown option of metric 'bleu': 'kind'"),
+    ],
+)
+def test_wrong_options_on_the_command_line(capsys, responses, option, message):
+    assert message in fails(capsys, "score", responses, "--metric", "bleu", "--option", option)
+
+
+def test_options_on_the_command_line_have_their_types(capsys, responses):
+    assert main(["score", str(responses), "--metric", "bleu", "--option", "epsilon=1e-12"]) == 0
+    assert "epsilon:1e-12" in capsys.readouterr().out
+    assert main(["score", str(responses), "--metric", "rouge", "--option", "stem=yes", "--option", "beta=2"]) == 0
+    assert "stem:yes|beta:2|" in capsys.readouterr().out
 
 
 def test_names_that_do_not_exist(tmp_path, capsys, responses):
@@ -121,7 +181,31 @@ def test_bad_ratings(tmp_path, capsys, responses):
     ratings.write_text("context_id,rating\n1,2\n")
     assert "no column 'system_id'" in fails(capsys, "correlate", scores, "--ratings", ratings)
     ratings.write_text("context_id,system_id,rating\n1,a,good\n")
-    assert "column 'rating' is not numeric" in fails(capsys, "correlate", scores, "--ratings", ratings)
+    assert "column 'rating' holds 'good'; expected a finite number" in fails(
+        capsys, "correlate", scores, "--ratings", ratings
+    )
+
+
+def test_scores_that_do_not_go_together(tmp_path, capsys, responses):
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text(RATINGS)
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    main(["score", str(responses), "--metric", "bleu", "--output", str(one)])
+    main(["score", str(responses), "--metric", "bleu", "--option", "text=raw", "--output", str(two)])
+    assert "the same key a second time" in fails(capsys, "correlate", one, one, "--ratings", ratings)
+    error = fails(capsys, "correlate", one, two, "--ratings", ratings)
+    assert "metric 'bleu' was made in 2 ways" in error
+    assert "under another --name" in error
+    ratings.write_text("context_id,system_id,rating\n1,a,5\n1,a,4\n")
+    assert "expected a column `annotator_id`" in fails(capsys, "correlate", one, "--ratings", ratings)
+
+
+def test_scores_without_ratings_are_counted(tmp_path, capsys, caplog, responses):
+    scores, ratings = tmp_path / "scores.csv", tmp_path / "ratings.csv"
+    main(["score", str(responses), "--metric", "f1", "--output", str(scores)])
+    ratings.write_text("context_id,system_id,rating\n1,a,5\n1,b,1\n2,a,3\n")
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert "1 of 4 scores belong to no rated response" in caplog.text
 
 
 def test_validate(tmp_path, capsys):
@@ -158,6 +242,7 @@ def test_fetch_ingest_score_a_dataset(tmp_path, monkeypatch, capsys):
         (json.dumps(mini_items()).encode()[:-500], "truncated"),
         (b'[{"context": "caf\xe9"}]', "is not UTF-8"),
         (b"[{}]", "item 0: no field 'responses'"),
+        (b"[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_broken_file_writes_no_table(tmp_path, monkeypatch, capsys, content, message):

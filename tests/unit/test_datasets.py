@@ -84,6 +84,10 @@ def broken(change):
         ),
         (broken(lambda i: i[0].update(responses={})), SchemaError, "field 'responses' holds {}; expected a list"),
         (broken(lambda i: i[0]["responses"].append(i[0]["responses"][1])), SchemaError, "the same key a second time"),
+        (broken(lambda i: i[0].update(annotators=[])), SchemaError, r"annotators are \[\]; expected names"),
+        (broken(lambda i: i[0].update(annotators=["a", "a", "b"])), SchemaError, "each once"),
+        (broken(lambda i: i[1]["responses"].pop(0)), SchemaError, "item 1: 0 responses by 'Original Ground Truth'"),
+        (broken(lambda i: i[0].update(context="\n")), SchemaError, r"column 'history' holds .*expected a list of"),
         (broken(lambda i: i.__setitem__(0, 3)), SchemaError, "item 0: holds int; expected a JSON object"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_missing_file_is_no_traceback(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1}\nnot json\n', "line 2: not valid JSON"),
+        ('{"a": 1}\nnot json\n', "line 2, column 1: not valid JSON"),
         ('{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object a line"),
         ("\n\n", "no records"),
     ],
@@ -87,7 +87,43 @@ def test_csv_keeps_words_that_pandas_takes_for_missing(tmp_path):
 def test_tables_come_back(tmp_path, suffix):
     frame = pd.DataFrame({"a": ["x, y", 'say "hi"'], "b": [1, 2]})
     write_table(tmp_path / f"t{suffix}", frame)
-    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), frame)
+    expected = frame.astype("str") if suffix == ".csv" else frame
+    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells; expected 2, as in the header"),
+        ("a,b\n1\n", "line 2: 1 cells; expected 2"),
+        ("a,a\n1,2\n", "a column's name stands twice"),
+        ("", "the file is empty"),
+        ('a,b\n"1,2\n', "line 2: not valid CSV"),
+    ],
+)
+def test_bad_csv_is_named_by_line(tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    with pytest.raises(FileError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfresponse\nhi\n")
+    assert list(read_table(tmp_path / "a.csv").columns) == ["response"]
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "1" * 5000, '"\\ud800"'])
+def test_json_beyond_python_s_limits_is_an_error_of_the_file(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(FileError, match=r"cannot be read: |surrogate pair"):
+        read_json(tmp_path / "a.json")
+
+
+def test_missing_tables_are_called_missing(tmp_path):
+    with pytest.raises(FileError, match="no such file"):
+        read_table(tmp_path / "none.parquet")
 
 
 def test_an_unknown_suffix_is_refused(tmp_path):

@@ -43,9 +43,19 @@ def check(table, *rows):
             "file.csv, record 2 (context_id=c1, system_id=s1, annotator_id=bob, dimension=Overall): "
             "rating 7 is outside its scale; expected 1 to 5",
         ),
-        ("turn_ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a number"),
-        ("turn_ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a number"),
-        ("turn_ratings", [RATING | {"position": -1}], "column 'position' holds -1; expected 0 or more"),
+        ("turn_ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a finite number"),
+        ("turn_ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a finite number"),
+        (
+            "turn_ratings",
+            [RATING | {"position": -1}],
+            "column 'position' holds -1; expected a whole number of 0 or more",
+        ),
+        ("turn_ratings", [RATING | {"rating": float("inf")}], "column 'rating' holds inf; expected a finite number"),
+        ("turn_ratings", [RATING | {"position": 1.5}], "column 'position' holds 1.5; expected a whole number"),
+        ("responses", [RESPONSE | {"response": ["hi"]}], "column 'response' holds ['hi']; expected a response"),
+        ("responses", [RESPONSE | {"response": 5}], "column 'response' holds 5; expected a response"),
+        ("responses", [RESPONSE | {"system_id": True}], "column 'system_id' holds True; expected a name"),
+        ("responses", [RESPONSE | {"system_id": 1.0}], "column 'system_id' holds 1.0; expected a name"),
         ("turn_ratings", [RATING, RATING], "record 2 (context_id=c1, system_id=s1, annotator_id=ann"),
         ("responses", [RESPONSE | {"response": "  "}], "column 'response' holds '  '; expected a response that is not"),
         ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
@@ -93,6 +103,25 @@ def test_an_unknown_table_gets_a_suggestion():
 
 def test_ids_that_look_like_numbers_become_text():
     assert check("responses", RESPONSE | {"context_id": 7})["context_id"].tolist() == ["7"]
+
+
+def test_names_survive_every_format(tmp_path):
+    """Names that look like numbers are names: 007 is not 7, and 1e5 is not 100000."""
+    names = ["007", "7", "1e5", "0x1", "NA", "null", "True", "1.0"]
+    frame = pd.DataFrame([RESPONSE | {"context_id": name, "response": name} for name in names])
+    for suffix in ("parquet", "csv", "jsonl"):
+        schema.write(tmp_path / f"r.{suffix}", frame, "responses")
+        back = schema.read(tmp_path / f"r.{suffix}", "responses")
+        assert sorted(back["context_id"]) == sorted(names)
+        assert sorted(back["response"]) == sorted(names)
+
+
+def test_small_numbers_survive_every_format(tmp_path):
+    score = {"dataset": "d", "level": "turn", "item_id": "1", "system_id": "s", "metric": "m", "output": "o"}
+    row = score | {"value": 6.389431e-10, "signature": "m|v:1"}
+    for suffix in ("parquet", "csv", "jsonl"):
+        schema.write(tmp_path / f"s.{suffix}", pd.DataFrame([row]), "scores")
+        assert schema.read(tmp_path / f"s.{suffix}", "scores")["value"][0] == pytest.approx(6.389431e-10, rel=1e-6)
 
 
 def test_a_file_that_fails_is_not_written(tmp_path):

@@ -78,6 +78,21 @@ def test_a_zipped_one_counts(bare):
     assert found.version == "3.0"
 
 
+def test_a_broken_zip_is_none(bare):
+    archive = bare / "nltk_data/corpora/wordnet.zip"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"PK\x03\x04 cut short")
+    assert wordnet.locate() is None
+
+
+def test_a_place_that_cannot_be_written_to_is_an_answer(bare, monkeypatch):
+    fake(bare / "debian", lexnames=False)
+    (bare / "file").touch()
+    monkeypatch.setattr(wordnet, "own_root", lambda: bare / "file")
+    with pytest.raises(MissingResourceError, match=r"Debian's files in .*Not a directory|File exists"):
+        wordnet.set_up()
+
+
 def test_debian_s_files_become_a_proper_corpus(bare):
     fake(bare / "debian", lexnames=False)
     found = wordnet.set_up()

@@ -1,77 +1,19 @@
-"""A temporary copy of the repository with a small invented data set, and what `snakemake` does in it."""
+"""Fixtures: the repository copied, with the workflow not yet run or run through."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from comperdial.sources import MIRROR_VARIABLE
-from minidata import mini_items, write_mirror
+from workdir import Workdir, copy_repository
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.workflow)
-
-
-@dataclass
-class Workdir:
-    """A folder to run commands in."""
-
-    path: Path
-
-    def run(self, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {k: v for k, v in os.environ.items() if k != MIRROR_VARIABLE} | variables
-        # The copy's own package runs, so that an edit to its code takes effect.
-        environment["PYTHONPATH"] = str(self.path / "src")
-        done = subprocess.run(
-            command, cwd=self.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert not check or done.returncode == 0, done.stdout[-4000:]
-        return done
-
-    def snakemake(self, *options: str, check: bool = True) -> str:
-        return self.run("snakemake", "--cores", "2", *options, check=check).stdout
-
-    def outputs(self) -> dict[str, tuple[int, bytes]]:
-        """Return every file that the workflow makes, with the time it was written and its content."""
-        folders = [self.path / "data/raw", self.path / "data/tables", self.path / "results"]
-        files = [file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".dvc"]
-        return {str(f.relative_to(self.path)): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
-
-    def rewritten(self, before: dict[str, tuple[int, bytes]]) -> set[str]:
-        """Return the outputs written since ``before``."""
-        return {name for name, (when, _) in self.outputs().items() if name not in before or before[name][0] != when}
-
-    def edit(self, name: str, old: str, new: str) -> None:
-        text = (self.path / name).read_text()
-        assert old in text
-        (self.path / name).write_text(text.replace(old, new))
-
-
-def copy_repository(root: Path, target: Path) -> Workdir:
-    """Copy what git has or would take, without the published results, and put the small data set in."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
-            continue
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(root / name, target / name)
-    catalogue = write_mirror(target, mini_items())
-    catalogue.rename(target / "data/sources.yaml")
-    shutil.copy2(root / "tests/configs/mini.yaml", target / "params.yaml")
-    return Workdir(target)
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from workdir import Workdir
+
 
 def git(workdir, *arguments):
     identity = {
@@ -39,7 +41,7 @@ def test_clone_pull_nothing_to_do(published, tmp_path):
         name for name in tracked if name.startswith(("data/raw", "data/tables")) or re.match(r"results/[^/]+/", name)
     ]
     subprocess.run(["git", "clone", "-q", published.path, tmp_path / "clone"], check=True)
-    clone = type(published)(tmp_path / "clone")
+    clone = Workdir(tmp_path / "clone")
     shutil.rmtree(published.path / ".dvc/cache")
     clone.run("dvc", "pull")
     ours = {n: c for n, (_, c) in published.outputs().items() if n.startswith("results/")}
@@ -72,8 +74,7 @@ def test_what_this_repository_publishes(root, tmp_path):
     subprocess.run(["git", "clone", "-q", root, tmp_path / "clone"], check=True)
     if not (tmp_path / "clone/provenance.dvc").exists():
         pytest.fail("HEAD publishes no results: run `make publish` and commit")
-    run = {"cwd": tmp_path / "clone", "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    pulled = subprocess.run(["dvc", "pull"], **run)
-    assert pulled.returncode == 0, pulled.stdout
-    planned = subprocess.run(["snakemake", "-n"], **run)
-    assert "Nothing to be done" in planned.stdout, planned.stdout[-3000:]
+    clone = Workdir(tmp_path / "clone")
+    clone.run("dvc", "pull")
+    planned = clone.snakemake("-n")
+    assert "Nothing to be done" in planned, planned[-3000:]

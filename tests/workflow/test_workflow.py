@@ -1,9 +1,13 @@
 """The DAG on a small invented data set: what runs, what does not run again, and what breaks how."""
 
+import hashlib
 import json
+import resource
+import sys
 
 import pandas as pd
 import pytest
+import yaml
 
 SCORES = "results/scores/usr_persona/{}.parquet"
 FROM_CORRELATIONS = {
@@ -13,14 +17,19 @@ FROM_CORRELATIONS = {
     *(f"results/figures/usr.{suffix}" for suffix in ("png", "pdf", "svg")),
     "results/summary/metrics.json",
     "results/summary/plot.json",
+    "results/summary/environment.json",
     "results/notebooks/01_reading_the_usr_table.html",
 }
 
 
-def test_nothing_changed_nothing_runs(finished):
+def test_nothing_changed_nothing_runs_and_that_takes_no_time(finished):
     before = finished.outputs()
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert "Nothing to be done" in finished.snakemake()
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert finished.rewritten(before) == set()
+    # The processor's time, which other load on the machine does not stretch as it stretches the clock's.
+    assert (end.ru_utime - start.ru_utime) + (end.ru_stime - start.ru_stime) < 5
 
 
 def test_touched_files_make_nothing_stale(finished):
@@ -38,21 +47,42 @@ def test_a_metric_s_parameter_reruns_it_and_what_comes_of_it_only(finished):
     assert "epsilon:0.1" in (finished.path / "results/tables/usr.csv").read_text()
 
 
-def test_an_edit_to_a_metric_s_code_reruns_it(finished):
-    with (finished.path / "src/comperdial/metrics/f1.py").open("a") as file:
+def planned(workdir):
+    """Return the output files that a run would write."""
+    rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
+    assert rows[0][0] == "output_file"
+    return {row[0] for row in rows[1:] if row[5] != "no update"}
+
+
+@pytest.mark.parametrize(
+    ("module", "stale", "fresh_still"),
+    [
+        ("metrics/f1", {SCORES.format("f1")}, {SCORES.format("bleu_raw"), "data/tables/usr_persona/contexts.parquet"}),
+        ("schema/io", {"data/tables/usr_persona/contexts.parquet", SCORES.format("f1")}, set()),
+        ("report/figures", {"results/figures/usr.png"}, {"results/correlations/usr_persona.parquet"}),
+        ("stats/correlation", {"results/correlations/usr_persona.parquet"}, {SCORES.format("f1")}),
+    ],
+)
+def test_an_edit_to_code_reruns_what_runs_it(finished, module, stale, fresh_still):
+    with (finished.path / f"src/comperdial/{module}.py").open("a") as file:
         file.write("# changed\n")
-    listed = finished.snakemake("-n")
-    assert "score: " in " ".join(listed.split()) or "score " in listed
-    assert SCORES.format("f1") in listed
-    assert f"output: {SCORES.format('bleu_raw')}" not in listed
+    found = planned(finished)
+    assert stale <= found
+    assert not fresh_still & found
+
+
+def test_a_renamed_data_set_is_renamed_in_the_tables(finished):
+    finished.edit("data/sources.yaml", "Mini usr_persona", "Another title")
+    assert "results/tables/usr.md" in planned(finished)
+    assert SCORES.format("f1") not in planned(finished)
 
 
 def test_a_new_reported_number_reruns_the_table_only(finished):
     before = finished.outputs()
     finished.edit(
         "data/paper/usr_correlations.csv",
-        "yeh2021,usr_persona,turn,BLEU-4,pearson,0.135",
-        "yeh2021,usr_persona,turn,BLEU-4,pearson,0.136",
+        "yeh2021,usr_persona,turn,Overall,BLEU-4,pearson,0.135",
+        "yeh2021,usr_persona,turn,Overall,BLEU-4,pearson,0.136",
     )
     finished.snakemake()
     tables = {name for name in FROM_CORRELATIONS if "/usr." in name} | {
@@ -85,11 +115,76 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
     table = (finished.path / "results/tables/usr.md").read_text()
     assert "- METEOR: not run: " in table
     assert "expected WordNet 9.9" in table
-    assert "| METEOR | Yeh et al. 2021 | – | 0.253 |" in table
+    assert "| METEOR | Yeh et al. 2021 | not run | 0.253 |" in table
     assert "- BERTScore: not run: " in table
     assert "- Word F1: not run: no metric 'f1_raw' in params.yaml" in table
     assert "meteor_raw: not run: " in (finished.path / "results/tables/usr_persona_correlations.md").read_text()
     assert not (finished.path / SCORES.format("meteor_raw")).exists()
+
+
+def test_scores_made_elsewhere_stay_where_their_metric_cannot_run(finished, real_wordnet):
+    """Pulled METEOR scores are used as they are without WordNet, also when everything else is made anew."""
+    right, table = "meteor_raw: {kind: meteor, text: raw}", "results/tables/usr.md"
+    finished.edit("params.yaml", 'meteor_raw: {kind: meteor, text: raw, wordnet: "9.9"}', right)
+    finished.snakemake(SCORES.format("meteor_raw"))
+    made = finished.outputs()
+    assert SCORES.format("meteor_raw") in made
+    finished.edit("src/comperdial/metrics/text.py", "def normalise", "# changed\ndef normalise")
+    signature = "def roots() -> list[Path]:"
+    finished.edit("src/comperdial/wordnet.py", signature, f"{signature}\n    return []\n")
+    finished.snakemake(table)
+    assert SCORES.format("f1") in finished.rewritten(made)
+    assert SCORES.format("meteor_raw") not in finished.rewritten(made)
+    assert "METEOR: not run" not in (finished.path / table).read_text()
+    finished.edit("params.yaml", right, "meteor_raw: {kind: meteor, text: raw, alpha: 0.5}")
+    finished.snakemake(table)
+    assert "METEOR: not run: WordNet is not on this machine" in (finished.path / table).read_text()
+
+
+def test_no_output_names_this_machine(finished):
+    for name, (_, content) in finished.outputs().items():
+        assert str(finished.path).encode() not in content, name
+        assert sys.prefix.encode() not in content, name
+    for record in (finished.path / ".snakemake/metadata").rglob("*"):
+        assert not record.is_file() or sys.prefix.encode() not in record.read_bytes()
+
+
+def test_a_data_set_added_as_its_page_says(fresh):
+    """docs/adding-a-dataset.md, followed: the reader, the catalogue's entries, and the data set is in the tables."""
+    page = (fresh.path / "docs/adding-a-dataset.md").read_text()
+    (fresh.path / "src/comperdial/datasets/mine.py").write_text(page.split("```python\n")[1].split("```")[0])
+    content = page.split("```json\n")[1].split("```")[0].encode()
+    place = fresh.path / "mirror/owner/name/data/ratings.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(content)
+    entry = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+    entry["files"]["mine_ratings"] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    path = fresh.path / "data/sources.yaml"
+    catalogue = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
+    fresh.edit("params.yaml", "datasets: [usr_persona]", "datasets: [mine]")
+    fresh.snakemake()
+    assert "| f1 f1 |" in (fresh.path / "results/tables/mine_correlations.md").read_text()
+
+
+@pytest.mark.parametrize("level", ["turn", "system"])
+def test_one_level_alone_runs_through(finished, level):
+    finished.edit("params.yaml", "levels: [turn, system]", f"levels: [{level}]")
+    finished.edit("params.yaml", "target: Overall", "target: Engaging")
+    finished.snakemake()
+    frame = pd.read_csv(finished.path / "results/tables/usr.csv")
+    assert set(frame.dropna(subset=["ours"])["level"]) == {level}
+    assert frame["reported"].isna().all(), "what was reported of Overall does not stand beside Engaging"
+
+
+def test_altered_raw_data_is_not_read(finished):
+    before = finished.outputs()
+    raw = finished.path / "data/raw/invented/mini/data/ratings.json"
+    raw.write_text(raw.read_text().replace("august", "winter"))
+    said = finished.snakemake(check=False)
+    assert "source 'mini_ratings' is altered" in said
+    tables = {name for name in finished.rewritten(before) if not name.startswith("data/raw")}
+    assert tables == set()
 
 
 def test_the_tidy_frame_says_the_same_as_the_table(finished):
@@ -112,7 +207,7 @@ def test_another_folder_gives_the_same_bytes(finished, fresh):
 
 def test_datasets_can_be_chosen(finished):
     before = finished.outputs()
-    finished.snakemake("--config", "datasets=[usr_topical]")
+    finished.snakemake("results/tables/usr.md", "--config", "datasets=[usr_topical]")
     made = finished.rewritten(before)
     assert {"results/correlations/usr_topical.parquet", "results/tables/usr.md"} <= made
     assert "Mini usr_persona" not in (finished.path / "results/tables/usr.md").read_text()
@@ -125,6 +220,7 @@ def test_datasets_can_be_chosen(finished):
         ("kind: bleu,", "kind: blue,", "unknown metric 'blue'; expected one of"),
         ("kind: bleu, text: raw", "kind: bleu, txt: raw", "Did you mean 'text'?"),
         ("levels: [turn, system]", "levels: [turns]", "setting evaluation.levels.0: 'turns'"),
+        ("[usr_topical, usr_persona]", "[usr_topicl]", "unknown dataset 'usr_topicl'"),
         ("datasets: [usr_persona]", "dataset: [usr_persona]", "Additional properties|'datasets' is a required"),
     ],
 )

@@ -2,7 +2,8 @@ rule correlate:
     input:
         scores=score_files,
         ratings="data/tables/{dataset}/turn_ratings.parquet",
-        code=code("aggregate", "stats/correlation"),
+        systems="data/tables/{dataset}/systems.parquet",
+        code=code("aggregate"),
     output:
         "results/correlations/{dataset}.parquet",
     log:
@@ -10,6 +11,9 @@ rule correlate:
     params:
         source=config["evaluation"]["source"],
         levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
+        scipy=version("scipy"),
+    message:
+        "Correlate {wildcards.dataset}"
     shell:
-        "comperdial correlate {input.scores} --ratings {input.ratings} --source {params.source:q} {params.levels} "
-        "--output {output} 2> {log}"
+        "comperdial correlate {input.scores} --ratings {input.ratings} --systems {input.systems} "
+        "--source {params.source:q} {params.levels} --output {output} 2> {log}"

@@ -1,6 +1,8 @@
 wildcard_constraints:
-    dataset="[a-z0-9_]+",
-    metric="[a-z0-9_]+",
+    dataset=one_of(DATASETS),
+    # Scores of a metric that cannot run here are no rule's output: pulled ones are taken as they are.
+    metric=one_of(name for name in METRICS if name not in UNAVAILABLE),
+    file=one_of(path.removeprefix("data/raw/") for path in RAW),
 
 
 rule fetch:
@@ -12,14 +14,16 @@ rule fetch:
         name=lambda wildcards, output: RAW[output[0]].name,
         sha256=lambda wildcards, output: RAW[output[0]].sha256,
         catalogue=config["catalogue"],
+    message:
+        "Fetch {wildcards.file}"
     shell:
-        "comperdial fetch {params.name} --catalogue {params.catalogue} 2> {log}"
+        "comperdial fetch {params.name} --catalogue {params.catalogue:q} 2> {log}"
 
 
 rule ingest:
     input:
         raw=lambda wildcards: [str(raw_path(f)) for f in DATASETS[wildcards.dataset].files.values()],
-        code=lambda wildcards: code("schema/tables", "datasets/base", f"datasets/{DATASETS[wildcards.dataset].reader}"),
+        code=lambda wildcards: code("datasets", f"datasets.{DATASETS[wildcards.dataset].reader}"),
     output:
         multiext(
             "data/tables/{dataset}/",
@@ -34,5 +38,8 @@ rule ingest:
     params:
         folder=subpath(output[0], parent=True),
         catalogue=config["catalogue"],
+        sha256=lambda wildcards: [f.sha256 for f in DATASETS[wildcards.dataset].files.values()],
+    message:
+        "Read {wildcards.dataset} into tables"
     shell:
-        "comperdial ingest {wildcards.dataset} --output {params.folder} --catalogue {params.catalogue} 2> {log}"
+        "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} 2> {log}"

@@ -5,7 +5,7 @@ rule usr_table:
     input:
         correlations=expand("results/correlations/{dataset}.parquet", dataset=USR),
         reported=multiext("data/paper/", "usr_correlations.csv", "usr_rows.yaml", "sources.csv"),
-        code=code("report/document", "report/tables", "report/figures"),
+        code=code("report.usr", "report.figures"),
     output:
         multiext("results/tables/usr", *FORMATS),
         html=report("results/tables/usr.html", caption="../report/usr_table.rst", category="Tables"),
@@ -17,19 +17,21 @@ rule usr_table:
         stem=subpath(output.html, strip_suffix=".html"),
         figure=subpath(output.png, strip_suffix=".png"),
         datasets=USR,
-        target=config["tables"]["usr"]["target"],
+        target=config["evaluation"]["target"],
         not_run=not_run(USR),
-        catalogue=config["catalogue"],
+        titles=TITLES,
+    message:
+        "Render the USR table and its figure"
     shell:
         "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
         "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
-        "--catalogue {params.catalogue} 2> {log}"
+        "--titles {params.titles:q} 2> {log}"
 
 
 rule correlation_table:
     input:
         correlations="results/correlations/{dataset}.parquet",
-        code=code("report/document", "report/tables"),
+        code=code("report.tables"),
     output:
         multiext("results/tables/{dataset}_correlations", *FORMATS),
         html=report(
@@ -41,19 +43,21 @@ rule correlation_table:
         "logs/render/{dataset}_correlations.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["tables"]["usr"]["target"],
+        target=config["evaluation"]["target"],
         not_run=lambda wildcards: not_run([wildcards.dataset]),
-        catalogue=config["catalogue"],
+        titles=TITLES,
+    message:
+        "Render all correlations on {wildcards.dataset}"
     shell:
         "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
-        "--not-run {params.not_run:q} --catalogue {params.catalogue} 2> {log}"
+        "--not-run {params.not_run:q} --titles {params.titles:q} 2> {log}"
 
 
 rule usr_agreement:
     input:
         ratings=expand("data/tables/{dataset}/turn_ratings.parquet", dataset=USR),
         reported="data/paper/usr_agreement.csv",
-        code=code("aggregate", "stats/agreement", "report/document", "report/tables"),
+        code=code("aggregate", "report.tables"),
     output:
         multiext("results/tables/usr_agreement", *FORMATS),
         html=report("results/tables/usr_agreement.html", caption="../report/usr_agreement.rst", category="Tables"),
@@ -61,22 +65,26 @@ rule usr_agreement:
         "logs/render/usr_agreement.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        catalogue=config["catalogue"],
+        titles=TITLES,
+    message:
+        "Render the agreement of USR's annotators"
     shell:
-        "comperdial render agreement {input.ratings} --output {params.stem} --catalogue {params.catalogue} 2> {log}"
+        "comperdial render agreement {input.ratings} --output {params.stem} --titles {params.titles:q} 2> {log}"
 
 
 rule summary:
     input:
         correlations=expand("results/correlations/{dataset}.parquet", dataset=DATASETS),
-        code=code("report/summary"),
+        code=code("report.summary"),
     output:
-        multiext("results/summary/", "metrics.json", "plot.json"),
+        multiext("results/summary/", "metrics.json", "plot.json", "environment.json"),
     log:
         "logs/render/summary.log",
     params:
         folder=subpath(output[0], parent=True),
-        target=config["tables"]["usr"]["target"],
+        target=config["evaluation"]["target"],
+    message:
+        "Summarise for dvc"
     shell:
         "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} 2> {log}"
 
@@ -85,11 +93,13 @@ rule notebook:
     input:
         source="notebooks/{notebook}.py",
         results="results/tables/usr.csv",
-        code=code("report/notebook"),
+        code=code("report.notebook"),
     output:
         report("results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"),
     log:
         "logs/render/notebook_{notebook}.log",
+    message:
+        "Run the notebook {wildcards.notebook}"
     shell:
         "comperdial render notebook {input.source} --output {output} 2> {log}"
 

@@ -6,9 +6,7 @@ rule score:
             "contexts.parquet",
             "responses.parquet",
         ),
-        code=lambda wildcards: code(
-            "scoring", "metrics/base", "metrics/text", f"metrics/{METRICS[wildcards.metric].kind}"
-        ),
+        code=lambda wildcards: code("scoring", f"metrics.{METRICS[wildcards.metric].kind}"),
     output:
         "results/scores/{dataset}/{metric}.parquet",
     log:
@@ -19,6 +17,8 @@ rule score:
         options=lambda wildcards: json.dumps(metric_options(wildcards.metric), sort_keys=True),
         # What determines a score beyond the options: versions of libraries and of the metric itself.
         signature=lambda wildcards: METRICS[wildcards.metric].signature(),
+    message:
+        "Score {wildcards.dataset} with {wildcards.metric}"
     shell:
-        "comperdial score {params.folder} --metric {params.kind} --name {wildcards.metric} "
+        "comperdial score {params.folder:q} --metric {params.kind} --name {wildcards.metric} "
         "--options {params.options:q} --output {output} 2> {log}"

@@ -33,6 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if options.debug:
+            raise
+        print(f"comperdial: error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 1
     return status or 0
 
 

@@ -45,9 +45,10 @@ def _validate(options: argparse.Namespace) -> None:
 
 def _sources(options: argparse.Namespace) -> int:
     from comperdial import sources
+    from comperdial.catalogue import load_catalogue
 
     states = {}
-    for name, source in sources.load_catalogue(options.catalogue).files.items():
+    for name, source in load_catalogue(options.catalogue).files.items():
         states[name] = sources.status(source, sources.raw_path(source))
         print(f"{states[name]:8} {source.bytes:>10,} bytes  {name}  ({source.relative}; licence: {source.licence})")
     return int("altered" in states.values())
@@ -55,8 +56,9 @@ def _sources(options: argparse.Namespace) -> int:
 
 def _fetch(options: argparse.Namespace) -> None:
     from comperdial import sources
+    from comperdial.catalogue import load_catalogue
 
-    catalogue = sources.load_catalogue(options.catalogue)
+    catalogue = load_catalogue(options.catalogue)
     wanted = []
     for name in options.names or catalogue.files:
         dataset = catalogue.datasets.get(name)
@@ -67,9 +69,10 @@ def _fetch(options: argparse.Namespace) -> None:
 
 def _ingest(options: argparse.Namespace) -> None:
     from comperdial import datasets, schema, sources
+    from comperdial.catalogue import load_catalogue
 
-    entry = sources.load_catalogue(options.catalogue).dataset(options.dataset)
-    files = {role: sources.raw_path(source) for role, source in entry.files.items()}
+    entry = load_catalogue(options.catalogue).dataset(options.dataset)
+    files = {role: sources.require(source) for role, source in entry.files.items()}
     folder = options.output or Path("data/tables") / entry.name
     # All tables are read and checked before the first is written.
     tables = datasets.read(entry.reader, entry.name, files)

@@ -30,6 +30,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
     command.add_argument("--ratings", type=Path, required=True, help="context_id, system_id, rating, …")
+    command.add_argument("--systems", type=Path, help="table `systems`: which of the rated systems are references")
     command.add_argument("--source", default="human", help="whose ratings (default: human)")
     command.add_argument("--level", action="append", choices=["turn", "system"], help="default: both")
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
@@ -53,14 +54,12 @@ def _metrics(_: argparse.Namespace) -> None:
 
 
 def _metric_options(options: argparse.Namespace) -> dict[str, Any]:
-    import yaml
-
     found = dict(options.options)
     for pair in options.option:
         name, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(f"option {pair!r}", where="--option", expected="NAME=VALUE")
-        found[name] = yaml.safe_load(value)
+        found[name] = value
     return found
 
 
@@ -83,14 +82,14 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _correlate(options: argparse.Namespace) -> None:
-    import pandas as pd
+    from comperdial import aggregate, schema
 
-    from comperdial import aggregate, schema, scoring
-
-    scores = pd.concat([schema.read(path, "scores") for path in options.scores], ignore_index=True)
+    scores = aggregate.read_scores(options.scores)
+    names = scores["dataset"].unique()
     found = aggregate.correlations(
         scores,
-        scoring.read_ratings(options.ratings),
+        aggregate.read_ratings(options.ratings, dataset=names[0] if len(names) == 1 else None),
+        systems=schema.read(options.systems, "systems") if options.systems else None,
         source=options.source,
         levels=options.level or aggregate.LEVELS,
         targets=options.target,

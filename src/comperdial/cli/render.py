@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +17,57 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
-    for name, run, about in (
-        ("usr", _render_usr, "the published USR table, ours beside theirs, with its figure"),
-        ("correlations", _render_correlations, "everything computed for one dataset"),
-        ("agreement", _render_agreement, "agreement between the annotators beside the published one"),
-        ("summary", _render_summary, "the numbers that dvc compares between commits"),
-        ("readme", _render_readme, "the table in the README, in place"),
-        ("notebook", _render_notebook, "an executed notebook as HTML"),
-    ):
-        kind = kinds.add_parser(name, help=about)
-        kind.add_argument("inputs", type=Path, nargs="+")
-        kind.add_argument("--output", type=Path, required=True, help="the files' common name, without suffix")
-        kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
-        kind.add_argument("--datasets", nargs="+", default=[])
-        kind.add_argument("--target", default="Overall", help="a rated dimension")
-        kind.add_argument("--not-run", type=json_object, default={}, metavar="JSON", help="metrics that could not run")
-        kind.add_argument("--paper", type=Path, default=Path("data/paper"), help="folder of reported numbers")
-        add_catalogue(kind)
-        kind.set_defaults(run=run)
+    kind = _kind(kinds, "usr", _render_usr, "the published USR table, ours beside theirs, with its figure")
+    kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
+    kind.add_argument("--datasets", nargs="+", required=True, help="in the order of the columns")
+    for add in (_target, _not_run, _paper, _titles):
+        add(kind)
+    kind = _kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
+    for add in (_target, _not_run, _titles):
+        add(kind)
+    kind = _kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
+    for add in (_paper, _titles):
+        add(kind)
+    _target(_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder"))
+    add_catalogue(_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
+    _kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
 
 
-def _titles(options: argparse.Namespace) -> dict[str, str]:
-    from comperdial.sources import load_catalogue
+def _kind(
+    kinds: Any,  # noqa: ANN401
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    about: str,
+    output: str = "the files' common name, without suffix",
+) -> argparse.ArgumentParser:
+    kind: argparse.ArgumentParser = kinds.add_parser(name, help=about)
+    kind.add_argument("inputs", type=Path, nargs="+")
+    kind.add_argument("--output", type=Path, required=True, help=output)
+    kind.set_defaults(run=run)
+    return kind
 
-    return {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
+
+def _target(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--target", default="Overall", help="a rated dimension (default: Overall)")
+
+
+def _not_run(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--not-run", type=json_object, default={}, metavar="JSON", help="metrics that could not run: why")
+
+
+def _paper(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--paper", type=Path, default=Path("data/paper"), help="folder of reported numbers")
+
+
+def _titles(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--titles", type=json_object, default={}, metavar="JSON", help="a title for each data set")
 
 
 def _render_usr(options: argparse.Namespace) -> None:
     from comperdial.files import read_table
-    from comperdial.report import document, figures, tables
+    from comperdial.report import document, figures, tables, usr
 
-    frame = tables.usr_frame(
+    frame = usr.usr_frame(
         tables.read_correlations(options.inputs),
         tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS),
         options.paper / "usr_rows.yaml",
@@ -54,17 +75,17 @@ def _render_usr(options: argparse.Namespace) -> None:
         target=options.target,
         not_run=options.not_run,
     )
-    titles = _titles(options)
-    document.write(tables.usr_document(frame, titles, read_table(options.paper / "sources.csv")), options.output)
+    sources = read_table(options.paper / "sources.csv")
+    document.write(usr.usr_document(frame, options.titles, sources), options.output)
     if options.figure:
-        figures.save(figures.usr_figure(frame, titles), options.figure)
+        figures.save(figures.usr_figure(frame, options.titles), options.figure)
 
 
 def _render_correlations(options: argparse.Namespace) -> None:
     from comperdial.report import document, tables
 
     found = tables.read_correlations(options.inputs)
-    title = _titles(options).get(found["dataset"].iloc[0], found["dataset"].iloc[0])
+    title = options.titles.get(found["dataset"].iloc[0], found["dataset"].iloc[0])
     document.write(tables.correlation_document(found, title, options.target, options.not_run), options.output)
 
 
@@ -76,9 +97,9 @@ def _render_agreement(options: argparse.Namespace) -> None:
 
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in options.inputs])
     reported = tables.read_reported(
-        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value")
+        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value", "note")
     )
-    document.write(tables.agreement_document(found, reported, _titles(options)), options.output)
+    document.write(tables.agreement_document(found, reported, options.titles), options.output)
 
 
 def _render_summary(options: argparse.Namespace) -> None:
@@ -90,9 +111,11 @@ def _render_summary(options: argparse.Namespace) -> None:
 def _render_readme(options: argparse.Namespace) -> None:
     import pandas as pd
 
+    from comperdial.catalogue import load_catalogue
     from comperdial.report import readme
 
-    readme.update(options.output, pd.read_csv(options.inputs[0]))
+    titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
+    readme.update(options.output, pd.read_csv(options.inputs[0]), titles)
 
 
 def _render_notebook(options: argparse.Namespace) -> None:

@@ -49,7 +49,7 @@ class Usr(Reader):
                     "dialogue_id": context_id,
                     "turn": 0,
                     "history": _history(get(item, "context", str, where)),
-                    "references": [text for model, text, _ in _responses(answers, where) if model == REFERENCE],
+                    "references": [_reference(answers, where)],
                     "facts": facts,
                 }
             )
@@ -62,7 +62,7 @@ class Usr(Reader):
                         "kinds": ["profile"] * len(facts),
                     }
                 )
-            annotators = get(item, "annotators", list, where)
+            annotators = _annotators(item, where)
             for model, text, answer in _responses(answers, where):
                 systems.setdefault(model)
                 responses.append({"context_id": context_id, "system_id": model, "response": text})
@@ -94,6 +94,20 @@ def _responses(answers: list[Any], where: str) -> Iterator[tuple[str, str, Any]]
         yield get(answer, "model", str, place).strip(), text, answer
 
 
+def _reference(answers: list[Any], where: str) -> str:
+    found = [text for model, text, _ in _responses(answers, where) if model == REFERENCE]
+    if len(found) != 1:
+        raise SchemaError(f"{len(found)} responses by {REFERENCE!r}", where=where, expected="one: it is the reference")
+    return found[0]
+
+
+def _annotators(item: dict[str, Any], where: str) -> list[str]:
+    names = get(item, "annotators", list, where)
+    if not names or len(set(map(str, names))) < len(names) or not all(isinstance(n, str) and n.strip() for n in names):
+        raise SchemaError(f"annotators are {names!r}", where=where, expected="names, at least one, each once")
+    return names
+
+
 def _history(context: str) -> list[dict[str, str]]:
     texts = [line.strip() for line in context.strip().split("\n")]
     # The last utterance is the one answered, so it is by A and the ones before it alternate.
@@ -108,7 +122,7 @@ def _facts(fact: str) -> tuple[list[str], bool]:
     return [line.removeprefix(_PERSONA).strip() for line in lines], is_persona
 
 
-def _ratings(answer: dict[str, Any], annotators: list[Any], where: str) -> Iterator[dict[str, Any]]:
+def _ratings(answer: dict[str, Any], annotators: list[str], where: str) -> Iterator[dict[str, Any]]:
     for dimension, (low, high) in SCALES.items():
         values = get(answer, dimension, list, where)
         if len(values) != len(annotators):
@@ -123,7 +137,7 @@ def _ratings(answer: dict[str, Any], annotators: list[Any], where: str) -> Itera
                     expected=f"a whole number from {low} to {high}",
                 )
             yield {
-                "annotator_id": str(annotator),
+                "annotator_id": annotator,
                 "position": position,
                 "dimension": dimension,
                 "rating": float(value),

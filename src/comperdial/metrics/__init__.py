@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-from comperdial.errors import UnknownNameError
 from comperdial.metrics.base import Batch, Metric, OverlapMetric, Scores
+from comperdial.metrics.options import read_options
 from comperdial.plugins import load_class, module_names
 
 __all__ = ["Batch", "Metric", "OverlapMetric", "Scores", "create", "kinds"]
 
-_HELPERS = frozenset({"base", "text"})
+_HELPERS = frozenset({"base", "options", "text"})
 
 
 def kinds() -> tuple[str, ...]:
@@ -18,7 +16,7 @@ def kinds() -> tuple[str, ...]:
     return module_names(__name__, _HELPERS)
 
 
-def create(kind: str, **options: object) -> Metric:
+def create(kind: str, /, **options: object) -> Metric:
     """Make a metric from its name and options.
 
     Raises
@@ -30,8 +28,4 @@ def create(kind: str, **options: object) -> Metric:
     """
     # The base class is abstract, which a checker holds against type[Metric]; the ones found are concrete.
     found = load_class(__name__, kind, Metric, kind="metric", helpers=_HELPERS)  # type: ignore[type-abstract]
-    known = {field.name for field in fields(found)}
-    for option in options:
-        if option not in known:
-            raise UnknownNameError(f"option of metric {kind!r}:", option, known)
-    return found(**options)
+    return found(**read_options(found, options))

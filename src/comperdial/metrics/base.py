@@ -6,17 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import version as library_version
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.errors import ConfigError, SchemaError
+from comperdial.errors import ConfigError, ItemError, SchemaError
 from comperdial.metrics.text import normalise
 
 Scores = dict[str, npt.NDArray[np.float64]]
 Utterance = Mapping[str, str]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -104,22 +103,22 @@ class Metric(ABC):
         MissingResourceError
             When the metric needs something that this machine lacks.
         """
+        if isinstance(responses, str) or isinstance(references, str):
+            raise SchemaError("a single text", expected="a list of responses and a list of as many references")
         count = len(responses)
-        several = None if references is None else [[r] if isinstance(r, str) else list(r) for r in references]
+        several = None if references is None else [[r] if isinstance(r, str) else r for r in references]
         batch = Batch(
             responses,
             self._column("references", several, count),
             self._column("histories", histories, count),
             self._column("facts", facts, count),
         )
-        for number, response in enumerate(responses, start=1):
-            if not isinstance(response, str) or not response.strip():
-                raise SchemaError(
-                    f"the response is {response!r}", where=f"response {number}", expected="a text that is not empty"
-                )
+        for index, response in enumerate(responses):
+            if not _is_filled(response):
+                raise ItemError(index, f"the response is {response!r}", expected="a text that is not empty")
         return self.compute(batch)
 
-    def _column(self, name: str, values: Sequence[Sequence[T]] | None, count: int) -> Sequence[Sequence[T]]:
+    def _column(self, name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Sequence[Sequence[Any]]:
         needed = name in self.needs
         if values is None:
             if needed and count:
@@ -127,13 +126,15 @@ class Metric(ABC):
             return [()] * count
         if len(values) != count:
             raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
-        for number, value in enumerate(values, start=1):
-            if needed and not any(value):
-                raise SchemaError(
-                    f"metric {self.kind!r} needs {name}",
-                    where=f"response {number}",
-                    expected=f"{name} that are not empty",
-                )
+        for index, value in enumerate(values):
+            if not isinstance(value, list | tuple):
+                raise ItemError(index, f"{name} is {value!r}", expected="a list")
+            if needed and not value:
+                raise ItemError(index, f"metric {self.kind!r} needs {name}", expected=f"{name} that are not empty")
+            for entry in value:
+                text = entry.get("text") if isinstance(entry, Mapping) else entry
+                if not _is_filled(text):
+                    raise ItemError(index, f"one of its {name} is {entry!r}", expected="a text that is not empty")
         return values
 
     def signature(self) -> str:
@@ -143,10 +144,17 @@ class Metric(ABC):
         return "|".join([self.kind, *options, *versions, f"v:{self.version}"])
 
 
+def _is_filled(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _short(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # All digits: two options that differ must not share a signature.
+        return repr(value).removesuffix(".0")
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +179,14 @@ class OverlapMetric(Metric):
         return max((self.pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every response in turn."""
+        """Score every response in turn, with a progress bar on a terminal if it takes longer than two seconds."""
+        from tqdm import tqdm
+
         prepare = normalise if self.text == "normalised" else str.strip
+        pairs = zip(batch.responses, batch.references, strict=True)
         rows = [
             self.best(prepare(response), [prepare(reference) for reference in references])
-            for response, references in zip(batch.responses, batch.references, strict=True)
+            for response, references in tqdm(pairs, self.kind, total=len(batch), delay=2, disable=None)
         ]
         values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
         return {name: values[:, column] for column, name in enumerate(self.outputs)}
@@ -191,10 +202,11 @@ def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> No
         )
 
 
-def check_number(metric: Metric, option: str, low: float, high: float = float("inf")) -> None:
-    """Raise :class:`ConfigError` when an option is not a number from ``low`` to ``high``."""
+def check_number(metric: Metric, option: str, low: float, high: float, *, above: bool = False) -> None:
+    """Raise :class:`ConfigError` when an option does not lie from ``low`` (or above it) to ``high``."""
     value = getattr(metric, option)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+    if not (low < value <= high if above else low <= value <= high):
         raise ConfigError(
-            f"option {option!r} of metric {metric.kind!r} is {value!r}", expected=f"a number from {low:g} to {high:g}"
+            f"option {option!r} of metric {metric.kind!r} is {value!r}",
+            expected=f"a number {'above' if above else 'from'} {low:g} {'and up ' if above else ''}to {high:g}",
         )

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from comperdial.metrics.base import OverlapMetric, check_choice, check_number
 
-_SMOOTHING = tuple(f"method{number}" for number in range(8))
+# nltk's method6 is left out: it fails on responses without a shared pair of words.
+_SMOOTHING = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Bleu(OverlapMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self, "smoothing", _SMOOTHING)
-        check_number(self, "epsilon", 0.0, 1.0)
+        check_number(self, "epsilon", 0.0, 1.0, above=True)
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ class Chrf(OverlapMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number(self, "order", 1, 100)
-        check_number(self, "beta", 0.0)
+        check_number(self, "beta", 0.0, 1000.0)
 
     @property
     def outputs(self) -> tuple[str, ...]:

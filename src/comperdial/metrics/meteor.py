@@ -31,7 +31,7 @@ class Meteor(OverlapMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number(self, "alpha", 0.0, 1.0)
-        check_number(self, "beta", 0.0)
+        check_number(self, "beta", 0.0, 1000.0)
         check_number(self, "gamma", 0.0, 1.0)
 
     @property
@@ -44,7 +44,8 @@ class Meteor(OverlapMetric):
         try:
             wordnet.require(self.wordnet)
         except MissingResourceError as error:
-            return str(error)
+            # Without the place: this goes into tables, which must not differ between machines more than they have to.
+            return f"{error.problem}; expected {error.expected}"
         return None
 
     def compute(self, batch: Batch) -> Scores:

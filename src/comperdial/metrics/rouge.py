@@ -40,8 +40,7 @@ class Rouge(OverlapMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self, "tokens", ("rouge-score", "whitespace"))
-        check_choice(self, "stem", (True, False))
-        check_number(self, "beta", 0.0)
+        check_number(self, "beta", 0.0, 1000.0)
         if self.stem and self.tokens == "whitespace":
             check_choice(self, "stem", (False,))
 

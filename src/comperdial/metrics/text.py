@@ -12,7 +12,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalise(text: str) -> str:
-    """Normalise a text as the CPD challenge and ParlAI do (REFERENCE.md, section 3).
+    """Normalise a text as the CPD challenge and ParlAI do; ComperDial's Table 14 is taken to mean this.
 
     Lower-case; each of the 32 ASCII punctuation characters becomes a space ("it's" -> "it s"); the words a, an, the
     become a space; white space collapses to single spaces. Curly quotes and dashes stay.

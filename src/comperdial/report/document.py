@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,19 @@ from comperdial.files import write_text
 _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
-    "−": r"$-$", "–": "--", "—": "---",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "−": r"$-$", "–": "--", "—": "---",
 }  # fmt: skip
 
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; }
+p, ul { max-width: 60rem; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 caption { caption-side: top; text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .15rem .7rem; text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
+th, td { font-size: 13px; padding: .12rem .5rem; white-space: nowrap; }
+th, td { text-align: right; font-variant-numeric: tabular-nums; }
+th.label, td.label { text-align: left; }
+td.label:first-child { position: sticky; left: 0; background: Canvas; }
 thead tr:first-child th { border-top: 2px solid; }
 thead tr:last-child th { border-bottom: 1px solid; }
 tbody tr:last-child td { border-bottom: 2px solid; }
@@ -38,11 +41,21 @@ th.group { text-align: center; border-bottom: 1px solid; }
 
 @dataclass(frozen=True)
 class Section:
-    """One block of a table: columns as (group, name), rows of text, the first column a label without a group."""
+    """One block of a table: columns as (group, name), rows of text; the columns without a group are labels."""
 
     title: str
     columns: Sequence[tuple[str, str]]
     rows: Sequence[Sequence[str]]
+
+    @property
+    def labels(self) -> int:
+        """Return how many columns hold labels: those before the first group, and at least one."""
+        return max(1, sum(1 for _ in takewhile(lambda column: not column[0], self.columns)))
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Return each group of columns with its width, in order."""
+        return [(group, len(list(columns))) for group, columns in groupby(self.columns, key=lambda column: column[0])]
 
 
 @dataclass(frozen=True)
@@ -72,13 +85,13 @@ def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dic
 
 
 def write(document: Document, stem: str | Path) -> None:
-    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, numbers to 6 digits)."""
+    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, 6 significant digits)."""
     stem = Path(stem)
     write_text(stem.with_suffix(".md"), markdown(document))
     write_text(stem.with_suffix(".tex"), latex(document, label=f"tab:{stem.name}"))
     write_text(stem.with_suffix(".html"), html_page(document))
     # Six digits: more would differ between processors' arithmetic, and the study has no use for them.
-    write_text(stem.with_suffix(".csv"), document.tidy.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    write_text(stem.with_suffix(".csv"), document.tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def markdown(document: Document) -> str:
@@ -95,26 +108,28 @@ def _markdown_table(section: Section) -> list[str]:
     def row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", r"\|").replace("*", r"\*") for cell in cells) + " |"
 
-    rule = "|" + "|".join(":--" if i == 0 else "--:" for i in range(len(section.columns))) + "|"
+    rule = "|" + "|".join(":--" if i < section.labels else "--:" for i in range(len(section.columns))) + "|"
     header = [f"{group} {name}".strip() for group, name in section.columns]
     return [row(header), rule, *(row(cells) for cells in section.rows)]
 
 
 def latex(document: Document, *, label: str) -> str:
-    """Return the document as a LaTeX table (packages booktabs and graphicx); escapes every special character."""
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(document.caption)}}}", rf"\label{{{label}}}"]
-    for section in document.sections:
-        runs = [(group, len(list(columns))) for group, columns in groupby(section.columns, key=lambda c: c[0])]
+    """Return the document as LaTeX, one table a section (packages booktabs and graphicx), specials escaped."""
+    lines = [r"% Needs \usepackage{booktabs,graphicx}."]
+    for count, section in enumerate(document.sections):
         top, rules, at = [], [], 1
-        for group, width in runs:
-            top.append(rf"\multicolumn{{{width}}}{{c}}{{{_tex(group)}}}" if group else "")
+        for group, width in section.groups:
+            top += [rf"\multicolumn{{{width}}}{{c}}{{{_tex(group)}}}"] if group else [""] * width
             if group:
                 rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
             at += width
         lines += [
-            rf"\par\smallskip {_tex(section.title)}\par",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_tex(section.title)}. {_tex(document.caption)}}}",
+            rf"\label{{{label}{f'-{count + 1}' if len(document.sections) > 1 else ''}}}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{l{'r' * (len(section.columns) - 1)}}}",
+            rf"\begin{{tabular}}{{{'l' * section.labels}{'r' * (len(section.columns) - section.labels)}}}",
             r"\toprule",
         ]
         if rules:
@@ -122,9 +137,10 @@ def latex(document: Document, *, label: str) -> str:
         lines += [" & ".join(_tex(name) for _, name in section.columns) + r" \\", r"\midrule"]
         lines += [" & ".join(map(_tex, row)) + r" \\" for row in section.rows]
         lines += [r"\bottomrule", r"\end{tabular}}"]
-    if document.notes:
-        lines.append(r"\par\smallskip\footnotesize " + " ".join(_tex(note) + "." for note in document.notes))
-    return "\n".join([*lines, r"\end{table}", ""])
+        if document.notes and count == len(document.sections) - 1:
+            lines.append(r"\par\smallskip\footnotesize " + " ".join(_tex(note) + "." for note in document.notes))
+        lines += [r"\end{table}", ""]
+    return "\n".join(lines)
 
 
 def _tex(text: str) -> str:
@@ -146,17 +162,27 @@ def html_page(document: Document) -> str:
     return "\n".join([*parts, "</body></html>", ""])
 
 
+_LABEL = ' class="label"'
+
+
+def _cell(text: str, label: bool) -> str:
+    return f"<td{_LABEL if label else ''}>{html.escape(text)}</td>"
+
+
 def _html_table(section: Section) -> str:
-    runs = [(group, len(list(columns))) for group, columns in groupby(section.columns, key=lambda c: c[0])]
     groups = "".join(
         f'<th colspan="{width}" class="group">{html.escape(group)}</th>' if group else f'<th colspan="{width}"></th>'
-        for group, width in runs
+        for group, width in section.groups
     )
-    names = "".join(f'<th scope="col">{html.escape(name)}</th>' for _, name in section.columns)
+    names = "".join(
+        f'<th scope="col"{_LABEL if n < section.labels else ""}>{html.escape(name)}</th>'
+        for n, (_, name) in enumerate(section.columns)
+    )
     rows = "\n".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in section.rows
+        "<tr>" + "".join(map(_cell, row, [n < section.labels for n in range(len(row))])) + "</tr>"
+        for row in section.rows
     )
-    head = (f"<tr>{groups}</tr>" if any(group for group, _ in runs) else "") + f"<tr>{names}</tr>"
+    head = (f"<tr>{groups}</tr>" if any(group for group, _ in section.groups) else "") + f"<tr>{names}</tr>"
     return (
         f'<div class="scroll"><table><caption>{html.escape(section.title)}</caption>\n'
         f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table></div>"

@@ -39,7 +39,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     Parameters
     ----------
     frame
-        As :func:`comperdial.report.tables.usr_frame` gives it; rows that were not run are left out.
+        As :func:`comperdial.report.usr.usr_frame` gives it; rows that were not run are left out.
     titles
         A title for each dataset.
     """
@@ -79,7 +79,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
                 ax.set_axisbelow(True)
                 ax.set_title(f"{titles.get(dataset, dataset)}: {_LEVELS[level].lower()}", loc="left", fontweight="bold")
                 if line == len(datasets) - 1:
-                    ax.set_xlabel("Correlation with human rating (overall)")
+                    ax.set_xlabel(f"Correlation with human rating ({run['target'].iloc[0]})")
         handles, names = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
     return figure

@@ -58,7 +58,14 @@ def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".",
         ) from error
     # The kernel's version would make the page differ between machines that compute the same.
     notebook.metadata.pop("language_info", None)
-    exporter = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="", exclude_input_prompt=True)
+    exporter = HTMLExporter(
+        mathjax_url="",
+        require_js_url="",
+        jquery_url="",
+        mermaid_js_url="",
+        mermaid_layout_elk_js_url="",
+        exclude_input_prompt=True,
+    )
     exporter.exclude_output_prompt = True
     page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": Path(source).stem}})
     write_text(target, page)

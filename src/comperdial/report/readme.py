@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -9,21 +10,12 @@ import pandas as pd
 from comperdial.errors import FileError
 from comperdial.files import read_text, write_text
 from comperdial.report.document import number, records_by
+from comperdial.stats.correlation import is_starred
 
 MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")
-_COLUMNS = [
-    ("usr_topical", "pearson"),
-    ("usr_topical", "spearman"),
-    ("usr_persona", "pearson"),
-    ("usr_persona", "spearman"),
-]
-_HEADER = (
-    "| Turn level: ours (reported) | USR-Topical Pearson | USR-Topical Spearman | USR-Persona Pearson "
-    "| USR-Persona Spearman |\n|:--|--:|--:|--:|--:|"
-)
 
 
-def update(page: str | Path, frame: pd.DataFrame) -> None:
+def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
     """Put the turn-level values of the USR table between the marks of a page; rows that were not run stay out.
 
     Parameters
@@ -31,7 +23,9 @@ def update(page: str | Path, frame: pd.DataFrame) -> None:
     page
         A Markdown file with both marks.
     frame
-        ``results/tables/usr.csv``, of both USR sets.
+        ``results/tables/usr.csv``.
+    titles
+        A title for each data set.
     """
     text = read_text(page)
     if any(text.count(mark) != 1 for mark in MARKS):
@@ -39,12 +33,14 @@ def update(page: str | Path, frame: pd.DataFrame) -> None:
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     turn = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
-    lines = []
+    columns = [(dataset, c) for dataset in dict.fromkeys(frame["dataset"]) for c in ("pearson", "spearman")]
+    names = [f"{titles.get(dataset, dataset)} {coefficient.title()}" for dataset, coefficient in columns]
+    lines = ["| Turn level: ours (reported) | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
     for label in dict.fromkeys(frame.loc[frame["ours"].notna(), "label"]):
         cells = []
-        for dataset, coefficient in _COLUMNS:
+        for dataset, coefficient in columns:
             cell = turn[label, dataset, coefficient]
             reported = f" ({number(cell['reported'])})" if pd.notna(cell["reported"]) else ""
-            cells.append(number(cell["ours"]) + reported)
+            cells.append(number(cell["ours"]) + (r"\*" if is_starred(cell["p"]) else "") + reported)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    write_text(page, f"{before}{MARKS[0]}\n{_HEADER}\n" + "\n".join(lines) + f"\n{MARKS[1]}{after}")
+    write_text(page, f"{before}{MARKS[0]}\n" + "\n".join(lines) + f"\n{MARKS[1]}{after}")

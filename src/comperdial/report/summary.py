@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from comperdial import wordnet
 from comperdial.files import write_json
+from comperdial.report.tables import of_target
 
 # Fewer digits than the tables': a difference that shows here should be one worth looking at.
 DIGITS = 4
 
 
 def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> None:
-    """Write ``metrics.json`` (nested by dataset, level, metric, output) and ``plot.json`` (Spearman, turn level).
+    """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json``.
 
     Parameters
     ----------
@@ -27,7 +31,7 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> No
     """
     nested: dict[str, Any] = {}
     points = []
-    chosen = correlations[correlations["target"] == target]
+    chosen = of_target(correlations, target)
     keys = ["dataset", "level", "metric", "output", "coefficient"]
     for row in chosen.sort_values(keys).to_dict("records"):
         value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0
@@ -38,3 +42,14 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> No
             points.append({"metric": f"{dataset}: {metric} {output}", "spearman": value})
     write_json(Path(folder) / "metrics.json", nested)
     write_json(Path(folder) / "plot.json", points)
+    write_json(Path(folder) / "environment.json", environment())
+
+
+def environment() -> dict[str, Any]:
+    """Return what the numbers were made with: Python, the libraries that can move them, and WordNet with its origin."""
+    found = wordnet.locate()
+    return {
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in ("nltk", "numpy", "pandas", "rouge-score", "scipy")},
+        "wordnet": {"version": found.version, "source": found.source} if found else None,
+    }

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from comperdial import schema
-from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, FileError, SchemaError
+from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.files import read_table
 from comperdial.report.document import Document, Section, number, records_by
-from comperdial.stats.correlation import ALPHA
+from comperdial.stats.correlation import ALPHA, is_starred
 
-STAR = f"An asterisk marks p >= {ALPHA}"
-REPORTED_COLUMNS = ("source", "dataset", "level", "metric", "coefficient", "value", "starred")
-_COEFFICIENT = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
-_LEVEL = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
+STAR = (
+    f"An asterisk marks p >= {ALPHA}; with the few systems of the system level, p is an approximation that is too "
+    "small for Spearman"
+)
+REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "value", "starred")
+COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
+LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 
 
 def read_correlations(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Read and join tables ``correlations``."""
-    return pd.concat([schema.read(path, "correlations") for path in paths], ignore_index=True)
+    """Read and join tables ``correlations``; none of them may be empty."""
+    found = pd.concat([schema.read(path, "correlations") for path in paths], ignore_index=True)
+    if found.empty:
+        raise SchemaError("no correlations", where=", ".join(map(str, paths)), expected="at least one")
+    return found
+
+
+def of_target(correlations: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Return the correlations with one rated dimension, or raise :class:`UnknownNameError`."""
+    if target not in set(correlations["target"]):
+        raise UnknownNameError("dimension", target, correlations["target"].unique())
+    return correlations[correlations["target"] == target]
 
 
 def read_reported(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -40,185 +51,32 @@ def read_reported(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def usr_frame(
-    correlations: pd.DataFrame,
-    reported: pd.DataFrame,
-    rows_file: str | Path,
-    *,
-    datasets: Sequence[str],
-    target: str,
-    not_run: Mapping[str, str],
-) -> pd.DataFrame:
-    """Put our correlations beside the reported ones.
-
-    Parameters
-    ----------
-    correlations
-        Table ``correlations`` of the datasets.
-    reported
-        ``data/paper/usr_correlations.csv``.
-    rows_file
-        ``data/paper/usr_rows.yaml``: the rows of the table.
-    datasets, target
-        Which datasets, in this order; which rated dimension.
-    not_run
-        Metrics of ``params.yaml`` that could not run here, and why.
-
-    Returns
-    -------
-    DataFrame
-        One row a table row, dataset, level and coefficient: label, ours (value, p, n, coverage, signature), reported
-        (value, starred, source), the difference ours - reported, and a note. Missing is missing.
-    """
-    ours = correlations[correlations["target"] == target].set_index(
-        ["dataset", "level", "coefficient", "metric", "output"]
-    )
-    published = reported.set_index(["dataset", "level", "coefficient", "source", "metric"])
-    records = []
-    for row in _rows(rows_file):
-        reason = _why_not(row, correlations, not_run)
-        for level in ("turn", "system"):
-            for dataset in datasets:
-                for coefficient in ("pearson", "spearman"):
-                    cell = (dataset, level, coefficient)
-                    mine = _lookup(ours, (*cell, row.get("metric"), row.get("output")))
-                    theirs = _lookup(published, (*cell, *row.get("reported", (None, None))))
-                    value, other = mine.get("value"), theirs.get("value")
-                    records.append(
-                        {
-                            "label": row["label"],
-                            "dataset": dataset,
-                            "level": level,
-                            "coefficient": coefficient,
-                            "ours": value,
-                            "p": mine.get("p"),
-                            "n": mine.get("n"),
-                            "coverage": mine.get("coverage"),
-                            "reported": other,
-                            "reported_starred": theirs.get("starred"),
-                            "source": row["reported"][0] if other is not None else None,
-                            "difference": None if value is None or other is None else value - other,
-                            "signature": mine.get("signature"),
-                            "note": f"not run: {reason}" if reason else row.get("note"),
-                        }
-                    )
-    frame = pd.DataFrame(records)
-    numeric = ["ours", "p", "coverage", "reported", "difference"]
-    return frame.astype(dict.fromkeys(numeric, "float64") | {"n": "Int32"})
-
-
-def _rows(path: str | Path) -> list[dict[str, Any]]:
-    rows = load_yaml(path).get("rows")
-    if not isinstance(rows, list):
-        raise FileError("no list `rows`", where=str(path), expected="a list of table rows")
-    known = {"label", "metric", "output", "reported", "note", "not_run"}
-    for count, row in enumerate(rows, start=1):
-        where = f"{path}, row {count}"
-        if not isinstance(row, dict) or "label" not in row or not set(row) <= known:
-            raise ConfigError(
-                f"the row is {row!r}", where=where, expected="`label` and some of " + ", ".join(sorted(known))
-            )
-        if ("metric" in row) == ("not_run" in row) or ("metric" in row) != ("output" in row):
-            raise ConfigError(
-                f"row {row['label']!r} is half defined", where=where, expected="`metric` and `output`, or `not_run`"
-            )
-    return rows
-
-
-def _why_not(row: Mapping[str, Any], correlations: pd.DataFrame, not_run: Mapping[str, str]) -> str | None:
-    metric = row.get("metric")
-    if metric is None:
-        return str(row["not_run"])
-    present = correlations[correlations["metric"] == metric]
-    if present.empty:
-        return not_run.get(metric, f"no metric {metric!r} in params.yaml")
-    if row["output"] not in set(present["output"]):
-        return f"metric {metric!r} has no output {row['output']!r}"
-    return None
-
-
-def _lookup(frame: pd.DataFrame, key: tuple[Any, ...]) -> dict[str, Any]:
-    if key not in frame.index:
-        return {}
-    record = frame.loc[key]
-    if isinstance(record, pd.DataFrame):
-        raise SchemaError(f"two values for {key}", expected="one")
-    return {name: None if pd.isna(value) else value for name, value in record.items()}
-
-
-def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.DataFrame) -> Document:
-    """Render the frame of :func:`usr_frame`: per dataset and coefficient, ours beside the reported value."""
-    datasets = list(dict.fromkeys(frame["dataset"]))
-    cited = sources.set_index("source")
-    used = [source for source in cited.index if source in set(frame["source"].dropna())]
-    columns = [("", "Metric"), ("", "Reported by")] + [
-        (f"{titles.get(dataset, dataset)} {_COEFFICIENT[coefficient]}", name)
-        for dataset in datasets
-        for coefficient in ("pearson", "spearman")
-        for name in ("ours", "reported", "difference")
-    ]
-    labels = list(dict.fromkeys(frame["label"]))
-    notes = frame.drop_duplicates("label").set_index("label")["note"].dropna()
-    sections = []
-    for level, of_level in frame.groupby("level", sort=False):
-        cells = records_by(of_level, ["label", "dataset", "coefficient"])
-        rows = []
-        for label in labels:
-            source = of_level.loc[of_level["label"] == label, "source"].dropna()
-            row = [label, str(cited.loc[source.iloc[0], "short"]) if len(source) else "–"]
-            for dataset in datasets:
-                for coefficient in ("pearson", "spearman"):
-                    cell = cells[label, dataset, coefficient]
-                    # A "not run" is said once a row, in the note; a dash alone would be taken for a failed score.
-                    row += [
-                        _starred(cell["ours"], not cell["p"] < ALPHA),
-                        _starred(cell["reported"], cell["reported_starred"] is True),
-                        number(cell["difference"], sign=True),
-                    ]
-            rows.append(row)
-        rows = [row for row in rows if any(cell != "–" for cell in row[2:])]
-        sections.append(Section(_LEVEL[str(level)], columns, rows))
-    counts = frame.groupby(["dataset", "level"])["n"].max()
-    spans = "; ".join(
-        f"{titles.get(d, d)}: {counts[d, 'turn']} responses by {counts[d, 'system']} systems"
-        for d in datasets
-        if pd.notna(counts.get((d, "turn"))) and pd.notna(counts.get((d, "system")))
-    )
-    return Document(
-        title="Metrics against human ratings on USR",
-        caption=(
-            "Pearson and Spearman correlation of word-overlap metrics with the mean human rating of overall quality, "
-            f"beside the values that papers report. {spans}. The original responses are the references, not scored."
-        ),
-        sections=sections,
-        tidy=frame,
-        notes=[
-            f"{STAR}; difference is ours minus reported; a dash means that there is no such value",
-            *(f"{cited.loc[s, 'short']}: {cited.loc[s, 'citation']}; {cited.loc[s, 'read_from']}" for s in used),
-            *(f"{label}: {note}" for label, note in notes.items()),
-        ],
-    )
-
-
-def _starred(value: float, starred: bool) -> str:
+def with_star(value: float, marked: bool) -> str:
+    """Write a value with three digits and, if it is marked, an asterisk; a dash when it is missing."""
     text = number(value)
-    return f"{text}*" if starred and text != "–" else text
+    return f"{text}*" if marked and text != "–" else text
+
+
+def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
+    """Return a note for each row that has scores of a part of the responses only."""
+    partial = frame[frame["coverage"] < 1].drop_duplicates(["dataset", name])
+    return [
+        f"{row[name]}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
+        for row in partial.to_dict("records")
+    ]
 
 
 def correlation_document(correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str]) -> Document:
     """Render everything we computed for one dataset and one rated dimension: three coefficients at each level."""
-    chosen = correlations[correlations["target"] == target]
-    if chosen.empty:
-        raise SchemaError(f"no correlations with {target!r}", expected=", ".join(correlations["target"].unique()))
+    chosen = of_target(correlations, target)
     levels = list(dict.fromkeys(chosen["level"]))
-    levels.sort(key=list(_LEVEL).index)
-    columns = [("", "Metric")] + [(_LEVEL[level], name) for level in levels for name in _COEFFICIENT.values()]
+    levels.sort(key=list(LEVEL_NAMES).index)
+    columns = [("", "Metric")] + [(LEVEL_NAMES[level], name) for level in levels for name in COEFFICIENT_NAMES.values()]
     cells = records_by(chosen, ["metric", "output", "level", "coefficient"])
     rows = []
     for metric, output in sorted(set(zip(chosen["metric"], chosen["output"], strict=True))):
-        found = [cells[metric, output, level, coefficient] for level in levels for coefficient in _COEFFICIENT]
-        rows.append([f"{metric} {output}", *(_starred(c["value"], not c["p"] < ALPHA) for c in found)])
-    partial = chosen[chosen["coverage"] < 1].drop_duplicates("metric")
+        found = [cells[metric, output, level, coefficient] for level in levels for coefficient in COEFFICIENT_NAMES]
+        rows.append([f"{metric} {output}", *(with_star(c["value"], is_starred(c["p"])) for c in found)])
     signatures = chosen.drop_duplicates("metric").sort_values("metric")["signature"]
     return Document(
         title=f"All metrics on {title}",
@@ -227,7 +85,7 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
         tidy=chosen.sort_values(["metric", "output", "level", "coefficient"]).reset_index(drop=True),
         notes=[
             STAR,
-            *(f"{row.metric}: {row.coverage:.1%} of the rated responses have a score" for row in partial.itertuples()),
+            *partial_notes(chosen, "metric"),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
             *(f"signature: {signature}" for signature in signatures),
         ],
@@ -237,12 +95,14 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
 def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: Mapping[str, str]) -> Document:
     """Render inter-annotator agreement beside USR's Table 1."""
     keys = ["dataset", "dimension", "coefficient"]
-    frame = agreement.merge(reported[[*keys, "value"]].rename(columns={"value": "reported"}), on=keys, how="left")
+    frame = agreement.merge(
+        reported[[*keys, "value", "note"]].rename(columns={"value": "reported"}), on=keys, how="left"
+    )
     frame = frame.rename(columns={"value": "ours"})
     frame["difference"] = frame["ours"] - frame["reported"]
     datasets = list(dict.fromkeys(frame["dataset"]))
     columns = [("", "Dimension")] + [
-        (f"{titles.get(dataset, dataset)} {_COEFFICIENT[coefficient]}", name)
+        (f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}", name)
         for dataset in datasets
         for coefficient in ("spearman", "pearson")
         for name in ("ours", "reported", "difference")
@@ -269,8 +129,8 @@ def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: 
         sections=[Section("Inter-annotator agreement", columns, rows)],
         tidy=frame,
         notes=[
-            "Persona, Engaging, Spearman: the data give 0.4138; the printed 0.4318 looks like a transposition of digits"
-        ]
-        if "usr_persona" in datasets
-        else (),
+            f"{row['dataset']}, {row['dimension']}, {row['coefficient']}: {row['note']}"
+            for row in frame.to_dict("records")
+            if isinstance(row["note"], str) and row["note"]
+        ],
     )

@@ -23,7 +23,8 @@ def _pandera(name: str) -> pandera.DataFrameSchema:
     """Build the pandera schema of a table; pandera is imported here, because that takes 0.3 s."""
     import pandera.pandas as pandera
 
-    dtypes = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
+    # Texts are not coerced: a list would become the text of a list.
+    dtypes = {pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
     spec = TABLES[name]
     columns = {
         f.name: pandera.Column(
@@ -50,6 +51,9 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     where = where or f"table {name}"
     _check_columns(frame, spec, where)
     frame = frame[spec.columns].reset_index(drop=True)
+    for field in spec.fields:
+        if field.identifier and frame[field.name].dtype != "str":
+            frame[field.name] = frame[field.name].map(_as_name).astype(object)
     if frame.empty:
         return spec.arrow().empty_table().to_pandas()
     import pandera.errors
@@ -58,6 +62,8 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
         checked = _pandera(name).validate(frame, lazy=True)
     except pandera.errors.SchemaErrors as errors:
         raise _first_failure(frame, spec, errors.failure_cases, where) from None
+    texts = {field.name: "str" for field in spec.fields if field.type == pa.string()}
+    checked = checked.astype(texts)
     if spec.row_check:
         wrong = ~spec.row_check.holds(checked).to_numpy(dtype=bool)
         if wrong.any():
@@ -77,6 +83,11 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
             hint=_how_many(int(repeated.sum())),
         )
     return checked
+
+
+def _as_name(value: object) -> object:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return str(value) if is_whole else value
 
 
 def _how_many(wrong: int) -> str | None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from comperdial.errors import FileError, SchemaError
 from comperdial.files import read_table, replacing, write_table
 from comperdial.schema.check import validate
-from comperdial.schema.tables import Table, table
+from comperdial.schema.tables import table
 
 
 def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
@@ -49,27 +49,40 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
     else:
         frame = read_table(path)
         if path.suffix == ".csv":
-            frame = _parse_csv_cells(frame, spec, path)
+            frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
 
 
-def _parse_csv_cells(frame: pd.DataFrame, spec: Table, path: Path) -> pd.DataFrame:
-    """Turn the JSON text of list columns into lists, and empty cells into missing values where those may be."""
-    for field in spec.fields:
+def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
+    """Turn the texts of a CSV's cells into what the table's columns hold: lists, numbers, missing values.
+
+    A cell that does not spell what it should is left as it is, for :func:`validate` to name.
+    """
+    frame = frame.copy()
+    for field in table(name).fields:
         if field.name not in frame:
             continue
         if pa.types.is_list(field.type):
-            values = []
-            for row, cell in enumerate(frame[field.name]):
-                try:
-                    values.append(json.loads(cell))
-                except (json.JSONDecodeError, TypeError) as error:
-                    raise SchemaError(
-                        f"column {field.name!r} holds {cell!r}",
-                        where=f"{path}, record {row + 1}",
-                        expected='a JSON list, such as ["a text"]',
-                    ) from error
-            frame[field.name] = pd.Series(values, dtype=object)
-        elif field.nullable:
-            frame[field.name] = frame[field.name].replace("", None)
+            lists = [
+                _list(cell, f"{path}, record {row}", field.name) for row, cell in enumerate(frame[field.name], start=1)
+            ]
+            frame[field.name] = pd.Series(lists, dtype=object, index=frame.index)
+            continue
+        cells = frame[field.name].astype(object)
+        if field.nullable:
+            cells = cells.where(cells != "", None)
+        if field.type != pa.string():
+            numbers = pd.to_numeric(cells, errors="coerce")
+            cells = cells.where(numbers.isna(), numbers.astype(object))
+        frame[field.name] = cells
     return frame
+
+
+def _list(cell: str, where: str, column: str) -> list[object]:
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, list):
+        raise SchemaError(f"column {column!r} holds {cell!r}", where=where, expected='a JSON list, such as ["a text"]')
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +22,17 @@ COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its storage type, whether a value may be missing, and what each value must satisfy."""
+    """One column: its storage type, whether a value may be missing, and what each value must satisfy.
+
+    ``identifier`` marks names, for which a whole number is taken as the text that it is written as.
+    """
 
     name: str
     type: pa.DataType
     nullable: bool = False
     check: Callable[[Any], bool] | None = None
     expected: str = ""
+    identifier: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,10 @@ class Table:
         return pa.schema([pa.field(f.name, f.type) for f in self.fields])
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _filled(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
@@ -68,13 +77,17 @@ def _texts(value: object) -> bool:
 
 def _utterances(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and isinstance(u["text"], str)
+        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and _filled(u["text"])
         for u in value
     )
 
 
 def _name(name: str) -> Field:
-    return Field(name, pa.string(), check=_filled, expected="a name that is not empty")
+    return Field(name, pa.string(), check=_filled, expected="a name that is not empty", identifier=True)
+
+
+def _number(name: str) -> Field:
+    return Field(name, pa.float64(), check=math.isfinite, expected="a finite number")
 
 
 def _one_of(name: str, values: tuple[str, ...]) -> Field:
@@ -93,11 +106,17 @@ def _ratings(level: str, item: str) -> Table:
             _name(item),
             _name("system_id"),
             _name("annotator_id"),
-            Field("position", pa.int32(), nullable=True, check=lambda v: v >= 0, expected="0 or more"),
+            Field(
+                "position",
+                pa.int32(),
+                nullable=True,
+                check=lambda value: value >= 0,
+                expected="a whole number of 0 or more",
+            ),
             _name("dimension"),
-            Field("rating", pa.float64()),
-            Field("scale_min", pa.float64()),
-            Field("scale_max", pa.float64()),
+            _number("rating"),
+            _number("scale_min"),
+            _number("scale_max"),
             _name("source"),
         ),
         key=("dataset", item, "system_id", "annotator_id", "dimension"),
@@ -118,8 +137,8 @@ TABLES: Mapping[str, Table] = {
                 _name("dataset"),
                 _name("system_id"),
                 _one_of("kind", SYSTEM_KINDS),
-                Field("track", pa.string(), nullable=True),
-                Field("description", pa.string()),
+                Field("track", pa.string(), nullable=True, check=_is_text, expected="a text"),
+                Field("description", pa.string(), check=_is_text, expected="a text"),
             ),
             key=("dataset", "system_id"),
         ),
@@ -173,7 +192,7 @@ TABLES: Mapping[str, Table] = {
                 _name("system_id"),
                 _name("metric"),
                 _name("output"),
-                Field("value", pa.float32()),
+                Field("value", pa.float32(), check=math.isfinite, expected="a finite number"),
                 _name("signature"),
             ),
             key=("dataset", "level", "item_id", "system_id", "metric", "output"),

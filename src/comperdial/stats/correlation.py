@@ -15,6 +15,11 @@ Coefficient = Literal["pearson", "spearman", "kendall"]
 ALPHA = 0.05
 
 
+def is_starred(p: float) -> bool:
+    """Say whether a paper's table would mark a value: p >= 0.05, or no p to be had."""
+    return not p < ALPHA
+
+
 @dataclass(frozen=True)
 class Correlation:
     """A coefficient with its two-sided p-value and the number of complete pairs.
@@ -26,11 +31,6 @@ class Correlation:
     value: float
     p: float
     n: int
-
-    @property
-    def starred(self) -> bool:
-        """Whether a paper's table would mark it: p >= 0.05, or no p to be had."""
-        return not self.p < ALPHA
 
 
 def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> Correlation:
@@ -46,7 +46,9 @@ def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> C
     Returns
     -------
     Correlation
-        As scipy's ``pearsonr``, ``spearmanr`` and ``kendalltau`` (variant b) give it.
+        As scipy's ``pearsonr``, ``spearmanr`` and ``kendalltau`` (variant b) give it. The p of Spearman is that of
+        Student's t, as in the papers; with four or five points it is too small (a perfect ranking of four has an exact
+        p of 0.083, not 0). Kendall's is exact for small samples without ties.
     """
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:

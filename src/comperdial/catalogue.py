@@ -1,0 +1,138 @@
+"""``data/sources.yaml``: every public file, pinned, and which data set is read from which of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from comperdial.config import load_yaml
+from comperdial.errors import ConfigError, FileError, UnknownNameError
+
+CATALOGUE = Path("data/sources.yaml")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public file, pinned: where it comes from, what its bytes are, who may use it."""
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    url: str
+    sha256: str
+    bytes: int
+    licence: str
+    citation: str
+
+    @property
+    def relative(self) -> PurePosixPath:
+        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
+        return PurePosixPath(self.repository) / self.path
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset as the catalogue has it: which reader, which files under the reader's names for them."""
+
+    name: str
+    reader: str
+    title: str
+    files: Mapping[str, Source]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What ``data/sources.yaml`` says."""
+
+    files: Mapping[str, Source]
+    datasets: Mapping[str, Dataset]
+    path: Path
+
+    def file(self, name: str) -> Source:
+        """Return a file by name, or raise :class:`UnknownNameError`."""
+        if name not in self.files:
+            raise UnknownNameError("source", name, self.files, where=str(self.path))
+        return self.files[name]
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a dataset by name, or raise :class:`UnknownNameError`."""
+        if name not in self.datasets:
+            raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
+        return self.datasets[name]
+
+
+@cache
+def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
+    """Read and check ``data/sources.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        When an entry lacks a field, has an unknown one, is not pinned, or has a path that leaves its folder.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(
+            "no such file",
+            where=str(path),
+            expected="the catalogue of public files",
+            hint="Run this in the repository's root, or say --catalogue FILE",
+        )
+    content = load_yaml(path)
+    _check_keys(content, {"files", "datasets"}, str(path))
+    for part in ("files", "datasets"):
+        if not isinstance(content[part], dict):
+            raise ConfigError(f"{part} is {content[part]!r}", where=str(path), expected="a mapping of names")
+    files = {name: _source(name, entry, path) for name, entry in content["files"].items()}
+    datasets = {}
+    for name, entry in content["datasets"].items():
+        where = f"{path}, dataset {name!r}"
+        _check_keys(entry, {"reader", "title", "files"}, where)
+        if not isinstance(entry["files"], dict):
+            raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
+        for file in entry["files"].values():
+            if file not in files:
+                raise UnknownNameError("source", file, files, where=where)
+        datasets[name] = Dataset(
+            name, entry["reader"], entry["title"], {role: files[file] for role, file in entry["files"].items()}
+        )
+    return Catalogue(files, datasets, path)
+
+
+def _check_keys(entry: Any, expected: set[str], where: str) -> None:  # noqa: ANN401
+    if not isinstance(entry, dict) or set(entry) != expected:
+        found = ", ".join(sorted(entry)) if isinstance(entry, dict) else repr(entry)
+        raise ConfigError(f"the entry has {found}", where=where, expected="exactly " + ", ".join(sorted(expected)))
+
+
+def _source(name: str, entry: Any, path: Path) -> Source:  # noqa: ANN401
+    where = f"{path}, file {name!r}"
+    _check_keys(entry, {field.name for field in fields(Source)} - {"name"}, where)
+    rules = {
+        "repository": r"[\w.-]+/[\w.-]+",
+        "commit": r"[0-9a-f]{40}",
+        "sha256": r"[0-9a-f]{64}",
+        "url": r"https://.+",
+        "bytes": r"[1-9]\d*",
+    }
+    for field, rule in rules.items():
+        if not re.fullmatch(rule, str(entry[field])):
+            raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
+    parts = PurePosixPath(str(entry["path"])).parts
+    if (
+        not isinstance(entry["path"], str)
+        or ".." in parts
+        or entry["path"].startswith("/")
+        or ".." in PurePosixPath(entry["repository"]).parts
+    ):
+        raise ConfigError(
+            f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
+        )
+    if entry["commit"] not in entry["url"]:
+        raise ConfigError("the URL does not name the commit", where=where, expected="a URL pinned to the commit")
+    return Source(name=name, **entry)

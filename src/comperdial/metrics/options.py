@@ -1,0 +1,60 @@
+"""Options of metrics as they come from YAML or a command line, made into what their fields hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, fields
+from typing import Any
+
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.metrics.base import Metric
+
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the types that the metric's fields have.
+
+    A text may spell a number or yes and no, as on a command line. Nothing else is converted: 3.0 is no text, 1 no yes.
+
+    Raises
+    ------
+    UnknownNameError
+        When the metric has no such option.
+    ConfigError
+        When a value is not of the option's type.
+    """
+    known: dict[str, Field[Any]] = {field.name: field for field in fields(metric)}
+    found = {}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownNameError(f"option of metric {metric.kind!r}:", name, known)
+        try:
+            found[name] = _convert(str(known[name].type), value)
+        except ValueError as error:
+            raise ConfigError(f"option {name!r} of metric {metric.kind!r} is {value!r}", expected=str(error)) from None
+    return found
+
+
+def _convert(kind: str, value: Any) -> Any:  # noqa: ANN401
+    """Convert a value to a type named as in an annotation, or raise ValueError that says what was expected."""
+    if kind == "bool":
+        value = _WORDS.get(value.lower(), value) if isinstance(value, str) else value
+        return _of_type(value, bool, "yes or no")
+    if kind in ("int", "float"):
+        expected = "a whole number" if kind == "int" else "a number"
+        if isinstance(value, str):
+            try:
+                value = int(value) if kind == "int" else float(value)
+            except ValueError:
+                raise ValueError(expected) from None
+        if isinstance(value, bool):
+            raise ValueError(expected)
+        return _of_type(value, int, expected) if kind == "int" else float(_of_type(value, (int, float), expected))
+    return _of_type(value, str, "a text (in quotes, if it looks like a number)")
+
+
+def _of_type(value: Any, types: Any, expected: str) -> Any:  # noqa: ANN401
+    if not isinstance(value, types):
+        raise ValueError(expected)
+    return value
