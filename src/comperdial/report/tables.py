@@ -77,7 +77,7 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
     for metric, output in sorted(set(zip(chosen["metric"], chosen["output"], strict=True))):
         found = [cells[metric, output, level, coefficient] for level in levels for coefficient in COEFFICIENT_NAMES]
         rows.append([f"{metric} {output}", *(with_star(c["value"], is_starred(c["p"])) for c in found)])
-    signatures = chosen.drop_duplicates("metric").sort_values("metric")["signature"]
+    signatures = dict(sorted(zip(chosen["metric"], chosen["signature"], strict=True)))
     return Document(
         title=f"All metrics on {title}",
         caption=f"Correlation of every output of every metric with the mean human rating ({target}) on {title}.",
@@ -87,7 +87,7 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
             STAR,
             *partial_notes(chosen, "metric"),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
-            *(f"signature: {signature}" for signature in signatures),
+            *(f"{metric} is {signature}" for metric, signature in signatures.items()),
         ],
     )
 
