@@ -50,6 +50,8 @@ format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 
 publish: $(if $(DATASETS),publish-all-only,reproduce)
+	@! snakemake --list-untracked 2>&1 | grep '^results/[^.]*/' || \
+	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
 	dvc commit --force --quiet

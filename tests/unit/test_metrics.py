@@ -153,6 +153,11 @@ def test_three_lines_of_library():
     assert scores["bleu-1"].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_bleu_without_smoothing_is_quiet():
+    assert score("bleu", "one two", ["one six"], smoothing="method0")["bleu-4"] < 1e-9
+
+
 def test_nothing_to_score_gives_nothing():
     assert {name: len(v) for name, v in create("bleu").score([], []).items()} == dict.fromkeys(
         create("bleu").outputs, 0
@@ -181,6 +186,12 @@ def test_signatures_say_all():
         ),
         ("bleu", {"smoothing": "method9"}, ConfigError, "'method9'; expected one of 'method0'"),
         ("bleu", {"epsilon": "tiny"}, ConfigError, "'epsilon' of metric 'bleu' is 'tiny'; expected a number"),
+        (
+            "bleu",
+            {"smoothing": "method2", "epsilon": 0.1},
+            ConfigError,
+            "'epsilon' of metric 'bleu' is 0.1; expected one",
+        ),
         ("bleu", {"epsilon": True}, ConfigError, "is True; expected a number"),
         ("chrf", {"order": 1.5}, ConfigError, "is 1.5; expected a whole number"),
         ("rouge", {"stem": 1}, ConfigError, "is 1; expected yes or no"),

@@ -22,9 +22,7 @@ try:
     check(config, workflow.source_path("../schemas/params.schema.yaml"))
     CATALOGUE = load_catalogue(config["catalogue"])
     DATASETS = {name: CATALOGUE.dataset(name) for name in config["datasets"]}
-    USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"] if name in DATASETS]
-    for name in config["tables"]["usr"]["datasets"]:
-        CATALOGUE.dataset(name)
+    USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
     METRICS = {name: create(options["kind"], **metric_options(name)) for name, options in config["metrics"].items()}
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
@@ -33,8 +31,8 @@ except ComperdialError as error:
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
 
+USR = [name for name in USR if name in DATASETS]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
-TITLES = json.dumps({name: dataset.title for name, dataset in DATASETS.items()}, sort_keys=True)
 UNAVAILABLE = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.items()) if why}
 
 
@@ -44,6 +42,11 @@ def code(*modules):
     The command line is left out: it passes arguments on, and those are parameters.
     """
     return source_files(*modules)
+
+
+def titles(datasets):
+    """The titles of data sets, as JSON."""
+    return json.dumps({name: DATASETS[name].title for name in datasets}, sort_keys=True)
 
 
 def score_file(dataset, metric):

@@ -19,7 +19,7 @@ rule usr_table:
         datasets=USR,
         target=config["evaluation"]["target"],
         not_run=not_run(USR),
-        titles=TITLES,
+        titles=titles(USR),
     message:
         "Render the USR table and its figure"
     shell:
@@ -45,7 +45,7 @@ rule correlation_table:
         stem=subpath(output.html, strip_suffix=".html"),
         target=config["evaluation"]["target"],
         not_run=lambda wildcards: not_run([wildcards.dataset]),
-        titles=TITLES,
+        titles=lambda wildcards: titles([wildcards.dataset]),
     message:
         "Render all correlations on {wildcards.dataset}"
     shell:
@@ -65,7 +65,7 @@ rule usr_agreement:
         "logs/render/usr_agreement.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        titles=TITLES,
+        titles=titles(USR),
     message:
         "Render the agreement of USR's annotators"
     shell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,6 +31,9 @@ class Bleu(OverlapMetric):
         super().__post_init__()
         check_choice(self, "smoothing", _SMOOTHING)
         check_number(self, "epsilon", 0.0, 1.0, above=True)
+        if self.smoothing != "method1":
+            # It would change the signature and not the scores.
+            check_choice(self, "epsilon", (type(self).epsilon,))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -46,7 +50,10 @@ class Bleu(OverlapMetric):
 
         weights = [(1 / order,) * order for order in (4, 3, 2, 1)]
         smooth = getattr(SmoothingFunction(epsilon=self.epsilon), self.smoothing)
-        scores: Sequence[float] = sentence_bleu(
-            [reference.split() for reference in references], hypothesis.split(), weights, smoothing_function=smooth
-        )
+        with warnings.catch_warnings():
+            # nltk recommends smoothing wherever method0, which is none, meets an empty order.
+            warnings.simplefilter("ignore", UserWarning)
+            scores: Sequence[float] = sentence_bleu(
+                [reference.split() for reference in references], hypothesis.split(), weights, smoothing_function=smooth
+            )
         return scores

@@ -40,7 +40,12 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
         cells = []
         for dataset, coefficient in columns:
             cell = turn[label, dataset, coefficient]
-            reported = f" ({number(cell['reported'])})" if pd.notna(cell["reported"]) else ""
-            cells.append(number(cell["ours"]) + (r"\*" if is_starred(cell["p"]) else "") + reported)
+            ours = number(cell["ours"]) + _star(is_starred(cell["p"]))
+            reported = number(cell["reported"]) + _star(str(cell["reported_starred"]) == "True")
+            cells.append(f"{ours} ({reported})" if pd.notna(cell["reported"]) else ours)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     write_text(page, f"{before}{MARKS[0]}\n" + "\n".join(lines) + f"\n{MARKS[1]}{after}")
+
+
+def _star(marked: bool) -> str:
+    return r"\*" if marked else ""
