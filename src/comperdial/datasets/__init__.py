@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from comperdial.datasets.base import Reader, Tables
 from comperdial.plugins import load_class, module_names
@@ -18,7 +19,7 @@ def readers() -> tuple[str, ...]:
     return module_names(__name__, _HELPERS)
 
 
-def read(reader: str, dataset: str, files: Mapping[str, Path]) -> Tables:
+def read(reader: str, dataset: str, files: Mapping[str, Path], options: Mapping[str, Any] | None = None) -> Tables:
     """Read a dataset's files into checked tables.
 
     Raises
@@ -29,4 +30,4 @@ def read(reader: str, dataset: str, files: Mapping[str, Path]) -> Tables:
         When a file is not what the reader expects: names file, item and what was expected.
     """
     found = load_class(__name__, reader, Reader, kind="reader", helpers=_HELPERS)  # type: ignore[type-abstract]
-    return found(dataset, files).read()
+    return found(dataset, files, options).read()

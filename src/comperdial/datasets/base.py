@@ -24,11 +24,14 @@ class Reader(ABC):
         The dataset's name, for the ``dataset`` column and for messages.
     files
         The fetched files under the reader's own names for them (``data/sources.yaml``).
+    options
+        The reader's settings of ``params.yaml``, if it has any.
     """
 
-    def __init__(self, dataset: str, files: Mapping[str, Path]) -> None:
+    def __init__(self, dataset: str, files: Mapping[str, Path], options: Mapping[str, Any] | None = None) -> None:
         self.dataset = dataset
         self.files = files
+        self.options = options or {}
 
     @abstractmethod
     def read(self) -> Tables:

@@ -1,0 +1,120 @@
+"""One agent's process, seen from the runner: requests with a deadline, and a kill that takes its children along."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from comperdial.challenge.limits import AgentError
+
+# More than any batch of responses can need; an agent that sends more is stopped before it fills the memory.
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+class AgentProcess:
+    """A process that runs :mod:`comperdial.challenge.worker`; use as a context manager.
+
+    Parameters
+    ----------
+    spec
+        As :func:`comperdial.challenge.worker.load` takes it.
+    load_seconds
+        How long the agent may take to be constructed.
+    show
+        Pass on what the agent prints, to standard error.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], *, load_seconds: float, show: bool = False) -> None:
+        # A session of its own, so that what the agent starts can be stopped with it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "comperdial.challenge.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if show else subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101 - they are pipes
+        self._input, self._output = self._process.stdin, self._process.stdout
+        os.set_blocking(self._input.fileno(), False)
+        os.set_blocking(self._output.fileno(), False)
+        try:
+            self.takes_api_responses = bool(self.ask({"load": dict(spec)}, load_seconds, "loading")["api"])
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ask(self, request: Mapping[str, Any], seconds: float, doing: str) -> Any:  # noqa: ANN401
+        """Send a request and return the answer's value.
+
+        Raises
+        ------
+        AgentError
+            When the agent raised, ended, sent no JSON, or took longer than ``seconds``.
+        """
+        if seconds <= 0:
+            raise AgentError(f"out of time before {doing}")
+        deadline = time.monotonic() + seconds
+        try:
+            self._send(json.dumps(request).encode() + b"\n", deadline, seconds, doing)
+        except OSError as error:
+            raise AgentError(f"its process ended before {doing}") from error
+        try:
+            answer = json.loads(self._receive(deadline, seconds, doing))
+        except ValueError as error:
+            raise AgentError(f"{doing}: what it sent is not JSON") from error
+        if "error" in answer:
+            raise AgentError(f"{doing}: raised {answer['error']}")
+        return answer["value"]
+
+    def _send(self, line: bytes, deadline: float, seconds: float, doing: str) -> None:
+        # Not a plain write: it would wait for ever on a process that no longer reads.
+        rest = memoryview(line)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._input, selectors.EVENT_WRITE)
+            while rest:
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise AgentError(f"{doing}: no answer within {seconds:.0f} s")
+                rest = rest[os.write(self._input.fileno(), rest) :]
+
+    def _receive(self, deadline: float, seconds: float, doing: str) -> bytes:
+        received = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._output, selectors.EVENT_READ)
+            while not received.endswith(b"\n"):
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise AgentError(f"{doing}: no answer within {seconds:.0f} s")
+                chunk = os.read(self._output.fileno(), 1 << 16)
+                if not chunk:
+                    raise AgentError(f"{doing}: its process ended (status {self._process.wait()})")
+                received += chunk
+                if len(received) > _MOST_BYTES:
+                    raise AgentError(f"{doing}: it sent more than {_MOST_BYTES >> 20} MiB")
+        return bytes(received)
+
+    def stop(self) -> None:
+        """Kill the process and all that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for pipe in (self._input, self._output):
+            with suppress(OSError):
+                pipe.close()
+        self._process.wait()

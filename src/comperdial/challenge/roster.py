@@ -1,0 +1,90 @@
+"""A roster: a YAML file that lists agents to run, and the language model for those of the API track."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from comperdial.challenge.api import Api, SimulatedApi
+from comperdial.challenge.limits import TRACKS
+from comperdial.config import load_yaml
+from comperdial.errors import ConfigError
+
+_ENTRY = {"id", "kind", "file", "class", "track", "skill", "description", "options"}
+
+
+@dataclass(frozen=True)
+class Roster:
+    """What a roster says.
+
+    Attributes
+    ----------
+    agents
+        Entries with ``id`` and either ``kind`` (of :mod:`comperdial.challenge.agents`) or ``file`` (a Python file) with
+        ``class``; maybe ``track``, ``description``, ``options``, and ``skill`` (0 to 1), an input of simulated raters.
+    api
+        The language model of the API track, or None.
+    """
+
+    agents: list[dict[str, Any]]
+    api: Api | None
+
+    @property
+    def systems(self) -> dict[str, dict[str, Any]]:
+        """Return what table ``systems`` says of each agent."""
+        return {
+            entry["id"]: {"kind": "agent", "track": entry.get("track"), "description": entry.get("description", "")}
+            for entry in self.agents
+        }
+
+    @property
+    def skills(self) -> dict[str, float]:
+        """Return the skill of each agent that has one."""
+        return {entry["id"]: float(entry["skill"]) for entry in self.agents if "skill" in entry}
+
+
+def read_roster(path: str | Path) -> Roster:
+    """Read and check a roster.
+
+    Raises
+    ------
+    ConfigError
+        Names the entry at fault.
+    """
+    content = load_yaml(path)
+    if set(content) - {"agents", "api"} or not isinstance(content.get("agents"), list):
+        raise ConfigError(f"it has {', '.join(content)}", where=str(path), expected="a list `agents`, and maybe `api`")
+    for number, entry in enumerate(content["agents"], start=1):
+        _check(entry, f"{path}, agent {number}")
+    names = [entry["id"] for entry in content["agents"]]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"agent {repeated!r} stands there twice", where=str(path), expected="each id once")
+    api = content.get("api")
+    return Roster(content["agents"], _simulated(api, f"{path}, api") if api else None)
+
+
+def _check(entry: Any, where: str) -> None:  # noqa: ANN401
+    if not isinstance(entry, dict) or set(entry) - _ENTRY or ("kind" in entry) == ("file" in entry):
+        raise ConfigError(
+            f"the entry is {entry!r:.200}",
+            where=where,
+            expected=f"`kind` or `file`, and some of {', '.join(sorted(_ENTRY))}",
+        )
+    if not isinstance(entry.get("id"), str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", entry["id"]):
+        raise ConfigError(f"id {entry.get('id')!r}", where=where, expected="letters, digits, dots, - and _")
+    if entry.get("track") not in (None, *TRACKS):
+        raise ConfigError(f"track {entry['track']!r}", where=where, expected=" or ".join(TRACKS))
+    skill = entry.get("skill", 0)
+    if isinstance(skill, bool) or not isinstance(skill, int | float) or not 0 <= skill <= 1:
+        raise ConfigError(f"skill {skill!r}", where=where, expected="a number from 0 to 1")
+    if not isinstance(entry.get("options", {}), dict):
+        raise ConfigError(f"options are {entry['options']!r}", where=where, expected="a mapping")
+
+
+def _simulated(options: Any, where: str) -> Api:  # noqa: ANN401
+    if not isinstance(options, Mapping) or set(options) != {"bank", "strength", "seed"}:
+        raise ConfigError(f"it is {options!r}", where=where, expected="bank, strength and seed of the simulated model")
+    return SimulatedApi(options["bank"], strength=options["strength"], seed=options["seed"])

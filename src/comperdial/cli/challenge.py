@@ -1,0 +1,223 @@
+"""Commands that make a benchmark: personas, agents, submissions, simulated ratings, ComperDial's form."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from comperdial.cli.common import json_object
+from comperdial.errors import ConfigError
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's commands."""
+    command = commands.add_parser("personas", help="draw personas from a PeaCoK knowledge graph")
+    command.add_argument("graph", type=Path, help="peacok_kg.json in either layout, or head<TAB>relation<TAB>tail")
+    command.add_argument("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
+    command.add_argument("--count", type=int, required=True)
+    command.add_argument("--seed", type=int, required=True)
+    command.add_argument("--default-ages", type=int, nargs=2, default=[20, 50], metavar=("FROM", "TO"))
+    command.add_argument("--output", type=Path, required=True, help="a .json file")
+    command.set_defaults(run=_personas)
+
+    group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
+    parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run(parts)
+    command = parts.add_parser("tables", help="turn dialogues and submissions into tables")
+    command.add_argument("dialogues", type=Path, help="ComperDial_data.json's schema, or the challenge's test data")
+    command.add_argument("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
+    command.add_argument("--roster", type=Path, help="whose track and descriptions to take")
+    command.add_argument("--runs", type=Path, help="the report of `challenge run`, whose failures are reported again")
+    command.add_argument("--name", required=True, help="the data set's name")
+    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.set_defaults(run=_tables)
+    command = parts.add_parser("ratings", help="check ratings against a challenge's tables, and put them beside these")
+    command.add_argument("folder", type=Path, help="the tables")
+    command.add_argument("--turn", type=Path, required=True, help="table turn_ratings, or a short file of ratings")
+    command.add_argument("--dialogue", type=Path, help="table dialogue_ratings")
+    command.set_defaults(run=_ratings)
+
+    command = commands.add_parser("simulate", help="rate a folder of tables with SIMULATED raters, whose truth is kept")
+    command.add_argument("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
+    command.add_argument("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
+    command.add_argument("--roster", type=Path, help="whose skills to take")
+    command.add_argument("--seed", type=int, required=True)
+    command.set_defaults(run=_simulate)
+
+    command = commands.add_parser("export", help="write a folder of tables in ComperDial's published form")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--note", default="", help="what readers of the files must know")
+    command.set_defaults(run=_export)
+
+    command = commands.add_parser("import", help="read a folder in ComperDial's published form into tables")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--name", required=True, help="the data set's name")
+    command.add_argument("--columns", type=json_object, metavar="JSON", help="column maps; default: those of `export`")
+    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.set_defaults(run=_import)
+
+
+def _add_run(parts: Any) -> None:  # noqa: ANN401
+    command = parts.add_parser("run", help="run one agent or a roster of agents on dialogues, with gold history")
+    command.add_argument("dialogues", type=Path, help="ComperDial_data.json's schema, or the challenge's test data")
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--agent", metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
+    which.add_argument("--roster", type=Path, help="a YAML file that lists agents")
+    command.add_argument(
+        "--options", type=json_object, default={}, metavar="JSON", help="arguments of the agent's class"
+    )
+    command.add_argument(
+        "--api", metavar="FILE[:CLASS]", help="the language model of the API track: count and complete"
+    )
+    command.add_argument("--output", type=Path, required=True, help="the submission: a .jsonl file named as the system")
+    command.add_argument("--report", type=Path, help="a .json file: what came of each agent")
+    command.add_argument("--jobs", type=int, default=1, help="agents at a time (default: 1)")
+    for name, kind, about in (
+        ("batch", int, "conversations a call (at most 50)"),
+        ("load-seconds", float, "to construct the agent"),
+        ("run-seconds", float, "for all turns of a batch"),
+        ("calls", int, "of the language model an utterance"),
+        ("input-tokens", int, "a dialogue"),
+        ("output-tokens", int, "a dialogue"),
+    ):
+        command.add_argument(f"--{name}", type=kind, help=f"limit: {about}; default: the challenge's")
+    command.set_defaults(run=_run)
+
+
+def _personas(options: argparse.Namespace) -> None:
+    from comperdial import personas
+
+    constraints = personas.read_constraints(options.constraints, default_ages=tuple(options.default_ages))
+    drawn = personas.generate(personas.read_graph(options.graph), constraints, count=options.count, seed=options.seed)
+    personas.write_personas(drawn, options.output)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from comperdial.challenge.dialogues import read_dialogues
+    from comperdial.challenge.limits import Limits
+    from comperdial.challenge.roster import read_roster
+    from comperdial.challenge.runner import run_agent, run_roster
+    from comperdial.challenge.submissions import write_submission
+    from comperdial.challenge.worker import load
+    from comperdial.files import write_json
+
+    names = ("batch", "load_seconds", "run_seconds", "calls", "input_tokens", "output_tokens")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    limits = Limits(**given)
+    if not 1 <= limits.batch <= Limits.batch:
+        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits.batch}")
+    dialogues = read_dialogues(options.dialogues)
+    api = load(_class(options.api)) if options.api else None
+    if options.roster:
+        roster = read_roster(options.roster)
+        runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
+    else:
+        spec = _class(options.agent) | {"options": options.options}
+        runs = [run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)]
+    complete = {run.system_id: run.responses for run in runs if run.problem is None}
+    if complete:
+        write_submission(options.output, complete, named=bool(options.roster))
+    if options.report:
+        write_json(options.report, {"agents": [run.report() for run in runs]})
+    for run in runs:
+        if run.problem is not None:
+            print(f"{run.system_id}: no submission: {run.problem}")
+    print(
+        f"{options.output}: {len(complete)} of {len(runs)} agents, {sum(run.seconds for run in runs):.0f} s of agents"
+    )
+    return int(not complete)
+
+
+def _class(text: str) -> dict[str, Any]:
+    file, _, name = text.partition(":")
+    return {"file": file, "class": name or None}
+
+
+def _tables(options: argparse.Namespace) -> None:
+    from comperdial import schema
+    from comperdial.challenge.dialogues import read_dialogues
+    from comperdial.challenge.roster import read_roster
+    from comperdial.challenge.submissions import read_submissions
+    from comperdial.challenge.tables import make_tables
+    from comperdial.errors import SchemaError
+    from comperdial.files import read_json, write_json
+
+    dialogues = read_dialogues(options.dialogues)
+    found = read_submissions(options.submissions, dialogues)
+    where = ", ".join(map(str, options.submissions))
+    if not found.responses:
+        problems = "; ".join(found.problems.values())
+        raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
+    known = read_roster(options.roster).systems if options.roster else {}
+    systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.responses}
+    tables = make_tables(options.name, dialogues, systems, found.responses, where=where)
+    for name, frame in tables.items():
+        schema.write(options.output / f"{name}.parquet", frame, name)
+    failed = dict(found.problems)
+    if options.runs:
+        failed |= {run["system_id"]: run["problem"] for run in read_json(options.runs)["agents"] if run["problem"]}
+    write_json(options.output / "submissions.json", {"systems": len(systems), "failed": failed})
+
+
+def _ratings(options: argparse.Namespace) -> None:
+    from comperdial import aggregate, schema
+    from comperdial.errors import SchemaError
+
+    responses = schema.read(options.folder / "responses.parquet", "responses")
+    contexts = schema.read(options.folder / "contexts.parquet", "contexts")
+    dataset = str(contexts["dataset"].iloc[0])
+    turn = aggregate.read_ratings(options.turn, dataset=dataset)
+    empty = schema.table("dialogue_ratings").arrow().empty_table().to_pandas()
+    dialogue = schema.read(options.dialogue, "dialogue_ratings") if options.dialogue else empty
+    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
+    for frame, item, path in ((turn, "context_id", options.turn), (dialogue, "dialogue_id", options.dialogue)):
+        keys = frame[["dataset", item, "system_id"]].drop_duplicates()
+        known = set(answered[["dataset", item, "system_id"]].itertuples(index=False, name=None))
+        unknown = [key for key in keys.itertuples(index=False, name=None) if key not in known]
+        if unknown:
+            raise SchemaError(
+                f"{len(unknown)} rated items are in no table, the first: {', '.join(unknown[0])}",
+                where=str(path),
+                expected=f"dataset, {item} and system_id of {options.folder}",
+            )
+    schema.write(options.folder / "turn_ratings.parquet", turn, "turn_ratings")
+    schema.write(options.folder / "dialogue_ratings.parquet", dialogue, "dialogue_ratings")
+
+
+def _simulate(options: argparse.Namespace) -> None:
+    from comperdial import schema, simulation
+    from comperdial.challenge.roster import read_roster
+
+    model = simulation.read_raters(options.raters)
+    skill = (read_roster(options.roster).skills if options.roster else {}) | model["skill"]
+    contexts = schema.read(options.folder / "contexts.parquet", "contexts")
+    responses = schema.read(options.folder / "responses.parquet", "responses")
+    rated = simulation.simulate(contexts, responses, skill, model, seed=options.seed)
+    if unrated := sorted(set(responses["system_id"]) - set(skill)):
+        logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(unrated))
+    for name, frame in rated.items():
+        schema.write(options.folder / f"{name}.parquet", frame, "scores" if name == "truth" else name)
+
+
+_EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
+
+
+def _export(options: argparse.Namespace) -> None:
+    from comperdial import export, schema
+
+    tables = {name: schema.read(options.folder / f"{name}.parquet", name) for name in _EXPORTED}
+    export.export(tables, options.output, note=options.note)
+
+
+def _import(options: argparse.Namespace) -> None:
+    from comperdial import datasets, export, schema
+
+    files = {role: options.folder / name for role, name in export.FILES.items() if (options.folder / name).is_file()}
+    if missing := [name for role, name in export.FILES.items() if role not in files and role != "systems"]:
+        raise ConfigError(f"no {', '.join(missing)}", where=str(options.folder), expected="ComperDial's four files")
+    columns = options.columns or export.COLUMNS
+    for name, frame in datasets.read("comperdial", options.name, files, {"columns": columns}).items():
+        schema.write(options.output / f"{name}.parquet", frame, name)

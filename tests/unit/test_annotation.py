@@ -1,0 +1,615 @@
+"""Annotation by people: tasks for Label Studio and its exports.
+
+``tests/fixtures/label_studio_*`` are exports of Label Studio 1.23.2 on localhost, of the tasks that ``export`` makes of
+:func:`mini_tables` with seed 5: annotated through its API by three invented people, or (``browser``) by one of them in
+its pages; ``snapshot`` is an export in which annotators are objects. ``docs/annotation.md`` says more.
+"""
+
+import argparse
+import json
+import logging
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from comperdial import schema
+from comperdial.annotation import AXES, LEVELS, export, read_ratings
+from comperdial.cli import annotate
+from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.files import read_json, read_table
+
+SYSTEMS = {"Zebra-9B": "agent", "Quokka-7B": "agent", "Gold": "reference"}
+ANSWERS = {
+    "Zebra-9B": ["i <3 tea & <b>cake</b> , do you ?", "me too !\n<script>alert('x')</script> &amp; more"],
+    "Quokka-7B": ["i do not know .", '日本 is nice , "they" say $response'],
+    "Gold": ["yes , tea at five !", "i went to the sea ."],
+}
+SAID = [("A", "do you like tea ?"), ("B", "yes , tea at five !"), ("A", "where did you go in <i>may</i> ?")]
+
+
+def mini_tables(dialogues=1):
+    """Invented dialogues of two turns, two systems and a reference."""
+    tables = {"systems": [], "contexts": [], "personas": [], "responses": []}
+    for name, kind in SYSTEMS.items():
+        tables["systems"].append({"system_id": name, "kind": kind, "track": None, "description": ""})
+    for number in range(dialogues):
+        dialogue = f"dlg-{number}"
+        personas = {"A": ["i run a <tea> shop ."], "B": ["i like the sea ."]}
+        for speaker, sentences in personas.items():
+            row = {"dialogue_id": dialogue, "speaker": speaker, "sentences": sentences, "kinds": ["profile"]}
+            tables["personas"].append(row)
+        for turn in (0, 1):
+            history = [{"speaker": s, "text": text} for s, text in SAID[: 2 * turn + 1]]
+            context = {"context_id": f"{dialogue}-t{turn}", "dialogue_id": dialogue, "turn": turn, "history": history}
+            tables["contexts"].append(context | {"references": [ANSWERS["Gold"][turn]], "facts": ["i like the sea ."]})
+            for system, answers in ANSWERS.items():
+                row = {"context_id": context["context_id"], "system_id": system, "response": answers[turn]}
+                tables["responses"].append(row)
+    return {name: pd.DataFrame([{"dataset": "mini"} | row for row in rows]) for name, rows in tables.items()}
+
+
+def write_tables(folder, tables=None):
+    for name, frame in (tables or mini_tables()).items():
+        schema.write(folder / f"{name}.parquet", frame, name)
+    return folder
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+# What was given for each item through the API, by annotators 1, 2 and 3; None was skipped.
+TURN_GIVEN = {
+    "c7a00458be7b": (1, 2, 3),
+    "3e9a0f86af11": (3, 4, None),
+    "1c44f4a16b0e": (5, 1, 2),
+    "03d97cd183ff": (2,),
+}
+DIALOGUE_GIVEN = {
+    "cebb663da554": ((1, {"Persona consistency"}), (2, {"Engagingness", "Humanness"}), (3, set())),
+    "7efe326560d4": ((3, {"Fluency"}), (4, {"Engagingness", "Humanness"}), None),
+}
+
+
+def fixture(name):
+    return FIXTURES / f"label_studio_{name}"
+
+
+def ratings_of(frame, level):
+    """Ratings as a mapping from item's ids, annotator and dimension."""
+    columns = ["dataset", LEVELS[level].item, "system_id", "annotator_id", "dimension"]
+    return dict(zip(frame[columns].itertuples(index=False, name=None), frame["rating"], strict=True))
+
+
+def keys_of(path, level):
+    frame = read_table(path)
+    return {row["item"]: ("mini", row[LEVELS[level].item], row["system_id"]) for row in frame.to_dict("records")}
+
+
+def expected_turn():
+    keys = keys_of(fixture("turn_key.csv"), "turn")
+    return {
+        (*keys[item], str(who), "Overall"): score
+        for item, scores in TURN_GIVEN.items()
+        for who, score in enumerate(scores, start=1)
+        if score
+    }
+
+
+def expected_dialogue():
+    keys = keys_of(fixture("dialogue_key.csv"), "dialogue")
+    expected = {}
+    for item, answers in DIALOGUE_GIVEN.items():
+        for who, answer in zip("123", answers, strict=True):
+            if answer:
+                expected[(*keys[item], who, "Overall")] = answer[0]
+                expected |= {(*keys[item], who, axis): int(axis not in answer[1]) for axis in AXES}
+    return expected
+
+
+# --- What Label Studio really exports
+
+
+@pytest.mark.parametrize("name", ["turn.json", "turn_min.json"])
+def test_a_real_export_of_turns(name, caplog):
+    caplog.set_level(logging.INFO)
+    frame = read_ratings([fixture(name)], fixture("turn_key.csv"), "turn")
+    assert ratings_of(frame, "turn") == expected_turn()
+    assert set(frame["source"]) == {"human"}
+    assert frame["position"].isna().all()
+    assert set(zip(frame["scale_min"], frame["scale_max"], strict=True)) == {(1, 5)}
+    skipped = 0 if "min" in name else 1
+    assert f"4 tasks, 0 of them without a rating; 9 ratings by 3 annotators; {skipped} skipped" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["dialogue.json", "dialogue_min.json", "dialogue_snapshot.json"])
+def test_a_real_export_of_dialogues(name):
+    frame = read_ratings([fixture(name)], fixture("dialogue_key.csv"), "dialogue")
+    assert ratings_of(frame, "dialogue") == expected_dialogue()
+    axes = frame[frame["dimension"] != "Overall"]
+    assert set(zip(axes["scale_min"], axes["scale_max"], strict=True)) == {(0, 1)}
+
+
+@pytest.mark.parametrize("name", ["turn_browser.json", "turn_browser_min.json"])
+def test_a_real_export_of_what_was_clicked(name, caplog):
+    """One task was scored 4 with the mouse, one 2 with the keyboard, one skipped and one left alone."""
+    caplog.set_level(logging.INFO)
+    frame = read_ratings([fixture(name)], fixture("turn_key.csv"), "turn")
+    keys = keys_of(fixture("turn_key.csv"), "turn")
+    assert ratings_of(frame, "turn") == {
+        (*keys["c7a00458be7b"], "2", "Overall"): 4,
+        (*keys["3e9a0f86af11"], "2", "Overall"): 2,
+    }
+    assert "2 ratings by 1 annotators" in caplog.text
+    assert "1 of them without a rating" in caplog.text or "2 of them without a rating" in caplog.text
+
+
+def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
+    """Else the real exports would test a format that is no longer written."""
+    export(write_tables(tmp_path / "tables"), tmp_path / "out", seed=5)
+    for level in LEVELS:
+        assert (tmp_path / "out" / level / "key.csv").read_bytes() == fixture(f"{level}_key.csv").read_bytes()
+        made = [task["data"] for task in read_json(tmp_path / "out" / level / "tasks.json")]
+        assert made == [task["data"] for task in read_json(fixture(f"{level}.json"))]
+        config = ET.fromstring((tmp_path / "out" / level / "config.xml").read_text())
+        names = {tag.get("name") for tag in config.iter("Choices")}
+        for task in read_json(fixture(f"{level}.json")):
+            assert all(r["from_name"] in names for a in task["annotations"] for r in a["result"])
+
+
+# --- Export
+
+
+class Texts(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.texts, self.tags = [], set()
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def exported(tmp_path, tables=None, **options):
+    folder = write_tables(tmp_path / "tables", tables)
+    counts = export(folder, tmp_path / "out", **options)
+    return counts, tmp_path / "out"
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_exported(tmp_path):
+    counts, out = exported(tmp_path, mini_tables(dialogues=3))
+    assert counts == {"turn": 12, "dialogue": 6}
+    assert sorted(str(name) for name in files(out)) == [
+        "README.md",
+        *(f"{level}/{name}" for level in ("dialogue", "turn") for name in FILES),
+    ]
+    for level in LEVELS:
+        key = read_table(out / level / "key.csv")
+        tasks = read_json(out / level / "tasks.json")
+        assert sorted(task["data"]["item"] for task in tasks) == key["item"].tolist()
+        assert key["item"].is_unique
+        assert key["item"].str.fullmatch("[0-9a-f]{12}").all()
+        assert set(key["system_id"]) == {"Zebra-9B", "Quokka-7B"}
+
+
+FILES = ("config.xml", "guidelines.md", "key.csv", "tasks.json")
+
+
+def test_nothing_tells_which_system_it_is(tmp_path):
+    _, out = exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
+    for path in [*out.rglob("*.xml"), *out.rglob("tasks.json"), *out.rglob("guidelines.md"), out / "README.md"]:
+        content = path.read_text()
+        for name in [*SYSTEMS, "mini", "dlg-", "reference", "agent"]:
+            assert name not in content, (path, name)
+    tasks = read_json(out / "turn/tasks.json")
+    assert {frozenset(task) for task in tasks} == {frozenset({"data"})}
+    assert {frozenset(t["data"]) for t in tasks} == {frozenset({"item", "personas", "history", "response"})}
+    # Nor does the order: it is not that of the key, the ids or the systems.
+    key = read_table(out / "turn/key.csv").set_index("item")
+    order = key.loc[[task["data"]["item"] for task in tasks], ["context_id", "system_id"]]
+    for columns in (["context_id", "system_id"], ["system_id", "context_id"]):
+        assert order.to_numpy().tolist() != order.sort_values(columns).to_numpy().tolist()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_configuration_is_sound(tmp_path, level):
+    _, out = exported(tmp_path)
+    config = ET.fromstring((out / level / "config.xml").read_text())
+    data = read_json(out / level / "tasks.json")[0]["data"]
+    shown = {tag.get("name"): tag.get("value") for tag in config.iter("HyperText")}
+    assert shown == {name: f"${name}" for name in data if name != "item"}
+    choices = {tag.get("name"): tag for tag in config.iter("Choices")}
+    assert all(tag.get("toName") in shown for tag in choices.values())
+    assert [choice.get("alias") for choice in choices["overall"]] == list("12345")
+    assert choices["overall"].get("required") == "true"
+    assert not set(choices) & set(data)
+    if level == "dialogue":
+        assert [choice.get("value") for choice in choices["reasons"]] == list(AXES)
+        assert choices["reasons"].get("choice") == "multiple"
+    else:
+        assert "reasons" not in choices
+    # The guidelines are all there, and no line was joined to another.
+    words = " ".join(tag.get("value") for tag in config.iter("Header")).replace("• ", "").split()
+    text = (out / level / "guidelines.md").read_text().replace("#", "").replace("\n- ", "\n").split()
+    assert words[: len(text)] == text
+    assert len(list(config.iter("Header"))) > 15
+
+
+def test_texts_are_shown_as_they_are(tmp_path):
+    _, out = exported(tmp_path)
+    key = read_table(out / "turn/key.csv").set_index("item")
+    for task in read_json(out / "turn/tasks.json"):
+        data = task["data"]
+        context, system = key.loc[data["item"], ["context_id", "system_id"]]
+        page = Texts(data["response"])
+        assert page.tags == {"p", "b"}
+        assert "".join(page.texts) == "B: " + ANSWERS[system][int(context[-1])]
+        history = Texts(data["history"])
+        assert history.tags == {"p", "b"}
+        assert "".join(history.texts) == "".join(f"{s}: {text}" for s, text in SAID[: 2 * int(context[-1]) + 1])
+        assert "i run a <tea> shop ." in Texts(data["personas"]).texts
+        assert Texts(data["personas"]).texts.count("i like the sea .") == 1, "a fact that is a persona sentence"
+
+
+def test_a_dialogue_shows_every_turn_with_the_real_history(tmp_path):
+    _, out = exported(tmp_path)
+    key = read_table(out / "dialogue/key.csv").set_index("item")
+    for task in read_json(out / "dialogue/tasks.json"):
+        answers = ANSWERS[key.loc[task["data"]["item"], "system_id"]]
+        page = Texts(task["data"]["flows"])
+        assert page.tags == {"h4", "p", "b"}
+        said = [f"{s}: {text}" for s, text in SAID]
+        assert "".join(page.texts) == "".join(
+            ["Flow 1 of 2", said[0], f"B: {answers[0]}", "Flow 2 of 2", *said, f"B: {answers[1]}"]
+        )
+
+
+def test_flows_come_in_the_order_of_turns_and_speakers_are_escaped(tmp_path):
+    tables = mini_tables()
+    for name in ("contexts", "responses"):
+        tables[name] = tables[name].replace({"context_id": {"dlg-0-t0": "z", "dlg-0-t1": "a"}})
+    tables["personas"].at[0, "speaker"] = "<i>A"
+    _, out = exported(tmp_path, tables, levels=["dialogue"])
+    for task in read_json(out / "dialogue/tasks.json"):
+        flows = "".join(Texts(task["data"]["flows"]).texts)
+        assert flows.index(SAID[0][1]) < flows.index("Flow 2 of 2") < flows.index(SAID[2][1])
+        assert "<i>A" in Texts(task["data"]["personas"]).texts
+
+
+def test_facts_and_nothing_known(tmp_path):
+    tables = mini_tables()
+    del tables["personas"]
+    tables["contexts"].at[0, "history"] = []
+    tables["contexts"].at[0, "facts"] = []
+    _, out = exported(tmp_path, tables)
+    pages = [task["data"] for task in read_json(out / "turn/tasks.json")]
+    assert sum("Nothing is known about the speakers." in data["personas"] for data in pages) == 2
+    assert sum("Facts that B may draw on" in data["personas"] for data in pages) == 2
+    assert sum("(Nothing was said before.)" in data["history"] for data in pages) == 2
+
+
+def test_the_seed_and_the_content_determine_all(tmp_path):
+    tables = mini_tables(dialogues=4)
+    folder = write_tables(tmp_path / "tables", tables)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        export(folder, tmp_path / name, seed=seed, sample=2)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    one, other = (set(read_table(tmp_path / name / "turn/key.csv")["item"]) for name in "ac")
+    assert not one & other
+    # What is drawn for one level does not depend on whether the other is exported too.
+    export(folder, tmp_path / "d", seed=1, sample=2, levels=["dialogue"])
+    assert files(tmp_path / "d/dialogue") == files(tmp_path / "a/dialogue")
+    assert not (tmp_path / "d/turn").exists()
+
+
+def test_systems_and_sample(tmp_path):
+    folder = write_tables(tmp_path / "tables", mini_tables(dialogues=5))
+    counts = export(folder, tmp_path / "out", systems=["Gold", "Zebra-9B"], sample=2)
+    assert counts == {"turn": 8, "dialogue": 4}
+    turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in ("turn", "dialogue"))
+    assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
+    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"])
+    assert (dialogues.groupby("dialogue_id").size() == 2).all(), "each dialogue is rated for both systems"
+
+
+def test_a_dialogue_with_a_missing_response_is_left_out(tmp_path, caplog):
+    tables = mini_tables(dialogues=2)
+    tables["responses"] = tables["responses"].iloc[1:]
+    counts, _ = exported(tmp_path, tables)
+    assert counts == {"turn": 7, "dialogue": 3}
+    assert "1 dialogues left out" in caplog.text
+    assert "dlg-0 by Zebra-9B" in caplog.text
+
+
+def stray(column, value):
+    def change(tables):
+        tables["responses"].at[0, column] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "error", "message"),
+    [
+        ({"systems": ["Zebra-9b"]}, None, UnknownNameError, "unknown system 'Zebra-9b'.*Did you mean 'Zebra-9B'"),
+        ({"sample": 0}, None, ConfigError, "a sample of 0 dialogues; expected 1 to 1"),
+        ({"sample": 2}, None, ConfigError, "a sample of 2 dialogues; expected 1 to 1"),
+        ({"seed": -1}, None, ConfigError, "seed is -1"),
+        ({"levels": ["turns"]}, None, UnknownNameError, "unknown level 'turns'.*Did you mean 'turn'"),
+        (
+            {},
+            stray("context_id", "c9"),
+            SchemaError,
+            r"responses.parquet, record \d: context_id 'c9' of dataset 'mini'",
+        ),
+        ({}, stray("system_id", "s9"), SchemaError, r"system_id 's9' of dataset 'mini' is not in systems.parquet"),
+        ({}, lambda t: t.pop("contexts"), FileError, "contexts.parquet: no such file"),
+        (
+            {},
+            lambda t: t.update(responses=t["responses"].query("system_id == 'Gold'")),
+            SchemaError,
+            "nothing to rate at level 'turn'",
+        ),
+    ],
+)
+def test_what_cannot_be_exported(tmp_path, options, change, error, message):
+    tables = mini_tables()
+    if change:
+        change(tables)
+    with pytest.raises(error, match=message):
+        exported(tmp_path, tables, **options)
+    assert not (tmp_path / "out").exists(), "nothing is left behind"
+
+
+def test_a_key_is_never_written_over(tmp_path):
+    _, out = exported(tmp_path, levels=["turn"])
+    before = files(out)
+    with pytest.raises(FileError, match=r"turn.key.csv: there is a key already; .* Export into another folder"):
+        export(tmp_path / "tables", out, seed=3)
+    assert files(out) == before
+
+
+# --- Import
+
+
+def annotation(number=7, who=1, score="4", reasons=(), **more):
+    result = [{"from_name": "overall", "to_name": "flows", "type": "choices", "value": {"choices": [score]}}]
+    if reasons:
+        value = {"choices": list(reasons)}
+        result.append({"from_name": "reasons", "to_name": "flows", "type": "choices", "value": value})
+    return {"id": number, "completed_by": who, "result": result, "was_cancelled": False} | more
+
+
+def task(*annotations, item="i1", **more):
+    return {"id": 5, "data": {"item": item}, "annotations": list(annotations), "predictions": []} | more
+
+
+def flat(item="i1", who=1, number=7, **more):
+    return {"id": 5, "item": item, "annotator": who, "annotation_id": number, "overall": "4"} | more
+
+
+def load(folder, *exports, level="dialogue", key=None):
+    folder.mkdir(exist_ok=True)
+    names = []
+    for number, content in enumerate(exports):
+        path = folder / f"export{number}.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        names.append(path)
+    default = f"item,dataset,{LEVELS[level].item},system_id\ni1,d,x1,s1\ni2,d,x2,s1\n"
+    (folder / "key.csv").write_text(key or default)
+    return read_ratings(names, folder / "key.csv", level)
+
+
+def test_who_annotated(tmp_path):
+    frame = load(
+        tmp_path,
+        [
+            task(
+                annotation(1, who=3),
+                annotation(2, who={"id": 4, "email": "x@example.org"}),
+                annotation(3, who={"email": "y@example.org"}),
+                annotation(4, who="z@example.org"),
+            )
+        ],
+        [flat(who="w@example.org", number=5), flat(item="i2", who=3, number=6)],
+        level="turn",
+    )
+    assert frame["annotator_id"].tolist() == ["3", "4", "y@example.org", "z@example.org", "w@example.org", "3"]
+
+
+def test_what_is_no_rating_is_left_out(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    prediction = {"result": annotation(score="1")["result"]}
+    skipped = annotation(8, who=2, was_cancelled=True, result=[])
+    comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
+    rated = annotation()
+    rated["result"].append(comment)
+    frame = load(
+        tmp_path,
+        [
+            task(rated, skipped, predictions=[prediction], drafts=[{"result": []}]),
+            task(annotation(9, who=2, was_cancelled=True, completed_by=None), item="i2"),
+        ],
+        level="turn",
+    )
+    assert frame["rating"].tolist() == [4]
+    assert "2 tasks, 1 of them without a rating; 1 ratings by 1 annotators; 2 skipped" in caplog.text
+
+
+HEAD = "item,dataset,dialogue_id,system_id\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "export0.json: holds no tasks; expected a list of tasks"),
+        ({"a": 1}, "export0.json: holds dict; expected a list of tasks"),
+        ('[{"id": 1', "the file is truncated"),
+        ([3], "record 1: holds int; expected a JSON object"),
+        ([{"id": 5, "data": {}}], r"record 1 \(task 5\): neither 'annotations' nor 'annotator' is in it"),
+        ([task(annotation(), data=[])], "field 'data' holds \\[\\]; expected a dict"),
+        ([task(annotation(), data={})], "task 5\\), data: no field 'item'"),
+        ([task(annotation(), item=3)], "field 'item' holds 3; expected a str"),
+        ([task(annotations=None)], "field 'annotations' holds None; expected a list"),
+        ([task("x")], "annotation 1: holds str; expected a JSON object"),
+        ([task(annotation(), item="i9")], r"record 1 \(task 5\): item 'i9' is not in .*key.csv; .*Give the key.csv"),
+        ([flat(item="i9")], "item 'i9' is not in"),
+        ([task(annotation(score="6"))], "annotation 7 by annotator '1': overall score '6'; expected one from '1' to"),
+        ([task(annotation(score="0"))], "overall score '0'"),
+        ([task(annotation(score="good"))], "overall score 'good'"),
+        ([task(annotation(score=4))], "tag 'overall' holds \\[4\\]; expected choices, each a text"),
+        ([flat(overall=4)], "tag 'overall' holds \\[4\\]; expected choices, each a text"),
+        ([flat(overall={"rating": 4})], "tag 'overall' holds None"),
+        ([flat(overall={"choices": ["1", "2"]})], "overall score '1', '2'"),
+        (
+            [task(annotation(result=[]))],
+            "task 5\\), annotation 7 by annotator '1': no overall score; .*rated or skipped",
+        ),
+        ([flat(overall={"choices": []})], "no overall score"),
+        ([task(annotation(result=None))], "field 'result' holds None; expected a list"),
+        ([task(annotation(result=["x"]))], "annotation 7: holds str; expected a JSON object"),
+        ([task(annotation(result=[{"from_name": "overall", "value": {"rating": 4}}]))], "no field 'choices'"),
+        ([task(annotation(result=annotation()["result"] * 2))], "tag 'overall' a second time"),
+        ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
+        ([task(annotation(was_cancelled="no"))], "field 'was_cancelled' holds 'no'; expected a bool"),
+        ([task(annotation(who=None))], "field 'completed_by' holds None; expected a number, an address"),
+        ([task(annotation(who={"email": ""}))], "field 'completed_by' holds"),
+        ([task(annotation(who=True))], "field 'completed_by' holds True"),
+        ([flat(who=None)], "field 'annotator' holds None"),
+        ([task(annotation(number=None))], "field 'id' holds None; expected the annotation's number"),
+        (
+            [task(annotation(7), annotation(9, score="2"))],
+            "item 'i1': annotations 7 and 9 are both by annotator '1'; expected one rating a person",
+        ),
+        ([task(annotation(7)), task(annotation(9))], "annotations 7 and 9 are both by annotator '1'"),
+        ([flat(number=7), flat(number=9)], "annotations 7 and 9 are both by annotator '1'"),
+        ([task(annotation(7, was_cancelled=True))], "no task was rated"),
+    ],
+)
+def test_what_cannot_be_imported(tmp_path, content, message):
+    with pytest.raises(ComperdialError, match=message):
+        load(tmp_path, content)
+
+
+def test_the_same_export_twice(tmp_path):
+    with pytest.raises(SchemaError, match=r"export1.json, record 1 .*annotations 7 and 7 are both by annotator '1'"):
+        load(tmp_path, [task(annotation())], [task(annotation())])
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("item,dataset,context_id,system_id\ni1,d,x1,s1\n", "key.csv: the columns are item, .*at level 'dialogue'"),
+        (HEAD + "i1,d,x1,s1\ni1,d,x2,s1\n", "key.csv, record 2: item 'i1' a second time"),
+        (HEAD + "i1,d,,s1\n", "key.csv, record 1: column 'dialogue_id' holds ''"),
+        (HEAD + "i1,d,x1\n", "key.csv, line 2: 3 cells; expected 4"),
+    ],
+)
+def test_a_wrong_key(tmp_path, key, message):
+    with pytest.raises(ComperdialError, match=message):
+        load(tmp_path, [task(annotation())], key=key)
+
+
+def test_an_unknown_level():
+    with pytest.raises(UnknownNameError, match="unknown level 'system'"):
+        read_ratings([], "key.csv", "system")
+
+
+# --- There and back
+
+
+def as_json(given):
+    """Write what was given as Label Studio does in its JSON form."""
+    number = 0
+    tasks = []
+    for item, answers in given.items():
+        annotations = []
+        for who, (score, reasons) in answers.items():
+            number += 1
+            annotations.append(annotation(number, who, str(score), reasons))
+        tasks.append(task(*annotations, item=item))
+    return tasks
+
+
+def as_json_min(given):
+    records = []
+    for item, answers in given.items():
+        for who, (score, reasons) in answers.items():
+            record = flat(item=item, who=who, number=len(records), overall=str(score))
+            if reasons:
+                record["reasons"] = reasons[0] if len(reasons) == 1 else {"choices": reasons}
+            records.append(record)
+    return records
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_exported_rated_and_imported(data):
+    names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(str.strip)
+    systems = data.draw(st.lists(names, min_size=2, max_size=3, unique=True))
+    renaming = dict(zip(SYSTEMS, systems + ["spare"] * 2, strict=False))
+    tables = mini_tables(dialogues=2)
+    for table in ("systems", "responses"):
+        frame = tables[table]
+        tables[table] = frame[frame["system_id"] != "Gold"].assign(system_id=lambda f: f["system_id"].map(renaming))
+    level = data.draw(st.sampled_from(sorted(LEVELS)))
+    reasons = st.lists(st.sampled_from(AXES), unique=True) if level == "dialogue" else st.just([])
+    with tempfile.TemporaryDirectory() as folder:
+        _, out = exported(Path(folder), tables, levels=[level], seed=data.draw(st.integers(0, 2**40)))
+        keys = keys_of(out / level / "key.csv", level)
+        people = st.dictionaries(st.integers(1, 99), st.tuples(st.integers(1, 5), reasons), min_size=1, max_size=3)
+        given = {task["data"]["item"]: data.draw(people) for task in read_json(out / level / "tasks.json")}
+        expected = {}
+        for item, answers in given.items():
+            for who, (score, marked) in answers.items():
+                expected[(*keys[item], str(who), "Overall")] = score
+                if level == "dialogue":
+                    expected |= {(*keys[item], str(who), axis): int(axis not in marked) for axis in AXES}
+        for content in (as_json(given), as_json_min(given)):
+            path = Path(folder) / "export.json"
+            path.write_text(json.dumps(content))
+            frame = read_ratings([path], out / level / "key.csv", level)
+            assert ratings_of(frame, level) == expected
+
+
+# --- The command line
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    annotate.add_commands(parser.add_subparsers())
+    options = parser.parse_args([str(argument) for argument in arguments])
+    return options.run(options)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_the_commands(tmp_path, capsys, suffix):
+    folder = write_tables(tmp_path / "tables")
+    out = tmp_path / "out"
+    run("annotate", "export", folder, "--output", out, "--level", "dialogue", "--seed", 5, "--sample", 1)
+    assert capsys.readouterr().out == f"{out / 'dialogue'}: 2 tasks\n"
+    assert not (out / "turn").exists()
+    target = tmp_path / f"dialogue_ratings.{suffix}"
+    key = out / "dialogue" / "key.csv"
+    exports = [fixture("dialogue.json")]
+    run("annotate", "import", *exports, "--key", key, "--level", "dialogue", "--output", target)
+    assert capsys.readouterr().out == f"{target}: 35 ratings by 3 annotators\n"
+    assert ratings_of(schema.read(target, "dialogue_ratings"), "dialogue") == expected_dialogue()
+
+
+def test_both_levels_by_default(tmp_path, capsys):
+    folder = write_tables(tmp_path / "tables")
+    run("annotate", "export", folder, "--output", tmp_path / "out", "--systems", "Gold", "Quokka-7B")
+    assert capsys.readouterr().out.count(" tasks") == 2
+    with pytest.raises(SystemExit):
+        run("annotate")

@@ -1,0 +1,414 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comperdial import ratings, schema
+from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.report.document import html_page, latex, markdown, write
+from comperdial.report.ratings import REPORTED, WIDTH, agreement_document, level_difference_document
+from comperdial.stats.agreement import alpha_interval, krippendorff_alpha
+
+RATERS = ["r1", "r2", "r3"]
+AGENTS = ["s1", "s2", "s3", "s4"]
+TURNS = 2
+SIMULATED = "SIMULATED: responses, raters and ratings are simulated, and nothing here is a finding."
+
+
+def rating(level, item, system, annotator, dimension, value, scale=(1, 5), source="human"):
+    return {
+        "dataset": "d",
+        {"turn": "context_id", "dialogue": "dialogue_id"}[level]: item,
+        "system_id": system,
+        "annotator_id": annotator,
+        "position": None,
+        "dimension": dimension,
+        "rating": float(value),
+        "scale_min": float(scale[0]),
+        "scale_max": float(scale[1]),
+        "source": source,
+    }
+
+
+def turn_table(values):
+    """Return turn ratings: {(context, system): one rating a rater, None for none}."""
+    rows = [
+        rating("turn", context, system, annotator, "Overall", value)
+        for (context, system), row in values.items()
+        for annotator, value in zip(RATERS, row, strict=True)
+        if value is not None
+    ]
+    return schema.validate(pd.DataFrame(rows), "turn_ratings")
+
+
+def dialogue_table(values, marks=()):
+    """Return dialogue ratings: {(dialogue, system): one a rater}, and the axes as (dialogue, system, rater, axis)."""
+    rows = [
+        rating("dialogue", dialogue, system, annotator, "Overall", value)
+        for (dialogue, system), row in values.items()
+        for annotator, value in zip(RATERS, row, strict=True)
+    ]
+    rows += [
+        rating("dialogue", dialogue, system, annotator, axis, (dialogue, system, annotator, axis) not in marks, (0, 1))
+        for dialogue, system in values
+        for annotator in RATERS
+        for axis in ("Engagingness", "Fluency")
+    ]
+    return schema.validate(pd.DataFrame(rows), "dialogue_ratings")
+
+
+def said(speaker, text):
+    return {"speaker": speaker, "text": text}
+
+
+def make_contexts(dialogues):
+    """Return contexts whose histories are gold: A asks, the gold response stands in the next history."""
+    rows = []
+    for dialogue in dialogues:
+        history = []
+        for turn in range(TURNS):
+            history = [*history, said("A", f"{dialogue} asks {turn}")]
+            rows.append(
+                {
+                    "dataset": "d",
+                    "context_id": f"{dialogue}-{turn}",
+                    "dialogue_id": dialogue,
+                    "turn": turn,
+                    "history": history,
+                    "references": [f"{dialogue} gold {turn}"],
+                    "facts": [],
+                }
+            )
+            history = [*history, said("B", f"{dialogue} gold {turn}")]
+    return schema.validate(pd.DataFrame(rows), "contexts")
+
+
+DIALOGUES = ["x", "y"]
+CONTEXTS = make_contexts(DIALOGUES)
+SYSTEMS = pd.DataFrame(
+    {
+        "dataset": "d",
+        "system_id": [*AGENTS, "person", "gold"],
+        "kind": ["agent"] * 4 + ["human", "reference"],
+        "track": None,
+        "description": "",
+    }
+)
+RESPONSES = pd.DataFrame(
+    [
+        {"dataset": "d", "context_id": c, "system_id": s, "response": f"{s} to {c}"}
+        for c in CONTEXTS["context_id"]
+        for s in [*AGENTS, "person"]
+    ]
+)
+EVERYBODY = [(d, s) for d in DIALOGUES for s in [*AGENTS, "person"]]
+# Dialogue minus turn: in x s1 -2, s2 -1, s3 -1, s4 0; in y s1 -2.5, s2 0, s3 0, s4 0; the person is lowest of all in x.
+DIFFERENCES = {("x", "s1"): -2, ("x", "s2"): -1, ("x", "s3"): -1, ("x", "person"): -3, ("y", "s1"): -2.5}
+TURN = turn_table({(f"{d}-{t}", s): (3, 4, 5) for d, s in EVERYBODY for t in range(TURNS)})
+EQUAL = dialogue_table(dict.fromkeys(EVERYBODY, (3, 4, 5)))
+DIALOGUE = dialogue_table(
+    {(d, s): [4 + DIFFERENCES.get((d, s), 0)] * 3 for d, s in EVERYBODY},
+    marks={("x", "s1", "r1", "Engagingness"), ("x", "s1", "r3", "Engagingness"), ("x", "s2", "r2", "Fluency")},
+)
+
+
+def simulated(seed=0):
+    rng = np.random.default_rng(seed)
+    dialogues = [f"d{n}" for n in range(6)]
+    contexts = make_contexts(dialogues)
+    values = {}
+    for context in contexts["context_id"]:
+        for system in AGENTS:
+            row = list(np.clip(np.round(rng.normal(3, 1) + rng.normal(0, 0.7, 3)), 1, 5))
+            values[context, system] = [None if rng.random() < 0.2 else value for value in row]
+    dialogue = {
+        (d, s): np.clip(np.round(rng.normal(3, 1) + rng.normal(0, 0.7, 3)), 1, 5) for d in dialogues for s in AGENTS
+    }
+    return turn_table(values), dialogue_table(dialogue), contexts, values
+
+
+@pytest.fixture(scope="module")
+def frames():
+    turn, dialogue, contexts, _ = simulated()
+    bias = pd.concat([ratings.annotator_bias(turn), ratings.annotator_bias(dialogue)], ignore_index=True)
+    return ratings.alphas(turn, dialogue, contexts, seed=1, resamples=20), bias
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS)
+
+
+class TestAlphas:
+    def test_each_row_is_the_statistic_of_its_ratings(self):
+        turn, dialogue, contexts, values = simulated()
+        found = ratings.alphas(turn, dialogue, contexts, seed=3, resamples=50)
+        assert list(found.columns) == ratings.ALPHA_COLUMNS
+        key = ["dataset", "level", "dimension", "metric"]
+        assert not found.duplicated(key).any()
+        assert list(found["level"].unique()) == ["turn", "dialogue"]
+        assert set(found["dimension"]) == {"Overall", "Engagingness", "Fluency"}
+        table = np.array([[math.nan if v is None else v for v in row] for row in values.values()])
+        kept = table[(~np.isnan(table)).sum(axis=1) >= 2]
+        for metric in ("ordinal", "interval"):
+            row = found.set_index(key).loc["d", "turn", "Overall", metric]
+            assert row["value"] == pytest.approx(krippendorff_alpha(table, metric), abs=1e-12)
+            assert row["low"] < row["value"] < row["high"]
+            assert (row["items"], row["ratings"]) == (len(kept), (~np.isnan(kept)).sum())
+            assert (row["annotators"], row["clusters"], row["resamples"]) == (3, 6 * 4, 50)
+        row = found.set_index(key).loc["d", "dialogue", "Overall", "interval"]
+        assert (row["items"], row["clusters"], row["ratings"]) == (24, 24, 72)
+        # Nobody marked an axis: no variation, no alpha.
+        assert found.loc[found["dimension"] == "Fluency", ["value", "low", "high"]].isna().all(axis=None)
+
+    def test_turns_are_resampled_by_dialogue_and_system(self, monkeypatch):
+        turn, _, contexts, _ = simulated()
+        seen = []
+
+        def spy(numbers, metric, *, clusters, **options):
+            seen.append((len(numbers), clusters))
+            return alpha_interval(numbers, metric, clusters=clusters, **options)
+
+        monkeypatch.setattr(ratings, "alpha_interval", spy)
+        ratings.alphas(turn, None, contexts, seed=3, resamples=5, metrics=["nominal"])
+        ((items, clusters),) = seen
+        index = turn.pivot(index=["context_id", "system_id"], columns="annotator_id", values="rating").index
+        names = [(context.split("-")[0], system) for context, system in index]
+        assert items == len(names)
+        assert len(set(zip(names, clusters, strict=True))) == len(set(names)) == len(set(clusters))
+
+    def test_the_seed_decides_and_a_dimension_more_changes_nothing(self):
+        turn, dialogue, contexts, _ = simulated()
+        found = ratings.alphas(turn, dialogue, contexts, seed=3, resamples=30)
+        pd.testing.assert_frame_equal(found, ratings.alphas(turn, dialogue, contexts, seed=3, resamples=30))
+        assert not found.equals(ratings.alphas(turn, dialogue, contexts, seed=4, resamples=30))
+        alone = ratings.alphas(turn, dialogue[dialogue["dimension"] == "Overall"], contexts, seed=3, resamples=30)
+        overall = found[found["dimension"] == "Overall"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(alone, overall)
+
+    def test_judges_do_not_mix_with_people(self):
+        turn, _, contexts, _ = simulated()
+        judge = turn.assign(source="judge", annotator_id="j" + turn["annotator_id"], rating=1.0)
+        both = pd.concat([turn, judge], ignore_index=True)
+        pd.testing.assert_frame_equal(
+            ratings.alphas(both, None, contexts, seed=3, resamples=5),
+            ratings.alphas(turn, None, contexts, seed=3, resamples=5),
+        )
+        with pytest.raises(UnknownNameError, match="unknown source of ratings 'robot'"):
+            ratings.alphas(both, None, contexts, seed=3, source="robot")
+
+    def test_an_unknown_context_is_named(self):
+        turn, _, contexts, _ = simulated()
+        with pytest.raises(SchemaError, match="rated context 'd0-0' of data set 'd' is unknown"):
+            ratings.alphas(turn, None, contexts[1:], seed=3)
+
+
+class TestBias:
+    def test_against_numbers_by_hand(self):
+        table = turn_table(
+            {
+                ("x-0", "s1"): (1, 2, None),
+                ("x-0", "s2"): (3, 2, 4),
+                ("x-0", "s3"): (5, 4, None),
+                ("x-1", "s1"): (2, None, None),
+            }
+        )
+        found = ratings.annotator_bias(table).set_index("annotator_id")
+        first = found.loc["r1"]
+        # The others' means are 2, 3, 4; the item that r1 alone rated does not count.
+        assert (first["n"], first["mean"], first["bias"]) == (3, 3.0, 0.0)
+        # Own variance 4; of the others r2's squares are 8/3 with 2 degrees, r3's none with 0.
+        assert first["spread"] == pytest.approx(math.sqrt(4 / (8 / 3 / 2)))
+        assert first["spearman"] == pytest.approx(1)
+        third = found.loc["r3"]
+        assert (third["n"], third["bias"]) == (1, 1.5)
+        assert math.isnan(third["spread"])
+        assert math.isnan(third["spearman"])
+        assert found.loc["r2", "bias"] == pytest.approx((1 - 1.5 - 1) / 3)
+
+    def test_a_constant_bias_is_found_and_the_spread_does_not_see_it(self):
+        rng = np.random.default_rng(2)
+        truth = rng.normal(0, 0.3, (40, 1))
+        table = turn_table({(f"x-{n}", "s"): 3 + row + [1, 0, 0] for n, row in enumerate(np.repeat(truth, 3, axis=1))})
+        found = ratings.annotator_bias(table).set_index("annotator_id")
+        assert list(found["bias"]) == pytest.approx([1, -0.5, -0.5])
+        assert list(found["spread"]) == pytest.approx([1, 1, 1])
+        assert list(found["spearman"]) == pytest.approx([1, 1, 1])
+
+    def test_both_levels_and_what_has_neither(self):
+        found = ratings.annotator_bias(DIALOGUE)
+        assert list(found.columns) == ratings.BIAS_COLUMNS
+        assert set(found["level"]) == {"dialogue"}
+        assert len(found) == 3 * len(RATERS)
+        with pytest.raises(SchemaError, match="no column 'context_id' or 'dialogue_id'"):
+            ratings.annotator_bias(DIALOGUE.drop(columns="dialogue_id"))
+
+
+class TestLevelDifferences:
+    def test_the_lowest_first_and_ties_by_name(self):
+        found = ratings.level_differences(TURN, DIALOGUE, CONTEXTS, count=None)
+        assert len(found) == len(EVERYBODY)
+        names = list(zip(found["dialogue_id"], found["system_id"], strict=True))
+        assert names[:5] == [("x", "person"), ("y", "s1"), ("x", "s1"), ("x", "s2"), ("x", "s3")]
+        assert names[5:] == sorted(names[5:])
+        assert list(found["difference"][:5]) == [-3, -2.5, -2, -1, -1]
+        assert set(found["turns"]) == {TURNS}
+        assert len(ratings.level_differences(TURN, DIALOGUE, CONTEXTS)) == 3
+        agents = ratings.level_differences(TURN, DIALOGUE, CONTEXTS, count=None, systems=SYSTEMS)
+        assert set(agents["system_id"]) == set(AGENTS)
+
+    def test_turns_count_alike_however_many_rated_them(self):
+        turn = turn_table({("x-0", "s1"): (1, None, None), ("x-1", "s1"): (4, 5, 3)})
+        dialogue = dialogue_table({("x", "s1"): (2, 2, 2)})
+        found = ratings.level_differences(turn, dialogue, CONTEXTS).iloc[0]
+        assert (found["turn_rating"], found["dialogue_rating"], found["difference"]) == (2.5, 2, -0.5)
+
+    def test_the_dialogue_whose_systems_are_lowest_together(self):
+        # y has the lowest single system, x the lowest three.
+        cases = ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS)
+        assert list(cases["system_id"]) == ["s1", "s2", "s3"]
+        assert set(cases["dialogue_id"]) == {"x"}
+        one = ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS, count=1)
+        assert list(zip(one["dialogue_id"], one["system_id"], strict=True)) == [("y", "s1")]
+        same = ratings.table13_cases(TURN, EQUAL, CONTEXTS, count=2)
+        assert list(zip(same["dialogue_id"], same["system_id"], strict=True)) == [("x", "person"), ("x", "s1")]
+
+    def test_what_is_lacking_is_named(self):
+        with pytest.raises(SchemaError, match=r"table dialogue_ratings: no ratings of dimension 'Overall'.*Fluency"):
+            ratings.level_differences(TURN, DIALOGUE[DIALOGUE["dimension"] != "Overall"], CONTEXTS)
+        with pytest.raises(SchemaError, match="table turn_ratings: no ratings of dimension 'Nice'"):
+            ratings.level_differences(TURN, DIALOGUE, CONTEXTS, dimension="Nice")
+        with pytest.raises(SchemaError, match="no dialogue of a system has ratings at both levels"):
+            ratings.level_differences(
+                TURN[TURN["context_id"].str.startswith("x")], DIALOGUE[DIALOGUE["dialogue_id"] == "y"], CONTEXTS
+            )
+        with pytest.raises(SchemaError, match=r"no dialogue has 9 systems.*the most is 5"):
+            ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, count=9)
+        with pytest.raises(SchemaError, match="rated context"):
+            ratings.level_differences(TURN, DIALOGUE, CONTEXTS[1:])
+
+
+class TestAgreementDocument:
+    def test_alpha_then_annotators(self, frames, tmp_path):
+        found = agreement_document(*frames, "Mini", simulated=True, suffix=SIMULATED)
+        first, second = found.sections
+        assert [row[:2] for row in first.rows] == [
+            ["Turn level", "Overall"],
+            ["Dialogue level", "Overall"],
+            ["Dialogue level", "Engagingness"],
+            ["Dialogue level", "Fluency"],
+        ]
+        assert ("Ordinal alpha", "value") in first.columns
+        assert ("Interval alpha", "interval") in first.columns
+        value = frames[0].iloc[0]
+        assert first.rows[0][2] == f"{value['value']:.3f}"
+        assert first.rows[0][3] == f"{value['low']:.3f} to {value['high']:.3f}"
+        assert first.rows[3][2:4] == ["–", "– to –"]
+        assert len(second.rows) == 4 * len(RATERS)
+        assert all(len(row) == len(s.columns) for s in found.sections for row in s.rows)
+        tidy = found.tidy
+        assert not tidy.duplicated(["dataset", "level", "dimension", "annotator_id", "statistic"]).any()
+        assert len(tidy) == len(frames[0]) + 4 * len(frames[1])
+        write(found, tmp_path / "t")
+        again = pd.read_csv(tmp_path / "t.csv")
+        assert again.loc[0, "value"] == pytest.approx(value["value"], rel=1e-5)
+        assert "items,clusters" in (tmp_path / "t.csv").read_text()
+        assert f",{value['items']},{value['clusters']},3," in (tmp_path / "t.csv").read_text()
+
+    def test_the_paper_stands_in_a_note_only(self, frames):
+        for simulation, suffix in ((True, SIMULATED), (False, "")):
+            found = agreement_document(*frames, "Mini", simulated=simulation, suffix=suffix)
+            cells = " ".join(cell for s in found.sections for row in [*s.rows, *s.columns] for cell in row)
+            assert "ComperDial" not in cells + found.caption
+            assert found.notes[0].startswith(REPORTED)
+            assert ("simulated" in found.notes[0]) is simulation
+            assert found.caption.endswith(suffix)
+
+    def test_simulated_ratings_are_said_to_be(self, frames):
+        with pytest.raises(ValueError, match="SIMULATED:"):
+            agreement_document(*frames, "Mini", simulated=True)
+
+    def test_one_data_set_a_document(self, frames):
+        with pytest.raises(SchemaError, match="2 data sets in one table"):
+            agreement_document(frames[0], frames[1].assign(dataset="e"), "Mini", simulated=False)
+
+
+class TestTable13:
+    def document(self, cases, responses=RESPONSES, contexts=CONTEXTS):
+        return level_difference_document(cases, TURN, DIALOGUE, contexts, responses, SYSTEMS, "Mini", suffix=SIMULATED)
+
+    def test_cases_first(self, cases):
+        found = self.document(cases)
+        assert found.caption.endswith(SIMULATED)
+        assert list(found.sections[0].columns[3:]) == [
+            ("Mean rating", "turns"),
+            ("Mean rating", "dialogue"),
+            ("Mean rating", "difference"),
+            ("Marked axes", "Engagingness"),
+            ("Marked axes", "Fluency"),
+        ]
+        assert found.sections[0].rows == [
+            ["(a)", "x", "s1", "4.00", "2.00", "-2.00", "2 of 3", "0 of 3"],
+            ["(b)", "x", "s2", "4.00", "3.00", "-1.00", "0 of 3", "1 of 3"],
+            ["(c)", "x", "s3", "4.00", "3.00", "-1.00", "0 of 3", "0 of 3"],
+        ]
+
+    def test_each_turn_with_the_gold_history_and_all_responses(self, cases):
+        found = self.document(cases)
+        assert [section.title for section in found.sections[1:]] == ["Turn 1", "Turn 2"]
+        for turn, section in enumerate(found.sections[1:]):
+            name = str(turn + 1)
+            assert section.rows == [
+                [name, "A", "", f"x asks {turn}", "–"],
+                [name, "B", "(a)", f"s1 to x-{turn}", "4.00"],
+                [name, "B", "(b)", f"s2 to x-{turn}", "4.00"],
+                [name, "B", "(c)", f"s3 to x-{turn}", "4.00"],
+                [name, "B", "Gold", f"x gold {turn}", "–"],
+                [name, "B", "Human", f"person to x-{turn}", "4.00"],
+            ]
+        assert "Human is person" in found.notes
+
+    def test_tidy_has_the_figures_beside_the_texts(self, cases, tmp_path):
+        tidy = self.document(cases).tidy
+        assert len(tidy) == 12
+        first = tidy[tidy["system_id"] == "s1"]
+        assert list(first["difference"]) == [-2, -2]
+        assert list(first["marks_Engagingness"]) == [2, 2]
+        assert tidy.loc[tidy["which"] == "Gold", "difference"].isna().all()
+        write(self.document(cases), tmp_path / "t")
+        assert len(pd.read_csv(tmp_path / "t.csv")) == 12
+
+    def test_tables_read_from_parquet_give_the_same(self, cases, tmp_path):
+        schema.write(tmp_path / "c.parquet", CONTEXTS, "contexts")
+        again = schema.read(tmp_path / "c.parquet", "contexts")
+        assert self.document(cases, contexts=again).sections == self.document(cases).sections
+
+    def test_a_response_that_is_missing_is_missing(self, cases):
+        gone = RESPONSES[(RESPONSES["context_id"] != "x-0") | ~RESPONSES["system_id"].isin(["s2", "person"])]
+        rows = self.document(cases, gone).sections[1].rows
+        assert [row[2:4] for row in rows[2:]] == [["(b)", "–"], ["(c)", "s3 to x-0"], ["Gold", "x gold 0"]]
+
+    def test_a_history_that_is_not_the_gold_one_is_shown_whole(self, cases):
+        other = CONTEXTS.copy()
+        index = other.index[other["context_id"] == "x-1"][0]
+        other.at[index, "history"] = [said("A", "quite"), said("B", "another"), said("A", "start")]
+        rows = self.document(cases, contexts=other).sections[2].rows
+        assert [row[3] for row in rows[:3]] == ["quite", "another", "start"]
+
+    def test_long_texts_go_on_in_the_next_row_and_stay_whole_in_the_csv(self, cases):
+        text = "a long | story_\n" * 20
+        found = self.document(cases, RESPONSES.assign(response=text))
+        lines = [row[3] for row in found.sections[1].rows]
+        assert max(map(len, lines)) <= WIDTH
+        assert " ".join(text.split()) in " ".join(lines)
+        assert found.tidy.loc[1, "text"] == text
+        assert all(
+            line.startswith(("#", "|", "-")) or not line or "Mini" in line for line in markdown(found).split("\n")
+        )
+        assert "SIMULATED" in latex(found, label="t")
+        assert "SIMULATED" in html_page(found)
+
+    def test_cases_of_several_dialogues_do_not_go_side_by_side(self):
+        with pytest.raises(SchemaError, match="not of one dialogue"):
+            self.document(ratings.level_differences(TURN, DIALOGUE, CONTEXTS))
