@@ -9,7 +9,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help setup reproduce test lint format publish publish-all-only lock clean
 
 help:
-	@echo 'make reproduce   set up .venv, run the study, say where the results lie; DATASETS="usr_persona" chooses datasets'
+	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
+	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
@@ -31,7 +32,7 @@ reproduce: setup
 	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
 	@echo 'Results: results/tables (Markdown, LaTeX, HTML, CSV), results/figures, results/notebooks, results/scores.'
-	@echo 'Start with results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html'
+	@echo 'Start with $(if $(findstring usr,$(DATASETS)),results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html,results/tables/demo_systems.html (SIMULATED; real data: make reproduce DATASETS="usr_persona usr_topical"))'
 	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
@@ -49,8 +50,12 @@ lint: setup
 format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 
-publish: $(if $(DATASETS),publish-all-only,reproduce)
-	@! snakemake --list-untracked 2>&1 | grep '^results/[^.]*/' || \
+# Everything that this repository publishes: no table or figure depends on which of these were run together.
+PUBLISHED := demo usr_persona usr_topical
+
+publish: $(if $(DATASETS),publish-all-only,setup)
+	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]'
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
@@ -69,7 +74,7 @@ lock:
 	mv requirements.lock.new requirements.lock && rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .snakemake logs data/raw data/tables
+	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/
 
 empty :=
 space := $(empty) $(empty)

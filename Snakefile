@@ -8,9 +8,13 @@ configfile: "params.yaml"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/ingest.smk"
+include: "workflow/rules/challenge.smk"
+include: "workflow/rules/ratings.smk"
 include: "workflow/rules/score.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/render.smk"
+include: "workflow/rules/comperdial.smk"
+include: "workflow/rules/paper.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -21,4 +25,5 @@ rule all:
     input:
         rules.tables.input,
         rules.notebooks.input,
-        rules.summary.output,
+        rules.summaries.input,
+        rules.paper.input,

@@ -24,6 +24,23 @@ hypothesis.settings.load_profile("here")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
+# Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
+_TOGETHER = {
+    "test_workflow": "usr", "test_dvc": "usr", "test_challenge_workflow": "challenge", "test_simulation": "simulation",
+}  # fmt: skip
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Share out single tests, but for the above. (xdist's own groups have no effect with pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _TOGETHER.get(Path(nodeid.split("::")[0]).stem, nodeid)
+
+    return Together(config, log)
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT

@@ -17,6 +17,8 @@ class Workdir:
     """A folder to run commands in."""
 
     path: Path
+    # What `snakemake` makes when a test names no target; empty: the workflow's own default.
+    targets: tuple[str, ...] = ()
 
     def run(self, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {k: v for k, v in os.environ.items() if k != MIRROR_VARIABLE} | variables
@@ -29,7 +31,8 @@ class Workdir:
         return done
 
     def snakemake(self, *options: str, check: bool = True) -> str:
-        return self.run("snakemake", "--cores", "2", *options, check=check).stdout
+        targets = () if any(not option.startswith("-") for option in options) else self.targets
+        return self.run("snakemake", "--cores", "2", *targets, *options, check=check).stdout
 
     def outputs(self) -> dict[str, tuple[int, bytes]]:
         """Return every file that the workflow makes, with the time it was written and its content."""
@@ -47,7 +50,7 @@ class Workdir:
         (self.path / name).write_text(text.replace(old, new))
 
 
-def copy_repository(root: Path, target: Path) -> Workdir:
+def copy_repository(root: Path, target: Path, *targets: str) -> Workdir:
     """Copy what git has or would take, without the published results, and put the small data set in."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -63,4 +66,4 @@ def copy_repository(root: Path, target: Path) -> Workdir:
     catalogue = write_mirror(target, mini_items())
     catalogue.rename(target / "data/sources.yaml")
     shutil.copy2(root / "tests/configs/mini.yaml", target / "params.yaml")
-    return Workdir(target)
+    return Workdir(target, targets)

@@ -68,6 +68,43 @@ def read_ratings(path: str | Path, *, dataset: str | None = None) -> pd.DataFram
     return schema.validate(frame[columns], "turn_ratings", where=str(path))
 
 
+def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | None) -> None:
+    """Check ratings against a folder of tables, and write them there as ``turn_ratings`` and ``dialogue_ratings``.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts`` and ``responses`` of one data set.
+    turn
+        As :func:`read_ratings` takes it.
+    dialogue
+        Table ``dialogue_ratings``; None writes an empty one.
+
+    Raises
+    ------
+    SchemaError
+        When something was rated that is in no table.
+    """
+    folder = Path(folder)
+    contexts = schema.read(folder / "contexts.parquet", "contexts")
+    responses = schema.read(folder / "responses.parquet", "responses")
+    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
+    turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]))
+    dialogues = schema.read(dialogue, "dialogue_ratings") if dialogue else schema.empty("dialogue_ratings")
+    for ratings, item, path in ((turns, "context_id", turn), (dialogues, "dialogue_id", dialogue)):
+        key = ["dataset", item, "system_id"]
+        known = set(answered[key].itertuples(index=False, name=None))
+        rated = ratings[key].drop_duplicates().itertuples(index=False, name=None)
+        if unknown := [names for names in rated if names not in known]:
+            raise SchemaError(
+                f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}",
+                where=str(path),
+                expected=f"dataset, {item} and system_id of {folder}",
+            )
+    schema.write(folder / "turn_ratings.parquet", turns, "turn_ratings")
+    schema.write(folder / "dialogue_ratings.parquet", dialogues, "dialogue_ratings")
+
+
 def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
     """Read and join tables ``scores``; a score that stands twice, or one metric made in two ways, is an error."""
     scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)

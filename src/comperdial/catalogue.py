@@ -1,4 +1,8 @@
-"""``data/sources.yaml``: every public file, pinned, and which data set is read from which of them."""
+"""``data/sources.yaml``: every public file, pinned, and which data set is read from which of them.
+
+A file whose checksum nobody here has seen names a ``revision`` instead of commit, sha256 and bytes. Its first download
+records these in ``sources.lock.yaml`` beside the catalogue, and every later one is held to them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,11 @@ CATALOGUE = Path("data/sources.yaml")
 
 @dataclass(frozen=True)
 class Source:
-    """A public file, pinned: where it comes from, what its bytes are, who may use it."""
+    """A public file: where it comes from, what its bytes are, who may use it.
+
+    ``revision`` is the branch or tag that was asked for, of a file that is pinned by the lock file; without an entry
+    there, ``sha256`` is empty and the file is not pinned.
+    """
 
     name: str
     repository: str
@@ -28,6 +36,12 @@ class Source:
     bytes: int
     licence: str
     citation: str
+    revision: str | None = None
+
+    @property
+    def pinned(self) -> bool:
+        """Return whether the bytes are known."""
+        return bool(self.sha256)
 
     @property
     def relative(self) -> PurePosixPath:
@@ -88,7 +102,8 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     for part in ("files", "datasets"):
         if not isinstance(content[part], dict):
             raise ConfigError(f"{part} is {content[part]!r}", where=str(path), expected="a mapping of names")
-    files = {name: _source(name, entry, path) for name, entry in content["files"].items()}
+    locked = read_lock(lock_path(path))
+    files = {name: _source(name, entry, path, locked) for name, entry in content["files"].items()}
     datasets = {}
     for name, entry in content["datasets"].items():
         where = f"{path}, dataset {name!r}"
@@ -110,19 +125,47 @@ def _check_keys(entry: Any, expected: set[str], where: str) -> None:  # noqa: AN
         raise ConfigError(f"the entry has {found}", where=where, expected="exactly " + ", ".join(sorted(expected)))
 
 
-def _source(name: str, entry: Any, path: Path) -> Source:  # noqa: ANN401
-    where = f"{path}, file {name!r}"
-    _check_keys(entry, {field.name for field in fields(Source)} - {"name"}, where)
-    rules = {
-        "repository": r"[\w.-]+/[\w.-]+",
-        "commit": r"[0-9a-f]{40}",
-        "sha256": r"[0-9a-f]{64}",
-        "url": r"https://.+",
-        "bytes": r"[1-9]\d*",
-    }
+def lock_path(catalogue: str | Path) -> Path:
+    """Return where the lock file of a catalogue lies."""
+    return Path(catalogue).with_name("sources.lock.yaml")
+
+
+def read_lock(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty when there is none."""
+    if not path.is_file():
+        return {}
+    locked = load_yaml(path)
+    for name, entry in locked.items():
+        where = f"{path}, file {name!r}"
+        _check_keys(entry, {"repository", "commit", "sha256", "bytes"}, where)
+        _check_rules(
+            entry, {k: _RULES[k] for k in ("sha256", "bytes", *(["commit"] if entry["commit"] else []))}, where
+        )
+    return locked
+
+
+_RULES = {
+    "repository": r"[\w.-]+/[\w.-]+",
+    "commit": r"[0-9a-f]{40}",
+    "sha256": r"[0-9a-f]{64}",
+    "url": r"https://.+",
+    "bytes": r"[1-9]\d*",
+}
+_PINS = {"commit", "sha256", "bytes"}
+
+
+def _check_rules(entry: Mapping[str, Any], rules: Mapping[str, str], where: str) -> None:
     for field, rule in rules.items():
         if not re.fullmatch(rule, str(entry[field])):
             raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
+
+
+def _source(name: str, entry: Any, path: Path, locked: Mapping[str, Mapping[str, Any]]) -> Source:  # noqa: ANN401
+    where = f"{path}, file {name!r}"
+    by_lock = isinstance(entry, dict) and "revision" in entry
+    known = {field.name for field in fields(Source)} - {"name"}
+    _check_keys(entry, known - (_PINS if by_lock else {"revision"}), where)
+    _check_rules(entry, {k: rule for k, rule in _RULES.items() if k in entry}, where)
     parts = PurePosixPath(str(entry["path"])).parts
     if (
         not isinstance(entry["path"], str)
@@ -133,6 +176,17 @@ def _source(name: str, entry: Any, path: Path) -> Source:  # noqa: ANN401
         raise ConfigError(
             f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
         )
+    if by_lock:
+        return _locked(name, entry, locked.get(name), where)
     if entry["commit"] not in entry["url"]:
         raise ConfigError("the URL does not name the commit", where=where, expected="a URL pinned to the commit")
     return Source(name=name, **entry)
+
+
+def _locked(name: str, entry: Mapping[str, Any], pins: Mapping[str, Any] | None, where: str) -> Source:
+    if "{revision}" not in entry["url"]:
+        raise ConfigError("the URL has no {revision}", where=where, expected="a URL with {revision} in it")
+    pins = pins or {"commit": None, "sha256": "", "bytes": 0}
+    found = {**pins, **entry, "commit": pins["commit"] or ""}
+    found["url"] = entry["url"].replace("{revision}", found["commit"] or entry["revision"])
+    return Source(name=name, **found)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from comperdial.challenge.dialogues import SPEAKERS, Dialogue, context_id, to_data
 from comperdial.challenge.tables import dialogues_of
+from comperdial.datasets.comperdial import SOURCE_FIELD
 from comperdial.errors import SchemaError
 from comperdial.files import write_json
 from comperdial.schema.dimensions import AXES, OVERALL
@@ -26,7 +27,8 @@ FILES = {
     "systems": "ComperDial_systems.json",
 }
 
-# How the rated files written here call things: the default column maps of ``params.yaml``.
+# How the rated files written here call things: the default column maps of ``params.yaml``. ComperDial_systems.json says
+# it too, so that these files are read as they are, whatever ``params.yaml`` says of others.
 COLUMNS: dict[str, dict[str, Any]] = {
     "turn": {
         "dialogue_id": "dialogue_id",
@@ -55,27 +57,56 @@ def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str 
     Raises
     ------
     SchemaError
-        When the data set cannot be told in this form: a dialogue is not A and B in turn with gold history, or a rated
-        dimension or scale is not ComperDial's.
+        When the data set cannot be told in this form: a dialogue is not A and B in turn with gold history, a rated
+        dimension or scale is not ComperDial's, or something is rated that was not answered.
     """
     folder = Path(folder)
+    _check_answers(tables)
     dialogues = _dialogues(tables)
     source = _source(tables)
     data = [to_data(dialogue) for dialogue in dialogues]
     ids = {dialogue.dialogue_id: entry["dialogue_id"] for dialogue, entry in zip(dialogues, data, strict=True)}
     systems = tables["systems"].sort_values("system_id")
     records = systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records")
-    turn_level = _turn_level(tables, ids)
-    dialogue_level = _dialogue_level(tables, ids)
+    said = {} if source == "human" else {SOURCE_FIELD: source}
+    turn_level = [record | said for record in _turn_level(tables, ids)]
+    dialogue_level = [record | said for record in _dialogue_level(tables, ids)]
     write_json(folder / FILES["data"], data)
     write_json(folder / FILES["dialogue_data"], data)
     write_json(folder / FILES["turn_level"], turn_level)
     write_json(folder / FILES["dialogue_level"], dialogue_level)
-    write_json(folder / FILES["systems"], {"source": source, "note": note, "systems": records})
+    about = {"source": source, "note": note, "columns": COLUMNS, "systems": records}
+    write_json(folder / FILES["systems"], about)
+
+
+def _check_answers(tables: Mapping[str, pd.DataFrame]) -> None:
+    """Check that there are responses, and that every response and rating is of something that the tables hold."""
+    responses, contexts = tables["responses"], tables["contexts"]
+    where = f"data set {contexts['dataset'].iloc[0]!r}" if len(contexts) else None
+    if responses.empty:
+        raise SchemaError("no responses", where=where, expected="at least one")
+    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
+    for name, item, known in (
+        ("responses", "context_id", contexts[["context_id"]]),
+        ("responses", "system_id", tables["systems"]),
+        ("turn_ratings", "context_id", responses),
+        ("dialogue_ratings", "dialogue_id", answered),
+    ):
+        key = [item] if name == "responses" else [item, "system_id"]
+        have = set(known[key].itertuples(index=False, name=None))
+        lost = [found for found in tables[name][key].itertuples(index=False, name=None) if found not in have]
+        if lost:
+            raise SchemaError(
+                f"{len(lost)} records of {name} are of nothing in the tables, the first: {', '.join(lost[0])}",
+                where=where,
+                expected=f"{' and '.join(key)} of {'a response' if len(key) > 1 else 'the tables'}",
+            )
 
 
 def _dialogues(tables: Mapping[str, pd.DataFrame]) -> list[Dialogue]:
     contexts = tables["contexts"]
+    if bare := [row for row in contexts.to_dict("records") if not row["references"]]:
+        raise _untold(bare[0])
     found = dialogues_of(contexts, tables["personas"])
     for dialogue in found:
         rows = contexts[contexts["dialogue_id"] == dialogue.dialogue_id].sort_values("turn")
@@ -88,12 +119,16 @@ def _dialogues(tables: Mapping[str, pd.DataFrame]) -> list[Dialogue]:
                 and row["facts"] == dialogue.personas["B"]
             )
             if not same or not all(dialogue.personas[s] for s in SPEAKERS):
-                raise SchemaError(
-                    f"dialogue {dialogue.dialogue_id!r}, turn {turn} cannot be told in ComperDial's form",
-                    where=f"data set {row['dataset']!r}",
-                    expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns",
-                )
+                raise _untold(row)
     return found
+
+
+def _untold(row: Mapping[Any, Any]) -> SchemaError:
+    return SchemaError(
+        f"dialogue {row['dialogue_id']!r}, turn {row['turn']} cannot be told in ComperDial's form",
+        where=f"data set {row['dataset']!r}",
+        expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns",
+    )
 
 
 def _source(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -141,11 +176,23 @@ def _turn_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> l
     ]
 
 
+def _check_marks(axes: pd.DataFrame, key: list[str]) -> None:
+    """Check that they are marks, and that who marked an axis was asked for all: the form says which were marked."""
+    for names, group in axes.groupby([*key, "annotator_id"]):
+        if set(group["dimension"]) != set(AXES) or not group["rating"].isin([0, 1]).all():
+            given = ", ".join(f"{d} {r:g}" for d, r in zip(group["dimension"], group["rating"], strict=True))
+            raise SchemaError(
+                f"dialogue {names[0]!r}, system {names[1]!r}, annotator {names[2]!r} has {given}",
+                expected=f"0 or 1 on each of {', '.join(AXES)}",
+            )
+
+
 def _dialogue_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> list[dict[str, Any]]:
     ratings = _checked(tables["dialogue_ratings"], (OVERALL, *AXES))
     key = ["dialogue_id", "system_id"]
     overall = _by_annotator(ratings[ratings["dimension"] == OVERALL], key)
     axes = ratings[ratings["dimension"] != OVERALL]
+    _check_marks(axes, key)
     asked = set(axes[[*key, "annotator_id"]].itertuples(index=False, name=None))
     marks: dict[Any, dict[str, list[str]]] = {}
     for *names, annotator in sorted(asked):

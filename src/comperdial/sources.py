@@ -27,8 +27,10 @@ def raw_path(source: Source, raw: Path = RAW) -> Path:
     return raw / source.relative
 
 
-def status(source: Source, path: Path) -> Literal["present", "missing", "altered"]:
-    """Compare the file at ``path`` with what the catalogue says of it."""
+def status(source: Source, path: Path) -> Literal["present", "missing", "altered", "unpinned"]:
+    """Compare the file at ``path`` with what the catalogue says of it; nothing is known of an unpinned one."""
+    if not source.pinned:
+        return "unpinned"
     if not path.is_file():
         return "missing"
     if path.stat().st_size != source.bytes or sha256(path) != source.sha256:
@@ -50,7 +52,7 @@ def require(source: Source, raw: Path = RAW) -> Path:
         raise SourceError(
             f"source {source.name!r} is {found}",
             where=str(path),
-            expected=f"sha256 {source.sha256}",
+            expected=f"sha256 {source.sha256}" if source.pinned else "a recorded sha256",
             hint=f"Run `comperdial fetch {source.name}`",
         )
     return path
@@ -76,6 +78,10 @@ def fetch(source: Source, target: Path, *, mirror: str | Path | None = None, att
     SourceError
         When the mirror lacks the file, the network does not give it, or its bytes are not the ones pinned.
     """
+    if not source.pinned:
+        raise SourceError(
+            f"source {source.name!r} is not pinned yet", where=source.url, expected="its sha256 in the lock file"
+        )
     if status(source, target) == "present":
         return
     mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None

@@ -16,15 +16,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.workflow)
 
 
+# All that depends on a data set. What does not (personas and their tables, diagrams) is made in the tests of challenges.
+TARGETS = ("tables", "notebooks", "summaries")
+
+
 @pytest.fixture
 def fresh(root: Path, tmp_path: Path) -> Workdir:
     """Return a copy in which nothing has been run."""
-    return copy_repository(root, tmp_path / "fresh")
+    return copy_repository(root, tmp_path / "fresh", *TARGETS)
 
 
 @pytest.fixture(scope="session")
 def _finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
-    workdir = copy_repository(root, tmp_path_factory.mktemp("finished") / "repository")
+    workdir = copy_repository(root, tmp_path_factory.mktemp("finished") / "repository", *TARGETS)
     workdir.snakemake()
     return workdir
 
@@ -33,4 +37,4 @@ def _finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
 def finished(_finished: Workdir, tmp_path: Path) -> Workdir:
     """Return a copy in which the workflow has run through."""
     shutil.copytree(_finished.path, tmp_path / "finished")
-    return Workdir(tmp_path / "finished")
+    return Workdir(tmp_path / "finished", TARGETS)

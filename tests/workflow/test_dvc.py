@@ -21,7 +21,9 @@ def git(workdir, *arguments):
 def published(finished, root):
     """Return the finished copy as a git repository whose results have been published like `make publish` does."""
     git(finished, "init", "-q", "-b", "main")
-    for name in ("provenance.dvc", *(path.relative_to(root).as_posix() for path in (root / "results").glob("*.dvc"))):
+    tracked = (path.relative_to(root).as_posix() for path in (root / "results").glob("*.dvc"))
+    made = (name for name in tracked if (finished.path / name).with_suffix("").is_dir())
+    for name in ("provenance.dvc", *made):
         text = (root / name).read_text()
         (finished.path / name).write_text(
             re.sub(
@@ -41,7 +43,7 @@ def test_clone_pull_nothing_to_do(published, tmp_path):
         name for name in tracked if name.startswith(("data/raw", "data/tables")) or re.match(r"results/[^/]+/", name)
     ]
     subprocess.run(["git", "clone", "-q", published.path, tmp_path / "clone"], check=True)
-    clone = Workdir(tmp_path / "clone")
+    clone = Workdir(tmp_path / "clone", published.targets)
     shutil.rmtree(published.path / ".dvc/cache")
     clone.run("dvc", "pull")
     ours = {n: c for n, (_, c) in published.outputs().items() if n.startswith("results/")}
@@ -56,12 +58,14 @@ def test_metrics_and_plots_show_what_changed(published):
     published.edit(
         "params.yaml", "bleu_raw: {kind: bleu, text: raw}", "bleu_raw: {kind: bleu, text: raw, epsilon: 0.1}"
     )
-    published.snakemake()
+    published.snakemake("results/summary/usr_persona/metrics.json")
     published.run("dvc", "commit", "--force", "--quiet")
     published.run("dvc", "push", "--quiet")
     git(published, "add", "-A")
     git(published, "commit", "-qm", "another epsilon")
-    found = json.loads(published.run("dvc", "metrics", "diff", "HEAD~1", "HEAD", "--json").stdout)
+    said = published.run("dvc", "metrics", "diff", "HEAD~1", "HEAD", "--json").stdout
+    # dvc.yaml names the metrics of data sets that this small copy does not have: DVC warns of them first.
+    found = json.loads(said[said.index("{") :])
     changed = {name for names in found.get("diff", found).values() for name in names}
     assert any("bleu_raw" in name for name in changed)
     assert not any(".f1." in name for name in changed)

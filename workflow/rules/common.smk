@@ -2,13 +2,16 @@
 
 import json
 import os
+import shlex
 from importlib.metadata import version
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 from comperdial.catalogue import load_catalogue
+from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.closure import source_files
-from comperdial.config import check
+from comperdial.config import check, load_yaml
 from comperdial.errors import ComperdialError
 from comperdial.metrics import create
 from comperdial.sources import MIRROR_VARIABLE, raw_path
@@ -21,7 +24,10 @@ def metric_options(name):
 try:
     check(config, workflow.source_path("../schemas/params.schema.yaml"))
     CATALOGUE = load_catalogue(config["catalogue"])
-    DATASETS = {name: CATALOGUE.dataset(name) for name in config["datasets"]}
+    if both := set(config["challenges"]) & set(CATALOGUE.datasets):
+        raise WorkflowError(f"Wrong configuration. {', '.join(both)}: both a challenge and in the catalogue")
+    CHALLENGES = {name: config["challenges"][name] for name in config["datasets"] if name in config["challenges"]}
+    PUBLIC = {name: CATALOGUE.dataset(name) for name in config["datasets"] if name not in CHALLENGES}
     USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
     METRICS = {name: create(options["kind"], **metric_options(name)) for name, options in config["metrics"].items()}
 except ComperdialError as error:
@@ -31,7 +37,28 @@ except ComperdialError as error:
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
 
-USR = [name for name in USR if name in DATASETS]
+for name, dataset in PUBLIC.items():
+    if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
+        raise WorkflowError(
+            f"{name}: the checksum of {', '.join(unpinned)} is not known. Run `comperdial fetch {name}` once: it "
+            "downloads the files and records what came, which every later download is held to."
+        )
+
+DATASETS = [*PUBLIC, *CHALLENGES]
+USR = [name for name in USR if name in PUBLIC]
+# What a challenge is made of decides which rules make its tables.
+MADE = [name for name, challenge in CHALLENGES.items() if "dialogues" in challenge]
+IMPORTED = [name for name, challenge in CHALLENGES.items() if "comperdial" in challenge]
+SIMULATED = [name for name, challenge in CHALLENGES.items() if "simulated" in challenge]
+RATED = [name for name in DATASETS if name not in MADE or {"simulated", "ratings"} & set(CHALLENGES[name])]
+# Those that people (or programs in their place) rated dialogue by dialogue, as ComperDial's were.
+BY_DIALOGUE = [
+    name
+    for name in RATED
+    if name in [*SIMULATED, *IMPORTED]
+    or (name in PUBLIC and PUBLIC[name].reader == "comperdial")
+    or "dialogue" in CHALLENGES.get(name, {}).get("ratings", {})
+]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
 UNAVAILABLE = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.items()) if why}
 
@@ -44,9 +71,38 @@ def code(*modules):
     return source_files(*modules)
 
 
+def title(dataset):
+    return CHALLENGES[dataset]["title"] if dataset in CHALLENGES else PUBLIC[dataset].title
+
+
 def titles(datasets):
     """The titles of data sets, as JSON."""
-    return json.dumps({name: DATASETS[name].title for name in datasets}, sort_keys=True)
+    return json.dumps({name: title(name) for name in datasets}, sort_keys=True)
+
+
+def source(dataset):
+    """Whose ratings a data set is evaluated against."""
+    return CHALLENGES.get(dataset, {}).get("source") or (
+        "simulated" if dataset in SIMULATED else config["evaluation"]["source"]
+    )
+
+
+def simulated(dataset):
+    """The option that makes every caption say so."""
+    return "--simulated" if source(dataset) == "simulated" else ""
+
+
+def rating_files(dataset):
+    """The ratings of a data set, if it has any."""
+    if dataset not in RATED:
+        return []
+    levels = ["turn", *(["dialogue"] if dataset in BY_DIALOGUE else [])]
+    return [f"data/tables/{dataset}/{level}_ratings.parquet" for level in levels]
+
+
+def reader_options(dataset):
+    """The settings of a catalogue's reader, as JSON: the section of params.yaml that has its name."""
+    return json.dumps(config.get(PUBLIC[dataset].reader, {}), sort_keys=True)
 
 
 def score_file(dataset, metric):

@@ -9,7 +9,7 @@ rule correlate:
     log:
         "logs/correlate/{dataset}.log",
     params:
-        source=config["evaluation"]["source"],
+        source=lambda wildcards: source(wildcards.dataset),
         levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
         scipy=version("scipy"),
     message:

@@ -1,5 +1,6 @@
 wildcard_constraints:
     dataset=one_of(DATASETS),
+    challenge=one_of(CHALLENGES),
     # Scores of a metric that cannot run here are no rule's output: pulled ones are taken as they are.
     metric=one_of(name for name in METRICS if name not in UNAVAILABLE),
     file=one_of(path.removeprefix("data/raw/") for path in RAW),
@@ -22,8 +23,8 @@ rule fetch:
 
 rule ingest:
     input:
-        raw=lambda wildcards: [str(raw_path(f)) for f in DATASETS[wildcards.dataset].files.values()],
-        code=lambda wildcards: code("datasets", f"datasets.{DATASETS[wildcards.dataset].reader}"),
+        raw=lambda wildcards: [str(raw_path(f)) for f in PUBLIC[wildcards.dataset].files.values()],
+        code=lambda wildcards: code("datasets", f"datasets.{PUBLIC[wildcards.dataset].reader}"),
     output:
         multiext(
             "data/tables/{dataset}/",
@@ -32,14 +33,19 @@ rule ingest:
             "personas.parquet",
             "responses.parquet",
             "turn_ratings.parquet",
+            "dialogue_ratings.parquet",
         ),
     log:
         "logs/ingest/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PUBLIC),
     params:
         folder=subpath(output[0], parent=True),
         catalogue=config["catalogue"],
-        sha256=lambda wildcards: [f.sha256 for f in DATASETS[wildcards.dataset].files.values()],
+        sha256=lambda wildcards: [f.sha256 for f in PUBLIC[wildcards.dataset].files.values()],
+        options=lambda wildcards: reader_options(wildcards.dataset),
     message:
         "Read {wildcards.dataset} into tables"
     shell:
-        "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} 2> {log}"
+        "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} "
+        "--options {params.options:q} 2> {log}"

@@ -1,4 +1,14 @@
 FORMATS = (".md", ".tex", ".csv")
+# Each notebook that can run on the chosen data sets, with what it reads.
+NOTEBOOKS = {}
+if USR:
+    NOTEBOOKS["01_reading_the_usr_table"] = ["results/tables/usr.csv"]
+if "demo" in SIMULATED:
+    NOTEBOOKS["02_reading_the_demo"] = [
+        *expand("results/tables/demo_{table}.csv", table=["systems", "alpha"]),
+        "data/tables/demo/truth.parquet",
+        CHALLENGES["demo"]["simulated"]["raters"],
+    ]
 
 
 rule usr_table:
@@ -46,11 +56,12 @@ rule correlation_table:
         target=config["evaluation"]["target"],
         not_run=lambda wildcards: not_run([wildcards.dataset]),
         titles=lambda wildcards: titles([wildcards.dataset]),
+        simulated=lambda wildcards: simulated(wildcards.dataset),
     message:
         "Render all correlations on {wildcards.dataset}"
     shell:
         "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
-        "--not-run {params.not_run:q} --titles {params.titles:q} 2> {log}"
+        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} 2> {log}"
 
 
 rule usr_agreement:
@@ -74,17 +85,17 @@ rule usr_agreement:
 
 rule summary:
     input:
-        correlations=expand("results/correlations/{dataset}.parquet", dataset=DATASETS),
+        correlations="results/correlations/{dataset}.parquet",
         code=code("report.summary"),
     output:
-        multiext("results/summary/", "metrics.json", "plot.json", "environment.json"),
+        multiext("results/summary/{dataset}/", "metrics.json", "plot.json", "environment.json"),
     log:
-        "logs/render/summary.log",
+        "logs/render/{dataset}_summary.log",
     params:
         folder=subpath(output[0], parent=True),
         target=config["evaluation"]["target"],
     message:
-        "Summarise for dvc"
+        "Summarise {wildcards.dataset} for dvc"
     shell:
         "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} 2> {log}"
 
@@ -92,7 +103,7 @@ rule summary:
 rule notebook:
     input:
         source="notebooks/{notebook}.py",
-        results="results/tables/usr.csv",
+        results=lambda wildcards: NOTEBOOKS[wildcards.notebook],
         code=code("report.notebook"),
     output:
         report("results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"),
@@ -104,13 +115,21 @@ rule notebook:
         "comperdial render notebook {input.source} --output {output} 2> {log}"
 
 
+rule summaries:
+    input:
+        expand("results/summary/{dataset}/metrics.json", dataset=RATED),
+
+
 rule tables:
     input:
-        expand("results/tables/{dataset}_correlations.html", dataset=DATASETS),
+        expand("results/tables/{dataset}_{kind}.html", dataset=DATASETS, kind=["systems", "counts"]),
+        expand("results/tables/{dataset}_{kind}.html", dataset=RATED, kind=["correlations", "alpha"]),
+        expand("results/tables/{dataset}_level_differences.html", dataset=BY_DIALOGUE),
+        expand("results/tables/{dataset}_example.html", dataset=[*CHALLENGES, *BY_DIALOGUE]),
         rules.usr_table.output if USR else [],
         rules.usr_agreement.output if USR else [],
 
 
 rule notebooks:
     input:
-        expand("results/notebooks/{notebook}.html", notebook=["01_reading_the_usr_table"] if USR else []),
+        expand("results/notebooks/{notebook}.html", notebook=NOTEBOOKS),

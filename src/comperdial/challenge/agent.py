@@ -72,5 +72,11 @@ class ApiAgent(Agent):
 
 
 def takes_api_responses(agent: Any) -> bool:  # noqa: ANN401 - any class of a user's
-    """Tell the generations apart by the number of arguments that ``generate_responses`` takes."""
-    return len(inspect.signature(agent.generate_responses).parameters) >= 2
+    """Tell the generations apart: the second's ``generate_responses`` needs another argument besides ``test_data``.
+
+    It may be optional where it is named ``api_responses``; other arguments with a default are the agent's own affair.
+    """
+    parameters = inspect.signature(agent.generate_responses).parameters
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters.values() if p.kind in positional and p.default is p.empty]
+    return "api_responses" in parameters or len(needed) >= 2

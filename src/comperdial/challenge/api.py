@@ -78,7 +78,8 @@ class SimulatedApi:
         if written is not None and rng.random() < self._strength:
             text = written
         else:
-            last: Conversation = {"persona B": persona, "dialogue": [{"persona_id": "A", "text": said[-1]}]}
+            heard = said[-1] if said else ""
+            last: Conversation = {"persona B": persona, "dialogue": [{"persona_id": "A", "text": heard}]}
             text = template_answer(last, rng, relevance=0.8, question=0.3)
         ends = [match.end() for match in _TOKEN.finditer(text)][:max_tokens]
         text = text[: ends[-1]]

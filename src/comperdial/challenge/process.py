@@ -47,7 +47,8 @@ class AgentProcess:
         os.set_blocking(self._input.fileno(), False)
         os.set_blocking(self._output.fileno(), False)
         try:
-            self.takes_api_responses = bool(self.ask({"load": dict(spec)}, load_seconds, "loading")["api"])
+            about = self.ask({"load": dict(spec)}, load_seconds, "loading")
+            self.takes_api_responses = isinstance(about, dict) and about.get("api") is True
         except BaseException:
             self.stop()
             raise
@@ -77,8 +78,11 @@ class AgentProcess:
             raise AgentError(f"its process ended before {doing}") from error
         try:
             answer = json.loads(self._receive(deadline, seconds, doing))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise AgentError(f"{doing}: what it sent is not JSON") from error
+        # Not the worker's: the agent wrote to the worker's channel.
+        if not isinstance(answer, dict) or not {"error", "value"} & set(answer):
+            raise AgentError(f"{doing}: what it sent is no answer")
         if "error" in answer:
             raise AgentError(f"{doing}: raised {answer['error']}")
         return answer["value"]

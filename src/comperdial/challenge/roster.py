@@ -56,14 +56,16 @@ def read_roster(path: str | Path) -> Roster:
     """
     content = load_yaml(path)
     if set(content) - {"agents", "api"} or not isinstance(content.get("agents"), list):
-        raise ConfigError(f"it has {', '.join(content)}", where=str(path), expected="a list `agents`, and maybe `api`")
+        raise ConfigError(
+            f"it has {', '.join(map(str, content))}", where=str(path), expected="a list `agents`, and maybe `api`"
+        )
     for number, entry in enumerate(content["agents"], start=1):
         _check(entry, f"{path}, agent {number}")
     names = [entry["id"] for entry in content["agents"]]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"agent {repeated!r} stands there twice", where=str(path), expected="each id once")
     api = content.get("api")
-    return Roster(content["agents"], _simulated(api, f"{path}, api") if api else None)
+    return Roster(content["agents"], None if api is None else _simulated(api, f"{path}, api"))
 
 
 def _check(entry: Any, where: str) -> None:  # noqa: ANN401
@@ -75,16 +77,26 @@ def _check(entry: Any, where: str) -> None:  # noqa: ANN401
         )
     if not isinstance(entry.get("id"), str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", entry["id"]):
         raise ConfigError(f"id {entry.get('id')!r}", where=where, expected="letters, digits, dots, - and _")
+    for key in ("kind", "file", "class", "description"):
+        if not isinstance(entry.get(key, ""), str):
+            raise ConfigError(f"{key} {entry[key]!r}", where=where, expected="a text")
     if entry.get("track") not in (None, *TRACKS):
         raise ConfigError(f"track {entry['track']!r}", where=where, expected=" or ".join(TRACKS))
-    skill = entry.get("skill", 0)
-    if isinstance(skill, bool) or not isinstance(skill, int | float) or not 0 <= skill <= 1:
-        raise ConfigError(f"skill {skill!r}", where=where, expected="a number from 0 to 1")
+    _check_share(entry.get("skill", 0), "skill", where)
     if not isinstance(entry.get("options", {}), dict):
         raise ConfigError(f"options are {entry['options']!r}", where=where, expected="a mapping")
+
+
+def _check_share(value: Any, name: str, where: str) -> None:  # noqa: ANN401
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(f"{name} {value!r}", where=where, expected="a number from 0 to 1")
 
 
 def _simulated(options: Any, where: str) -> Api:  # noqa: ANN401
     if not isinstance(options, Mapping) or set(options) != {"bank", "strength", "seed"}:
         raise ConfigError(f"it is {options!r}", where=where, expected="bank, strength and seed of the simulated model")
+    _check_share(options["strength"], "strength", where)
+    seed = options["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigError(f"seed {seed!r}", where=where, expected="a whole number from 0 up")
     return SimulatedApi(options["bank"], strength=options["strength"], seed=options["seed"])

@@ -225,10 +225,16 @@ def _complete(
     # A conversation for which the agent needs no call has an empty prompt.
     if not prompt:
         return ""
-    # Before the call, so that a call that would break the limit is never paid for.
-    if spent[0] + api.count(prompt) > limits.input_tokens:
-        raise AgentError(f"{doing}: more than {limits.input_tokens} input tokens in one dialogue")
-    answer = api.complete(prompt, most)
+    try:
+        # Before the call, so that a call that would break the limit is never paid for.
+        if spent[0] + api.count(prompt) > limits.input_tokens:
+            raise AgentError(f"{doing}: more than {limits.input_tokens} input tokens in one dialogue")
+        answer = api.complete(prompt, most)
+    except AgentError:
+        raise
+    # A model's client may raise anything. The other agents of a roster must not pay for it.
+    except Exception as error:
+        raise AgentError(f"{doing}: the language model failed: {type(error).__name__}: {error}") from error
     spent[0] += answer.input_tokens
     spent[1] += answer.output_tokens
     run.calls += 1

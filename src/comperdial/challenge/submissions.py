@@ -45,6 +45,11 @@ class Submissions:
     problems: dict[str, str] = field(default_factory=dict)
 
 
+def is_name(text: str) -> bool:
+    """Return whether a system, and the file of its submission, may be named so."""
+    return bool(_NAME.fullmatch(text))
+
+
 def write_submission(
     path: str | Path, responses: Mapping[str, Mapping[tuple[str, int], str]], *, named: bool = False
 ) -> None:
@@ -85,14 +90,11 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
         try:
             submitted = _read_file(file)
         except ComperdialError as error:
+            _check_new(file.stem, found, file)
             found.problems[file.stem] = str(error)
             continue
         for system, rows in submitted.items():
-            if system in found.responses or system in found.problems:
-                raise SchemaError(
-                    f"system {system!r} a second time", where=str(file), expected="each system in one file",
-                    hint="Rename the file, or take one of the two away",
-                )  # fmt: skip
+            _check_new(system, found, file)
             try:
                 found.responses[system] = _complete(rows, wanted, file)
             except SchemaError as error:
@@ -102,6 +104,14 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     for system, problem in found.problems.items():
         log.warning("submission %s was left out: %s", system, problem)
     return found
+
+
+def _check_new(system: str, found: Submissions, file: Path) -> None:
+    if system in found.responses or system in found.problems:
+        raise SchemaError(
+            f"system {system!r} a second time", where=str(file), expected="each system in one file",
+            hint="Rename the file, or take one of the two away",
+        )  # fmt: skip
 
 
 def _files(paths: Iterable[str | Path]) -> list[Path]:

@@ -35,11 +35,16 @@ def load(spec: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any class of a user'
     path = Path(spec["file"]).resolve()
     if not path.is_file():
         raise ConfigError("no such file", where=str(path), expected="a Python file with the class of an agent")
+    if path.suffix != ".py":
+        raise ConfigError(f"a name that ends in {path.suffix!r}", where=str(path), expected="a Python file, .py")
     # Next to the file, as the challenge's own starter kit has it: agents import their neighbours.
     sys.path.insert(0, str(path.parent))
-    found = importlib.util.spec_from_file_location(path.stem, path)
+    # Registered, as dataclasses and pickle want it, but never in place of a module that is there already.
+    module_name = path.stem if path.stem not in sys.modules else f"agent_{path.stem}"
+    found = importlib.util.spec_from_file_location(module_name, path)
     assert found is not None and found.loader is not None  # noqa: S101 - a .py file has a loader
     module = importlib.util.module_from_spec(found)
+    sys.modules[module_name] = module
     found.loader.exec_module(module)
     name = spec.get("class") or "UserAgent"
     if not hasattr(module, name):

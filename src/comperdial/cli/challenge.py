@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,35 @@ from comperdial.cli.common import json_object
 from comperdial.errors import ConfigError
 
 
+def _whole(least: int) -> Callable[[str], int]:
+    """Return a type of arguments: whole numbers from ``least`` up."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from {least} up")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
+    return value
+
+
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
     command = commands.add_parser("personas", help="draw personas from a PeaCoK knowledge graph")
     command.add_argument("graph", type=Path, help="peacok_kg.json in either layout, or head<TAB>relation<TAB>tail")
     command.add_argument("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
-    command.add_argument("--count", type=int, required=True)
-    command.add_argument("--seed", type=int, required=True)
-    command.add_argument("--default-ages", type=int, nargs=2, default=[20, 50], metavar=("FROM", "TO"))
+    command.add_argument("--count", type=_whole(1), required=True)
+    command.add_argument("--seed", type=_whole(0), required=True)
+    command.add_argument("--default-ages", type=_whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
     command.add_argument("--output", type=Path, required=True, help="a .json file")
     command.set_defaults(run=_personas)
 
@@ -43,7 +66,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
     command.add_argument("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
     command.add_argument("--roster", type=Path, help="whose skills to take")
-    command.add_argument("--seed", type=int, required=True)
+    command.add_argument("--seed", type=_whole(0), required=True)
     command.set_defaults(run=_simulate)
 
     command = commands.add_parser("export", help="write a folder of tables in ComperDial's published form")
@@ -69,19 +92,17 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
     command.add_argument(
         "--options", type=json_object, default={}, metavar="JSON", help="arguments of the agent's class"
     )
-    command.add_argument(
-        "--api", metavar="FILE[:CLASS]", help="the language model of the API track: count and complete"
-    )
+    command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
     command.add_argument("--output", type=Path, required=True, help="the submission: a .jsonl file named as the system")
     command.add_argument("--report", type=Path, help="a .json file: what came of each agent")
-    command.add_argument("--jobs", type=int, default=1, help="agents at a time (default: 1)")
+    command.add_argument("--jobs", type=_whole(1), default=1, help="agents at a time (default: 1)")
     for name, kind, about in (
-        ("batch", int, "conversations a call (at most 50)"),
-        ("load-seconds", float, "to construct the agent"),
-        ("run-seconds", float, "for all turns of a batch"),
-        ("calls", int, "of the language model an utterance"),
-        ("input-tokens", int, "a dialogue"),
-        ("output-tokens", int, "a dialogue"),
+        ("batch", _whole(1), "conversations a call (at most 50)"),
+        ("load-seconds", _seconds, "to construct the agent"),
+        ("run-seconds", _seconds, "for all turns of a batch"),
+        ("calls", _whole(0), "of the language model an utterance"),
+        ("input-tokens", _whole(0), "a dialogue"),
+        ("output-tokens", _whole(0), "a dialogue"),
     ):
         command.add_argument(f"--{name}", type=kind, help=f"limit: {about}; default: the challenge's")
     command.set_defaults(run=_run)
@@ -90,6 +111,9 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
 def _personas(options: argparse.Namespace) -> None:
     from comperdial import personas
 
+    if options.default_ages[0] > options.default_ages[1]:
+        ages = " ".join(map(str, options.default_ages))
+        raise ConfigError(f"ages {ages}", where="--default-ages", expected="the younger age first")
     constraints = personas.read_constraints(options.constraints, default_ages=tuple(options.default_ages))
     drawn = personas.generate(personas.read_graph(options.graph), constraints, count=options.count, seed=options.seed)
     personas.write_personas(drawn, options.output)
@@ -100,17 +124,25 @@ def _run(options: argparse.Namespace) -> int:
     from comperdial.challenge.limits import Limits
     from comperdial.challenge.roster import read_roster
     from comperdial.challenge.runner import run_agent, run_roster
-    from comperdial.challenge.submissions import write_submission
-    from comperdial.challenge.worker import load
+    from comperdial.challenge.submissions import is_name, write_submission
     from comperdial.files import write_json
 
     names = ("batch", "load_seconds", "run_seconds", "calls", "input_tokens", "output_tokens")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     limits = Limits(**given)
-    if not 1 <= limits.batch <= Limits.batch:
+    if limits.batch > Limits.batch:
         raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits.batch}")
+    # Before agents run for an hour, and not after.
+    if options.output.suffix != ".jsonl" or not is_name(options.output.stem):
+        raise ConfigError(
+            f"the name {options.output.name!r}",
+            where="--output",
+            expected="letters, digits, dots, - and _, and .jsonl at the end: the file's name is the system's",
+        )
+    if options.roster and options.options:
+        raise ConfigError("given with --roster", where="--options", expected="options of agents in the roster itself")
     dialogues = read_dialogues(options.dialogues)
-    api = load(_class(options.api)) if options.api else None
+    api = _load_api(options.api) if options.api else None
     if options.roster:
         roster = read_roster(options.roster)
         runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
@@ -136,55 +168,37 @@ def _class(text: str) -> dict[str, Any]:
     return {"file": file, "class": name or None}
 
 
-def _tables(options: argparse.Namespace) -> None:
-    from comperdial import schema
-    from comperdial.challenge.dialogues import read_dialogues
-    from comperdial.challenge.roster import read_roster
-    from comperdial.challenge.submissions import read_submissions
-    from comperdial.challenge.tables import make_tables
-    from comperdial.errors import SchemaError
-    from comperdial.files import read_json, write_json
+def _load_api(text: str) -> Any:  # noqa: ANN401 - any class of a user's
+    from comperdial.challenge.worker import load
 
-    dialogues = read_dialogues(options.dialogues)
-    found = read_submissions(options.submissions, dialogues)
-    where = ", ".join(map(str, options.submissions))
-    if not found.responses:
-        problems = "; ".join(found.problems.values())
-        raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
-    known = read_roster(options.roster).systems if options.roster else {}
-    systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.responses}
-    tables = make_tables(options.name, dialogues, systems, found.responses, where=where)
-    for name, frame in tables.items():
-        schema.write(options.output / f"{name}.parquet", frame, name)
-    failed = dict(found.problems)
-    if options.runs:
-        failed |= {run["system_id"]: run["problem"] for run in read_json(options.runs)["agents"] if run["problem"]}
-    write_json(options.output / "submissions.json", {"systems": len(systems), "failed": failed})
+    try:
+        api = load(_class(text))
+    except ConfigError:
+        raise
+    # A user's file may raise anything.
+    except Exception as error:
+        raise ConfigError(
+            f"it raised {type(error).__name__}: {error}", where=f"--api {text}", expected="FILE:CLASS of a model"
+        ) from error
+    if missing := [name for name in ("count", "complete") if not callable(getattr(api, name, None))]:
+        raise ConfigError(
+            f"no method {missing[0]}", where=f"--api {text}", expected="count(messages), complete(messages, max_tokens)"
+        )
+    return api
+
+
+def _tables(options: argparse.Namespace) -> None:
+    from comperdial.challenge import build
+
+    build.build(
+        options.name, options.dialogues, options.submissions, options.output, roster=options.roster, runs=options.runs
+    )
 
 
 def _ratings(options: argparse.Namespace) -> None:
-    from comperdial import aggregate, schema
-    from comperdial.errors import SchemaError
+    from comperdial import aggregate
 
-    responses = schema.read(options.folder / "responses.parquet", "responses")
-    contexts = schema.read(options.folder / "contexts.parquet", "contexts")
-    dataset = str(contexts["dataset"].iloc[0])
-    turn = aggregate.read_ratings(options.turn, dataset=dataset)
-    empty = schema.table("dialogue_ratings").arrow().empty_table().to_pandas()
-    dialogue = schema.read(options.dialogue, "dialogue_ratings") if options.dialogue else empty
-    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    for frame, item, path in ((turn, "context_id", options.turn), (dialogue, "dialogue_id", options.dialogue)):
-        keys = frame[["dataset", item, "system_id"]].drop_duplicates()
-        known = set(answered[["dataset", item, "system_id"]].itertuples(index=False, name=None))
-        unknown = [key for key in keys.itertuples(index=False, name=None) if key not in known]
-        if unknown:
-            raise SchemaError(
-                f"{len(unknown)} rated items are in no table, the first: {', '.join(unknown[0])}",
-                where=str(path),
-                expected=f"dataset, {item} and system_id of {options.folder}",
-            )
-    schema.write(options.folder / "turn_ratings.parquet", turn, "turn_ratings")
-    schema.write(options.folder / "dialogue_ratings.parquet", dialogue, "dialogue_ratings")
+    aggregate.add_ratings(options.folder, turn=options.turn, dialogue=options.dialogue)
 
 
 def _simulate(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue
+from comperdial.cli.common import add_catalogue, json_object
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -21,13 +21,14 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_sources)
 
     command = commands.add_parser("fetch", help="fetch public files from the mirror or over HTTPS, checked")
-    command.add_argument("names", nargs="*", help="names of sources or datasets; default: everything")
+    command.add_argument("names", nargs="*", help="names of sources or datasets; default: all that are pinned")
     add_catalogue(command)
     command.set_defaults(run=_fetch)
 
     command = commands.add_parser("ingest", help="turn a dataset's files into tables")
     command.add_argument("dataset")
     command.add_argument("--output", type=Path, help="a folder; default: data/tables/DATASET")
+    command.add_argument("--options", type=json_object, default={}, metavar="JSON", help="the reader's settings")
     add_catalogue(command)
     command.set_defaults(run=_ingest)
 
@@ -55,16 +56,20 @@ def _sources(options: argparse.Namespace) -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    from comperdial import sources
-    from comperdial.catalogue import load_catalogue
+    from comperdial import locking, sources
+    from comperdial.catalogue import load_catalogue, lock_path
 
     catalogue = load_catalogue(options.catalogue)
     wanted = []
-    for name in options.names or catalogue.files:
+    # Without names: all that is pinned. A first download is a decision, and is asked for by name.
+    for name in options.names or [name for name, source in catalogue.files.items() if source.pinned]:
         dataset = catalogue.datasets.get(name)
         wanted += list(dataset.files.values()) if dataset else [catalogue.file(name)]
     for source in wanted:
-        sources.fetch(source, sources.raw_path(source))
+        if source.pinned:
+            sources.fetch(source, sources.raw_path(source))
+        else:
+            locking.lock(source, sources.raw_path(source), lock_path(options.catalogue))
 
 
 def _ingest(options: argparse.Namespace) -> None:
@@ -75,7 +80,8 @@ def _ingest(options: argparse.Namespace) -> None:
     files = {role: sources.require(source) for role, source in entry.files.items()}
     folder = options.output or Path("data/tables") / entry.name
     # All tables are read and checked before the first is written.
-    tables = datasets.read(entry.reader, entry.name, files)
+    tables = datasets.read(entry.reader, entry.name, files, options.options)
+    tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
     for name, frame in tables.items():
         schema.write(folder / f"{name}.parquet", frame, name)
 

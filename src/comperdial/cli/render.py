@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue, json_object
+from comperdial.cli import study
+from comperdial.cli.common import (
+    add_catalogue,
+    add_kind,
+    add_not_run,
+    add_paper,
+    add_simulated,
+    add_target,
+    json_object,
+    suffix,
+)
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -17,46 +26,21 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
-    kind = _kind(kinds, "usr", _render_usr, "the published USR table, ours beside theirs, with its figure")
+    kind = add_kind(kinds, "usr", _render_usr, "the published USR table, ours beside theirs, with its figure")
     kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
     kind.add_argument("--datasets", nargs="+", required=True, help="in the order of the columns")
-    for add in (_target, _not_run, _paper, _titles):
+    for add in (add_target, add_not_run, add_paper, _titles):
         add(kind)
-    kind = _kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
-    for add in (_target, _not_run, _titles):
+    kind = add_kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
+    for add in (add_target, add_not_run, add_simulated, _titles):
         add(kind)
-    kind = _kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
-    for add in (_paper, _titles):
+    kind = add_kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
+    for add in (add_paper, _titles):
         add(kind)
-    _target(_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder"))
-    add_catalogue(_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
-    _kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
-
-
-def _kind(
-    kinds: Any,  # noqa: ANN401
-    name: str,
-    run: Callable[[argparse.Namespace], None],
-    about: str,
-    output: str = "the files' common name, without suffix",
-) -> argparse.ArgumentParser:
-    kind: argparse.ArgumentParser = kinds.add_parser(name, help=about)
-    kind.add_argument("inputs", type=Path, nargs="+")
-    kind.add_argument("--output", type=Path, required=True, help=output)
-    kind.set_defaults(run=run)
-    return kind
-
-
-def _target(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--target", default="Overall", help="a rated dimension (default: Overall)")
-
-
-def _not_run(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--not-run", type=json_object, default={}, metavar="JSON", help="metrics that could not run: why")
-
-
-def _paper(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--paper", type=Path, default=Path("data/paper"), help="folder of reported numbers")
+    add_target(add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder"))
+    add_catalogue(add_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
+    add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
+    study.add_kinds(kinds)
 
 
 def _titles(kind: argparse.ArgumentParser) -> None:
@@ -86,7 +70,8 @@ def _render_correlations(options: argparse.Namespace) -> None:
 
     found = tables.read_correlations(options.inputs)
     title = options.titles.get(found["dataset"].iloc[0], found["dataset"].iloc[0])
-    document.write(tables.correlation_document(found, title, options.target, options.not_run), options.output)
+    made = tables.correlation_document(found, title, options.target, options.not_run, suffix=suffix(options))
+    document.write(made, options.output)
 
 
 def _render_agreement(options: argparse.Namespace) -> None:

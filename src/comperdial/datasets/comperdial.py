@@ -14,52 +14,51 @@ from typing import Any
 
 from comperdial.challenge.dialogues import Dialogue, context_id, read_dialogues
 from comperdial.challenge.tables import make_tables
-from comperdial.datasets._columns import NOTHING, ColumnMap, read_records
+from comperdial.datasets._columns import NOTHING, ColumnMap, Record, find
+from comperdial.datasets._rated import read_rated
 from comperdial.datasets.base import Reader, Tables, get
 from comperdial.errors import SchemaError
 from comperdial.files import read_json
-from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
+from comperdial.schema.dimensions import AXIS_SCALE, OVERALL, OVERALL_SCALE
 
 log = logging.getLogger(__name__)
 
-# What a mark of an axis is written as (A.7.2), in lower case.
-_MARKED = {"n", "x", "no", "true", "1"}
+# In a record of ours: whose ratings it holds, when they are not people's. So simulated ratings say it without the file
+# of systems too.
+SOURCE_FIELD = "ratings_source"
+_LEVELS = {"turn": "turn_level", "dialogue": "dialogue_level"}
 
 
 class ComperDial(Reader):
     """Reader of the published four files, and of anybody's own set written by ``comperdial export``.
 
     Files: ``data`` and ``dialogue_data`` (dialogues), ``turn_level`` and ``dialogue_level`` (rated records);
-    ``systems`` (ours) when there is one. Options: ``columns`` with a map for ``turn`` and one for ``dialogue``;
-    ``counts``, what the paper counts.
+    ``systems`` (ours) when there is one. Options: ``columns`` with a map for ``turn`` and one for ``dialogue``, unless
+    ``systems`` names them; ``counts``, what the paper counts.
     """
 
     def read(self) -> Tables:
-        """Return all seven tables; contexts of the dialogues that were answered."""
-        columns = self.options.get("columns", {})
+        """Return all tables; contexts and personas of the dialogues that were answered."""
         path = self.files["turn_level"]
-        known = {
-            d.dialogue_id: d for role in ("data", "dialogue_data") if role in self.files for d in self._dialogues(role)
-        }
-        turn_map = ColumnMap("turn", columns.get("turn", {}), dialogues=known)
+        known = self._dialogues()
+        rated = read_rated(
+            {level: self.files[role] for level, role in _LEVELS.items()},
+            self._about.get("columns") or self.options.get("columns", {}),
+            turns={name: dialogue.turns for name, dialogue in known.items()},
+            counts=self.options.get("counts"),
+            own="columns" in self._about,
+        )
         responses: dict[str, dict[tuple[str, int], str]] = {}
-        turn_ratings = []
-        for where, record in read_records(path, turn_map):
-            dialogue, turn, system = self._item(record, turn_map, known, where)
-            answers = responses.setdefault(system, {})
-            if (dialogue, turn) in answers:
-                raise SchemaError(
-                    f"dialogue {dialogue!r}, turn {turn}, system {system!r} twice", where=where, expected="once"
-                )
-            text = turn_map.text(record, "response", where)
-            answers[dialogue, turn] = text
-            key = {"context_id": context_id(dialogue, turn), "system_id": system}
-            turn_ratings += [key | r for r in self._ratings(turn_map, record, where)]
-        dialogue_ratings = list(self._dialogue_ratings(columns.get("dialogue", {}), known))
-        answered = {dialogue for answers in responses.values() for dialogue, _ in answers}
-        systems = self._systems(responses)
+        turn_ratings = list(self._turns(*rated["turn"], known, responses))
+        answered = {(dialogue, system) for system, answers in responses.items() for dialogue, _ in answers}
+        dialogue_ratings = list(self._whole_dialogues(*rated["dialogue"], answered))
+        names = {dialogue for dialogue, _ in answered}
         tables = make_tables(
-            self.dataset, [d for n, d in known.items() if n in answered], systems, responses, where=str(path)
+            self.dataset,
+            [dialogue for name, dialogue in known.items() if name in names],
+            self._systems(responses),
+            responses,
+            where=str(path),
         )
         tables["turn_ratings"] = self.frame("turn_ratings", turn_ratings, path)
         tables["dialogue_ratings"] = self.frame("dialogue_ratings", dialogue_ratings, self.files["dialogue_level"])
@@ -67,99 +66,103 @@ class ComperDial(Reader):
         return tables
 
     @cached_property
-    def _source(self) -> str:
-        """Whose ratings they are; a set that we wrote says it, and simulated ratings must never be read as people's."""
-        path = self.files.get("systems")
-        return str(get(read_json(path), "source", str, str(path))) if path else "human"
+    def _about(self) -> Mapping[str, Any]:
+        """What the file of systems says: whose ratings they are, what the rated files call things, the systems."""
+        if "systems" not in self.files:
+            return {}
+        path = self.files["systems"]
+        content = read_json(path)
+        get(content, "source", str, str(path))
+        get(content, "systems", list, str(path))
+        if "columns" in content:
+            get(content, "columns", dict, str(path))
+        about: Mapping[str, Any] = content
+        return about
 
-    def _dialogues(self, role: str) -> list[Dialogue]:
-        return read_dialogues(self.files[role])
-
-    def _item(
-        self, record: Mapping[str, Any], columns: ColumnMap, known: Mapping[str, Dialogue], where: str
-    ) -> tuple[str, int, str]:
-        dialogue, system = columns.name(record, "dialogue_id", where), columns.name(record, "system_id", where)
-        turn = columns.whole(record, "turn", where) - columns.first_turn
-        if dialogue not in known or not 0 <= turn < known[dialogue].turns:
+    def _source(self, record: Record, where: str) -> str:
+        """Return whose ratings a record holds; simulated ones must never be read as people's."""
+        said = find(record, SOURCE_FIELD)
+        source = self._about.get("source")
+        if said is NOTHING:
+            return str(source or "human")
+        if not isinstance(said, str) or source not in (None, said):
             raise SchemaError(
-                f"dialogue {dialogue!r}, turn {turn + columns.first_turn}",
-                where=where,
-                expected=f"a dialogue of the dialogue files and a turn counted from {columns.first_turn}",
-                hint="If turns are counted from 1, say so: `first_turn: 1` in the column map",
+                f"{SOURCE_FIELD} is {said!r}", where=where, expected=f"{source!r}, as in the file of systems"
             )
-        return dialogue, turn, system
+        return said
 
-    def _ratings(self, columns: ColumnMap, record: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
-        for position, (annotator, value) in enumerate(columns.by_annotator(record, "ratings", where)):
-            yield self._rating(annotator, position, OVERALL, columns.number(value, where), OVERALL_SCALE, columns)
+    def _dialogues(self) -> dict[str, Dialogue]:
+        found: dict[str, Dialogue] = {}
+        for role in ("data", "dialogue_data"):
+            for dialogue in read_dialogues(self.files[role]) if role in self.files else []:
+                if found.setdefault(dialogue.dialogue_id, dialogue) != dialogue:
+                    log.warning(
+                        "%s: dialogue %r is another one than in %s; this one is taken",
+                        self.files[role],
+                        dialogue.dialogue_id,
+                        self.files["data"],
+                    )
+                found[dialogue.dialogue_id] = dialogue
+        return found
 
-    def _rating(
+    def _turns(
         self,
-        annotator: str,
-        position: int,
-        dimension: str,
-        rating: float,
-        scale: tuple[float, float],
         columns: ColumnMap,
-    ) -> dict[str, Any]:
-        return {
-            "annotator_id": annotator,
-            "position": None if columns.named_annotators else position,
-            "dimension": dimension,
-            "rating": rating,
-            "scale_min": scale[0],
-            "scale_max": scale[1],
-            "source": self._source,
-        }
-
-    def _dialogue_ratings(self, columns: Mapping[str, Any], known: Mapping[str, Dialogue]) -> Iterator[dict[str, Any]]:
-        found = ColumnMap("dialogue", columns, dialogues=known)
-        for where, record in read_records(self.files["dialogue_level"], found):
-            dialogue = found.name(record, "dialogue_id", where)
-            if dialogue not in known:
-                raise SchemaError(f"dialogue {dialogue!r}", where=where, expected="a dialogue of the dialogue files")
-            key = {"dialogue_id": dialogue, "system_id": found.name(record, "system_id", where)}
-            annotators = found.by_annotator(record, "ratings", where)
-            for position, (annotator, value) in enumerate(annotators):
-                yield key | self._rating(annotator, position, OVERALL, found.number(value, where), OVERALL_SCALE, found)
-                for axis, marked in self._marks(found, record, annotator, position, where):
-                    yield key | self._rating(annotator, position, axis, 0.0 if marked else 1.0, AXIS_SCALE, found)
-
-    def _marks(
-        self, columns: ColumnMap, record: Mapping[str, Any], annotator: str, position: int, where: str
-    ) -> Iterator[tuple[str, bool]]:
-        """Return of each axis whether an annotator marked it, as far as the file says so."""
-        marks = columns.marks
-        if marks is None:
-            return
-        if isinstance(marks, str):
-            by_annotator = columns.value(record, marks)
-            if by_annotator is NOTHING or not isinstance(by_annotator, dict):
+        records: list[tuple[str, Record]],
+        known: Mapping[str, Dialogue],
+        responses: dict[str, dict[tuple[str, int], str]],
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the ratings of the turns, and put the responses into ``responses``."""
+        for where, record in records:
+            dialogue, system = columns.name(record, "dialogue_id", where), columns.name(record, "system_id", where)
+            said = columns.whole(record, "turn", where)
+            turn = said - columns.first_turn
+            if dialogue not in known or not 0 <= turn < known[dialogue].turns:
+                from_one = "If turns are counted from 1, say so: `first_turn: 1` in the column map"
                 raise SchemaError(
-                    f"marks are {by_annotator!r}", where=where, expected='{"annotator": ["Fluency", …], …}'
+                    f"dialogue {dialogue!r}, turn {said}",
+                    where=where,
+                    expected=f"a dialogue of the dialogue files and a turn counted from {columns.first_turn}",
+                    hint=from_one if dialogue in known and turn == known[dialogue].turns else None,
                 )
-            if annotator not in by_annotator:
-                return
-            found = by_annotator[annotator]
-            if unknown := [axis for axis in found if axis not in AXES]:
-                raise SchemaError(f"axis {unknown[0]!r}", where=where, expected=", ".join(AXES))
-            yield from ((axis, axis in found) for axis in AXES)
-            return
-        for axis, column in marks.items():
-            value = columns.value(record, column)
-            if isinstance(value, dict):
-                value = value.get(annotator)
-            elif isinstance(value, list):
-                value = value[position] if position < len(value) else None
-            yield axis, str(value).strip().lower() in _MARKED
+            answers = responses.setdefault(system, {})
+            if (dialogue, turn) in answers:
+                raise SchemaError(
+                    f"dialogue {dialogue!r}, turn {said}, system {system!r} twice", where=where, expected="once"
+                )
+            answers[dialogue, turn] = columns.text(record, "response", where)
+            key = {"context_id": context_id(dialogue, turn), "system_id": system}
+            source = self._source(record, where)
+            for annotator, position, rating in columns.ratings(record, where):
+                yield key | _row(annotator, position, OVERALL, rating, OVERALL_SCALE, source)
+
+    def _whole_dialogues(
+        self, columns: ColumnMap, records: list[tuple[str, Record]], answered: set[tuple[str, str]]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the ratings of the dialogues, and the marks on axes."""
+        seen = set()
+        for where, record in records:
+            dialogue, system = columns.name(record, "dialogue_id", where), columns.name(record, "system_id", where)
+            if (dialogue, system) not in answered:
+                raise SchemaError(
+                    f"dialogue {dialogue!r}, system {system!r}",
+                    where=where,
+                    expected=f"one that has responses in {self.files['turn_level'].name}",
+                )
+            if (dialogue, system) in seen:
+                raise SchemaError(f"dialogue {dialogue!r}, system {system!r} twice", where=where, expected="once")
+            seen.add((dialogue, system))
+            key = {"dialogue_id": dialogue, "system_id": system}
+            source = self._source(record, where)
+            for annotator, position, rating in columns.ratings(record, where):
+                yield key | _row(annotator, position, OVERALL, rating, OVERALL_SCALE, source)
+            for annotator, position, axis, marked in columns.marked(record, where):
+                yield key | _row(annotator, position, axis, 0.0 if marked else 1.0, AXIS_SCALE, source)
 
     def _systems(self, responses: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         systems = {system: {"kind": "agent", "track": None, "description": ""} for system in responses}
-        path = self.files.get("systems")
-        if path is None:
-            return systems
-        for number, entry in enumerate(get(read_json(path), "systems", list, str(path)), start=1):
-            where = f"{path}, system {number}"
+        for number, entry in enumerate(self._about.get("systems", []), start=1):
+            where = f"{self.files['systems']}, system {number}"
             name = get(entry, "system_id", str, where)
             systems[name] = {
                 "kind": get(entry, "kind", str, where),
@@ -182,3 +185,17 @@ class ComperDial(Reader):
             log.log(
                 level, "%s: %d %s, the paper counts %d", self.dataset, found[name], name.replace("_", " "), expected
             )
+
+
+def _row(
+    annotator: str, position: int | None, dimension: str, rating: float, scale: tuple[float, float], source: str
+) -> dict[str, Any]:
+    return {
+        "annotator_id": annotator,
+        "position": position,
+        "dimension": dimension,
+        "rating": rating,
+        "scale_min": scale[0],
+        "scale_max": scale[1],
+        "source": source,
+    }

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError
-from comperdial.report.document import Document, Section, records_by
+from comperdial.report.document import Document, Section, records_by, with_suffix
 from comperdial.report.tables import LEVEL_NAMES
 
 BENCHMARK_COLUMNS = ("source", "place", "benchmark", "group", "property", "value", "note")
@@ -197,11 +197,6 @@ def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise :class:`SchemaError` unless the frame has the columns."""
     if missing := [column for column in columns if column not in frame]:
         raise SchemaError(f"no column {', '.join(missing)}", where=what, expected=", ".join(columns))
-
-
-def with_suffix(text: str, suffix: str) -> str:
-    """Append to a caption what is to be said of the data, for example that they are simulated."""
-    return f"{text} {suffix}".strip()
 
 
 def _count(value: Any, where: str) -> int | None:  # noqa: ANN401

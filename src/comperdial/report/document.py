@@ -38,6 +38,12 @@ th.group { text-align: center; border-bottom: 1px solid; }
 .scroll { overflow-x: auto; }
 """
 
+# What every caption made from the embedded benchmark ends with.
+SIMULATED = (
+    "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
+    "systems or metrics."
+)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -77,6 +83,11 @@ def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
     return f"{rounded:+.{digits}f}" if sign and rounded else f"{rounded:.{digits}f}"
 
 
+def with_suffix(text: str, suffix: str) -> str:
+    """Append to a caption what is to be said of the data, for example that they are simulated."""
+    return f"{text} {suffix}".strip()
+
+
 def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:
     """Return the rows of a frame by their key, as plain dictionaries."""
     names = [str(column) for column in frame.columns]
@@ -106,7 +117,9 @@ def markdown(document: Document) -> str:
 
 def _markdown_table(section: Section) -> list[str]:
     def row(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", r"\|").replace("*", r"\*") for cell in cells) + " |"
+        return (
+            "| " + " | ".join(cell.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<") for cell in cells) + " |"
+        )
 
     rule = "|" + "|".join(":--" if i < section.labels else "--:" for i in range(len(section.columns))) + "|"
     header = [f"{group} {name}".strip() for group, name in section.columns]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial.errors import SchemaError
 from comperdial.ratings import OVERALL
-from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.document import Document, Section, number, records_by, with_suffix
 from comperdial.report.tables import LEVEL_NAMES
 
 REPORTED = (
@@ -56,7 +56,7 @@ def agreement_document(
     simulation = ". The raters here are simulated: no value of theirs is to be held against these" if simulated else ""
     return Document(
         title=f"Agreement between the annotators of {title}",
-        caption=_caption(
+        caption=with_suffix(
             f"Krippendorff's alpha of every rated dimension of {title}, with {confidences} bootstrap intervals, and "
             "each annotator against the others.",
             suffix,
@@ -183,7 +183,7 @@ def level_difference_document(
     people = [f"{label} is {system}" for system, label in labels.items() if system in humans]
     return Document(
         title=f"Rated lower as a dialogue than turn by turn: {title}",
-        caption=_caption(
+        caption=with_suffix(
             f"Dialogue {dialogue} of {title}, in which {len(cases)} systems are rated lowest as dialogues relative to "
             "their single turns, side by side as in ComperDial's Table 13.",
             suffix,
@@ -289,7 +289,3 @@ def _one_dataset(*frames: pd.DataFrame) -> None:
         raise SchemaError(
             f"{len(names)} data sets in one table", where=", ".join(names) or None, expected="rows of one data set"
         )
-
-
-def _caption(text: str, suffix: str) -> str:
-    return f"{text} {suffix}" if suffix else text

@@ -10,7 +10,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.files import read_table
-from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.document import Document, Section, number, records_by, with_suffix
 from comperdial.stats.correlation import ALPHA, is_starred
 
 STAR = (
@@ -66,8 +66,13 @@ def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
     ]
 
 
-def correlation_document(correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str]) -> Document:
-    """Render everything we computed for one dataset and one rated dimension: three coefficients at each level."""
+def correlation_document(
+    correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str], *, suffix: str = ""
+) -> Document:
+    """Render everything we computed for one dataset and one rated dimension: three coefficients at each level.
+
+    ``suffix`` ends the caption; with one, the ratings are not called human.
+    """
     chosen = of_target(correlations, target)
     levels = list(dict.fromkeys(chosen["level"]))
     levels.sort(key=list(LEVEL_NAMES).index)
@@ -80,7 +85,11 @@ def correlation_document(correlations: pd.DataFrame, title: str, target: str, no
     signatures = dict(sorted(zip(chosen["metric"], chosen["signature"], strict=True)))
     return Document(
         title=f"All metrics on {title}",
-        caption=f"Correlation of every output of every metric with the mean human rating ({target}) on {title}.",
+        caption=with_suffix(
+            f"Correlation of every output of every metric with the mean {'' if suffix else 'human '}rating ({target}) "
+            f"on {title}.",
+            suffix,
+        ),
         sections=[Section(f"{title}, {target}", columns, rows)],
         tidy=chosen.sort_values(["metric", "output", "level", "coefficient"]).reset_index(drop=True),
         notes=[

@@ -53,6 +53,11 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
     return validate(frame, name, where=str(path))
 
 
+def empty(name: str) -> pd.DataFrame:
+    """Return table ``name`` without records, with its types."""
+    return table(name).arrow().empty_table().to_pandas()
+
+
 def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
     """Turn the texts of a CSV's cells into what the table's columns hold: lists, numbers, missing values.
 

@@ -1,0 +1,59 @@
+"""From files of dialogues and submissions to a folder of tables, with a report of what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from comperdial import schema
+from comperdial.challenge.dialogues import read_dialogues
+from comperdial.challenge.roster import read_roster
+from comperdial.challenge.submissions import read_submissions
+from comperdial.challenge.tables import make_tables
+from comperdial.errors import SchemaError
+from comperdial.files import read_json, write_json
+
+
+def build(
+    name: str,
+    dialogues: str | Path,
+    submissions: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    roster: str | Path | None = None,
+    runs: str | Path | None = None,
+) -> None:
+    """Write the tables systems, contexts, personas and responses, and ``submissions.json``.
+
+    Parameters
+    ----------
+    name
+        The data set's name.
+    dialogues, submissions
+        As :func:`read_dialogues` and :func:`read_submissions` take them.
+    folder
+        Where to write.
+    roster
+        Whose tracks and descriptions to take.
+    runs
+        The report of ``comperdial challenge run``, whose failures are told again in ``submissions.json``.
+
+    Raises
+    ------
+    SchemaError
+        When no submission is complete.
+    """
+    read = read_dialogues(dialogues)
+    found = read_submissions(submissions, read)
+    where = ", ".join(map(str, submissions))
+    if not found.responses:
+        problems = "; ".join(found.problems.values())
+        raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
+    known = read_roster(roster).systems if roster else {}
+    systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.responses}
+    for table, frame in make_tables(name, read, systems, found.responses, where=where).items():
+        schema.write(Path(folder) / f"{table}.parquet", frame, table)
+    failed = dict(found.problems)
+    if runs:
+        failed |= {run["system_id"]: run["problem"] for run in read_json(runs)["agents"] if run["problem"]}
+    write_json(Path(folder) / "submissions.json", {"systems": len(systems), "failed": failed})

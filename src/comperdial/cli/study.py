@@ -1,0 +1,167 @@
+"""Commands that render ComperDial's own tables and figures, for any data set in its form."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, suffix
+
+
+def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's kinds of tables and figures."""
+    kind = add_kind(kinds, "systems", _systems, "every system with its ratings and scores", inputs="scores")
+    kind.add_argument("--outputs", nargs="+", required=True, metavar="METRIC:OUTPUT")
+    add_target(kind)
+    add_not_run(kind)
+    _dataset(kind)
+    kind = add_kind(kinds, "alpha", _alpha, "Krippendorff's alpha at both levels, and each rater's bias", inputs=None)
+    kind.add_argument("--seed", type=int, required=True)
+    kind.add_argument("--resamples", type=int, required=True)
+    _dataset(kind)
+    kind = add_kind(kinds, "level-differences", _level_differences, "ComperDial's Table 13", inputs=None)
+    kind.add_argument("--count", type=int, default=3)
+    _dataset(kind)
+    kind = add_kind(kinds, "example", _example, "personas and dialogue, ComperDial's Tables 2 and 12", inputs=None)
+    kind.add_argument("--dialogue", help="which dialogue; default: the first")
+    _dataset(kind)
+    kind = add_kind(kinds, "counts", _counts, "ComperDial's Table 8 beside what our tables hold", inputs=None)
+    add_paper(kind)
+    _dataset(kind)
+    add_paper(add_kind(kinds, "benchmarks", _benchmarks, "ComperDial's Tables 1 and 7", inputs=None))
+    for name, about in (("names", "Table 9"), ("family", "Table 10"), ("ages", "Table 11")):
+        add_kind(kinds, name, _constraints, f"ComperDial's {about}, from a file of constraints")
+    kind = add_kind(kinds, "diagrams", _diagrams, "ComperDial's Figures 1 and 2", "a folder", inputs=None)
+    add_paper(kind)
+
+
+def _dataset(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--tables", type=Path, required=True, help="the data set's folder of tables")
+    kind.add_argument("--title", required=True, help="the data set's title")
+    kind.add_argument("--source", default="human", help="whose ratings (default: human)")
+    add_simulated(kind)
+
+
+def _read(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
+    from comperdial import schema
+
+    return schema.read(options.tables / f"{name}.parquet", name)
+
+
+def _read_ratings(options: argparse.Namespace, level: str) -> Any:  # noqa: ANN401
+    """Return the ratings of a level, or None when nobody rated at it."""
+    if not (options.tables / f"{level}_ratings.parquet").is_file():
+        return None
+    found = _read(options, f"{level}_ratings")
+    return None if found.empty else found
+
+
+def _systems(options: argparse.Namespace) -> None:
+    from comperdial import aggregate
+    from comperdial.files import read_json
+    from comperdial.report import document, systems
+
+    frame = systems.systems_frame(
+        _read(options, "systems"),
+        aggregate.read_scores(options.inputs),
+        _read_ratings(options, "turn"),
+        _read_ratings(options, "dialogue"),
+        outputs=options.outputs,
+        dimension=options.target,
+        source=options.source,
+    )
+    report = options.tables / "submissions.json"
+    failed = read_json(report)["failed"] if report.is_file() else {}
+    found = systems.systems_document(
+        frame, options.title, failed=failed, not_run=options.not_run, suffix=suffix(options)
+    )
+    document.write(found, options.output)
+
+
+def _alpha(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial import ratings
+    from comperdial.report import document
+    from comperdial.report.ratings import agreement_document
+
+    turn, dialogue = _read_ratings(options, "turn"), _read_ratings(options, "dialogue")
+    alphas = ratings.alphas(
+        turn,
+        dialogue,
+        _read(options, "contexts"),
+        seed=options.seed,
+        resamples=options.resamples,
+        source=options.source,
+    )
+    levels = [level for level in (turn, dialogue) if level is not None]
+    bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
+    found = agreement_document(alphas, bias, options.title, simulated=options.simulated, suffix=suffix(options))
+    document.write(found, options.output)
+
+
+def _level_differences(options: argparse.Namespace) -> None:
+    from comperdial import ratings
+    from comperdial.report import document
+    from comperdial.report.ratings import level_difference_document
+
+    turn, dialogue = _read(options, "turn_ratings"), _read(options, "dialogue_ratings")
+    contexts, systems = _read(options, "contexts"), _read(options, "systems")
+    cases = ratings.table13_cases(turn, dialogue, contexts, count=options.count, systems=systems, source=options.source)
+    found = level_difference_document(
+        cases, turn, dialogue, contexts, _read(options, "responses"), systems, options.title, suffix=suffix(options),
+        source=options.source,
+    )  # fmt: skip
+    document.write(found, options.output)
+
+
+def _example(options: argparse.Namespace) -> None:
+    from comperdial.report import document, personas
+
+    contexts = _read(options, "contexts")
+    name = options.dialogue or str(contexts["dialogue_id"].min())
+    found = personas.example_document(contexts, _read(options, "personas"), name, suffix(options))
+    document.write(found, options.output)
+
+
+def _counts(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial.files import read_table
+    from comperdial.report import comperdial, document
+
+    counted = comperdial.count_tables(options.tables, source=options.source)
+    name = str(_read(options, "systems")["dataset"].iloc[0])
+    ours = pd.DataFrame([{"dataset": name, "title": options.title, **counted}])
+    reported = read_table(options.paper / "annotation_counts.csv")
+    document.write(comperdial.counts_document(reported, ours, suffix(options)), options.output)
+
+
+def _benchmarks(options: argparse.Namespace) -> None:
+    from comperdial.files import read_table
+    from comperdial.report import comperdial, document
+
+    document.write(comperdial.benchmarks_document(read_table(options.paper / "benchmarks.csv")), options.output)
+
+
+def _constraints(options: argparse.Namespace) -> None:
+    from comperdial.files import read_table
+    from comperdial.report import document, personas
+
+    make = {
+        "names": personas.names_document,
+        "family": personas.family_document,
+        "ages": personas.ages_document,
+    }[options.what]
+    document.write(make(read_table(options.inputs[0])), options.output)
+
+
+def _diagrams(options: argparse.Namespace) -> None:
+    from comperdial.files import read_table
+    from comperdial.report import comperdial, diagrams, figures
+
+    benchmarks = read_table(options.paper / "benchmarks.csv")
+    numbers = comperdial.pipeline_numbers(benchmarks, read_table(options.paper / "annotation_counts.csv"))
+    figures.save(diagrams.pipeline_figure(**numbers, note=""), options.output / "pipeline")
+    figures.save(diagrams.techniques_figure(numbers["turns"]), options.output / "techniques")

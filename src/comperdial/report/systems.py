@@ -1,0 +1,111 @@
+"""Every system of a data set side by side: how it was rated, how the metrics score it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.report.document import Document, Section, number, with_suffix
+
+
+def systems_frame(
+    systems: pd.DataFrame,
+    scores: pd.DataFrame,
+    turn_ratings: pd.DataFrame | None,
+    dialogue_ratings: pd.DataFrame | None,
+    *,
+    outputs: Sequence[str],
+    dimension: str,
+    source: str,
+) -> pd.DataFrame:
+    """Average ratings and scores over a system's turns and dialogues.
+
+    Parameters
+    ----------
+    systems, scores, turn_ratings, dialogue_ratings
+        The tables of one data set; ratings are None where there are none.
+    outputs
+        Which scores, as ``metric:output``; one whose metric has no scores at all is left out.
+    dimension, source
+        Which ratings.
+
+    Returns
+    -------
+    DataFrame
+        One row a system, references left out: kind, track, description, responses scored, ratings of turns and
+        dialogues, then one column an output. The best rated first; without ratings, by name.
+    """
+    frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
+    for level, ratings in (("turn", turn_ratings), ("dialogue", dialogue_ratings)):
+        rated = _mean_ratings(ratings, dimension, source)
+        frame[f"{level}_rating"] = rated.reindex(frame.index) if rated is not None else float("nan")
+    of_turns = scores[scores["level"] == "turn"]
+    known = set(zip(of_turns["metric"], of_turns["output"], strict=True))
+    scored = of_turns.groupby("system_id")["item_id"].nunique()
+    frame.insert(3, "responses", scored.reindex(frame.index).fillna(0).astype(int))
+    for name in outputs:
+        metric, colon, output = name.partition(":")
+        if not colon or (metric in {m for m, _ in known} and (metric, output) not in known):
+            raise UnknownNameError("score", name, [":".join(pair) for pair in known], where="tables.systems")
+        chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
+        if len(chosen):
+            frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
+    if frame.empty:
+        raise SchemaError("no systems", expected="at least one that is no reference")
+    order = ["turn_rating", "dialogue_rating"]
+    return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
+
+
+def _mean_ratings(ratings: pd.DataFrame | None, dimension: str, source: str) -> pd.Series | None:
+    if ratings is None:
+        return None
+    chosen = ratings[(ratings["dimension"] == dimension) & (ratings["source"] == source)]
+    if chosen.empty:
+        return None
+    item = "context_id" if "context_id" in chosen else "dialogue_id"
+    # Items first, so that one with more raters does not weigh more.
+    return chosen.groupby(["system_id", item])["rating"].mean().groupby("system_id").mean()
+
+
+def systems_document(
+    frame: pd.DataFrame, title: str, *, failed: Mapping[str, str], not_run: Mapping[str, str], suffix: str = ""
+) -> Document:
+    """Render the frame of :func:`systems_frame`.
+
+    ``failed`` names submissions that were left out and why, ``not_run`` metrics that could not run and why.
+    """
+    fixed = ["system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating"]
+    outputs = [column for column in frame.columns if column not in fixed]
+    columns = [
+        ("", "System"), ("", "Kind"), ("", "Track"), ("", "Responses"),
+        ("Mean rating", "of turns"), ("Mean rating", "of dialogues"), *(("Mean score", name) for name in outputs),
+    ]  # fmt: skip
+    rows = [
+        [
+            row["system_id"],
+            row["kind"],
+            row["track"] or "–" if isinstance(row["track"], str) else "–",
+            str(row["responses"]),
+            number(row["turn_rating"]) if pd.notna(row["turn_rating"]) else "not rated",
+            number(row["dialogue_rating"]) if pd.notna(row["dialogue_rating"]) else "not rated",
+            *(number(row[name]) for name in outputs),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return Document(
+        title=f"Systems of {title}",
+        caption=with_suffix(
+            f"Every system of {title}: its mean rating and its mean scores over all turns. Scores do not compare "
+            "between columns.",
+            suffix,
+        ),
+        sections=[Section(f"Systems of {title}", columns, rows)],
+        tidy=frame,
+        notes=[
+            "The CSV file has a description of each system",
+            *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
+            *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
+        ],
+    )

@@ -1,0 +1,192 @@
+"""The DAG on challenges: from agents and submissions to tables, whatever the ratings come from."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from comperdial import schema
+from minichallenge import DIALOGUES, write_challenge
+from workdir import Workdir, copy_repository
+
+TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
+
+
+@pytest.fixture(scope="session")
+def _challenge(root, tmp_path_factory):
+    workdir = copy_repository(root, tmp_path_factory.mktemp("challenge") / "repository")
+    write_challenge(workdir, root)
+    workdir.snakemake()
+    return workdir
+
+
+@pytest.fixture
+def challenge(_challenge, tmp_path):
+    shutil.copytree(_challenge.path, tmp_path / "challenge")
+    return Workdir(tmp_path / "challenge")
+
+
+def planned(workdir):
+    """Return the output files that a run would write."""
+    rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
+    return {row[0] for row in rows[1:] if row[5] != "no update"}
+
+
+def table(workdir, name):
+    return schema.read(workdir.path / f"data/tables/mini/{name}.parquet", name)
+
+
+def test_agents_and_submissions_become_rated_tables(challenge):
+    systems = table(challenge, "systems").set_index("system_id")
+    assert list(systems.index) == ["echo", "generic", "human-1", "human-2", "template"]
+    assert list(systems["kind"]) == ["agent", "agent", "human", "human", "agent"]
+    assert len(table(challenge, "responses")) == len(systems) * DIALOGUES * 7
+    ratings = table(challenge, "turn_ratings")
+    assert len(ratings) == len(systems) * DIALOGUES * 7 * 6
+    assert set(ratings["source"]) == {"simulated"}
+    truth = schema.read(challenge.path / "data/tables/mini/truth.parquet", "scores")
+    assert set(truth["level"]) == {"turn", "dialogue"}
+
+
+def test_a_failing_agent_costs_its_own_submission_and_is_named(challenge):
+    for suffix in ("md", "html", "tex"):
+        page = (challenge.path / f"results/tables/mini_systems.{suffix}").read_text()
+        assert "failing has no valid submission and was left out" in page
+        assert "raised ValueError: out of ideas" in page
+    assert "failing" not in set(pd.read_csv(challenge.path / "results/tables/mini_systems.csv")["system_id"])
+
+
+def test_every_page_made_of_simulated_data_says_so(challenge):
+    pages = [p for p in (challenge.path / "results/tables").glob("mini_*") if p.suffix != ".csv"]
+    assert len(pages) == 3 * len({p.stem for p in pages}) == 3 * 6
+    for page in pages:
+        assert "SIMULATED: the systems, the raters and their ratings are programs" in page.read_text(), page.name
+
+
+def test_a_dropped_in_submission_is_scored_beside_the_others(challenge):
+    before = challenge.outputs()
+    mine = challenge.path / "data/mini/submissions/mine.jsonl"
+    mine.write_text((challenge.path / "data/mini/submissions/human-1.jsonl").read_text())
+    challenge.snakemake("results/tables/mini_systems.md")
+    frame = pd.read_csv(challenge.path / "results/tables/mini_systems.csv").set_index("system_id")
+    assert frame.loc["mine", "f1:f1"] == frame.loc["human-1", "f1:f1"]
+    assert (
+        "| mine | agent | – | 21 | not rated | not rated |"
+        in (challenge.path / "results/tables/mini_systems.md").read_text()
+    )
+    assert "data/runs/mini/runs.jsonl" not in {*challenge.rewritten(before)}
+    assert (challenge.path / "data/runs/mini/runs.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "stale", "fresh_still"),
+    [
+        ("params.yaml", "count: 5, seed: 1", "count: 5, seed: 2", "results/personas/personas.json", "results/tables/"),
+        (
+            "params.yaml",
+            "raters.yaml, seed: 1",
+            "raters.yaml, seed: 2",
+            "data/tables/mini/turn_ratings.parquet",
+            "results/scores/",
+        ),
+        (
+            "data/mini/agents.yaml",
+            "variety: 5",
+            "variety: 6",
+            "results/scores/mini/f1.parquet",
+            "results/tables/names",
+        ),
+        ("data/mini/failing.py", "out of ideas", "tired", "data/tables/mini/responses.parquet", "results/figures"),
+        ("data/personas/names.csv", "Liam", "Luca", "results/tables/names.html", "data/tables/"),
+        ("params.yaml", "resamples: 100", "resamples: 200", "results/tables/mini_alpha.html", "data/tables"),
+        (
+            "src/comperdial/simulation.py",
+            "SOURCE =",
+            "# changed\nSOURCE =",
+            "results/tables/mini_alpha.html",
+            "results/scores",
+        ),
+        (
+            "src/comperdial/challenge/agents/echo.py",
+            "class ",
+            "# changed\nclass ",
+            "data/tables/mini/responses.parquet",
+            "results/personas",
+        ),
+    ],
+)
+def test_a_change_reruns_what_depends_on_it(challenge, file, old, new, stale, fresh_still):
+    text = (challenge.path / file).read_text()
+    (challenge.path / file).write_text(text.replace(old, new, 1))
+    assert (challenge.path / file).read_text() != text
+    found = planned(challenge)
+    assert stale in found
+    assert not [name for name in found if name.startswith(fresh_still)]
+
+
+def test_another_seed_draws_other_personas(challenge):
+    before = challenge.outputs()
+    first = json.loads((challenge.path / "results/personas/personas.json").read_text())["personas"]
+    challenge.edit("params.yaml", "count: 5, seed: 1", "count: 5, seed: 2")
+    challenge.snakemake("results/personas/personas.json")
+    assert challenge.rewritten(before) == {"results/personas/personas.json"}
+    second = json.loads((challenge.path / "results/personas/personas.json").read_text())["personas"]
+    assert [p["sentences"] for p in first] != [p["sentences"] for p in second]
+
+
+def test_two_copies_give_the_same_bytes(challenge, root, tmp_path):
+    other = copy_repository(root, tmp_path / "other")
+    write_challenge(other, root)
+    targets = [f"data/tables/mini/{name}.parquet" for name in (*TABLES, "truth")]
+    other.snakemake(*targets, "results/personas/personas.json", "results/tables/mini_alpha.csv")
+    theirs = other.outputs()
+    assert set(targets) <= set(theirs)
+    assert {name for name, (_, content) in theirs.items() if content != challenge.outputs()[name][1]} == set()
+
+
+def test_challenges_of_every_make(challenge):
+    """Brought ratings, no ratings, and ComperDial's own form, side by side; only what is simulated is called so."""
+    for level in ("turn", "dialogue"):
+        frame = table(challenge, f"{level}_ratings")
+        kept = frame[frame["system_id"].str.startswith("human")]
+        schema.write(
+            challenge.path / f"data/mini/{level}_ratings.csv",
+            kept.assign(dataset="rated", source="human"),
+            f"{level}_ratings",
+        )
+    challenge.run("comperdial", "export", "data/tables/mini", "--output", "data/mini/exported")
+    challenge.edit("params.yaml", "datasets: [mini]", "datasets: [rated, unrated, read]")
+    names = [f"data/tables/read/{name}.parquet" for name in TABLES]
+    challenge.snakemake(*names, *(f"results/tables/{d}_systems.md" for d in ("rated", "unrated", "read")))
+    pages = {d: (challenge.path / f"results/tables/{d}_systems.md").read_text() for d in ("rated", "unrated", "read")}
+    assert "SIMULATED" in pages["read"]
+    assert "SIMULATED:" not in pages["rated"] + pages["unrated"]
+    assert "not rated" in pages["unrated"]
+    assert "not rated" not in pages["rated"]
+    for name in TABLES:
+        ours = table(challenge, name)
+        theirs = schema.read(challenge.path / f"data/tables/read/{name}.parquet", name)
+        pd.testing.assert_frame_equal(theirs.assign(dataset="mini"), ours)
+    plan = challenge.snakemake("--summary")
+    assert "rated_correlations" in plan
+    assert "rated_level_differences" in plan
+    assert "unrated_correlations" not in plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dialogues: data/mini/dialogues.json", "dialogs: data/mini/dialogues.json", "setting challenges.mini"),
+        ("raters.yaml, seed: 1", "raters.yaml, seed: -1", "setting challenges.mini.simulated.seed"),
+        ("datasets: [mini]", "datasets: [comperdial]", "Run `comperdial fetch comperdial` once"),
+        ("\n  mini:\n", "\n  usr_persona:\n", "usr_persona: both a challenge and in the catalogue"),
+    ],
+)
+def test_a_wrong_configuration_is_one_message(challenge, root, old, new, message):
+    shutil.copy(root / "data/sources.yaml", challenge.path / "data/sources.yaml")
+    text = (challenge.path / "params.yaml").read_text()
+    (challenge.path / "params.yaml").write_text(text.replace(old, new, 1))
+    said = challenge.snakemake("-n", check=False)
+    assert message in said
+    assert "Traceback" not in said
