@@ -32,7 +32,9 @@ reproduce: setup
 	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
 	@echo 'Results: results/tables (Markdown, LaTeX, HTML, CSV), results/figures, results/notebooks, results/scores.'
-	@echo 'Start with $(if $(findstring usr,$(DATASETS)),results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html,results/tables/demo_systems.html (SIMULATED; real data: make reproduce DATASETS="usr_persona usr_topical"))'
+	$(if $(findstring usr,$(DATASETS)),@echo 'Start with results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html')
+	$(if $(DATASETS),,@echo 'Start with results/tables/demo_systems.html and results/notebooks/02_reading_the_demo.html (SIMULATED).')
+	$(if $(DATASETS),,@echo 'Real data: make reproduce DATASETS="usr_persona usr_topical"')
 	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
@@ -50,7 +52,7 @@ lint: setup
 format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 
-# Everything that this repository publishes: no table or figure depends on which of these were run together.
+# Everything that this repository publishes. Only the USR table depends on which of these are run together.
 PUBLISHED := demo usr_persona usr_topical
 
 publish: $(if $(DATASETS),publish-all-only,setup)

@@ -6,6 +6,7 @@ min_version("9.27")
 configfile: "params.yaml"
 
 
+include: "workflow/rules/files.smk"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/challenge.smk"

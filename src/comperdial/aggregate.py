@@ -12,7 +12,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.files import check_columns, read_table
+from comperdial.files import check_columns, read_json, read_table
+from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats.agreement import pairwise_agreement
 from comperdial.stats.correlation import Coefficient, correlate
 
@@ -23,11 +24,16 @@ COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 _ITEM = ["dataset", "context_id", "system_id"]
 
 
-def read_ratings(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
+def read_ratings(
+    path: str | Path,
+    *,
+    dataset: str | None = None,
+    dimension: str = "rating",
+    scale: tuple[float, float] | None = None,
+) -> pd.DataFrame:
     """Read ratings: table ``turn_ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
 
-    What such a short file leaves out is filled in: one annotator, one dimension named ``rating``, source ``human``, and
-    the range of the ratings found as their scale.
+    What such a short file leaves out is filled in: one annotator, one dimension, source ``human``, and a scale.
 
     Parameters
     ----------
@@ -35,6 +41,10 @@ def read_ratings(path: str | Path, *, dataset: str | None = None) -> pd.DataFram
         A JSONL, CSV or Parquet file.
     dataset
         Which data set the ratings are of, for a file that does not say; default: the file's name.
+    dimension
+        What was rated, for a file that does not say.
+    scale
+        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found.
     """
     path = Path(path)
     columns = schema.table("turn_ratings").columns
@@ -57,9 +67,9 @@ def read_ratings(path: str | Path, *, dataset: str | None = None) -> pd.DataFram
         "dataset": dataset or path.stem,
         "annotator_id": "1",
         "position": None,
-        "dimension": "rating",
-        "scale_min": numbers.min(),
-        "scale_max": numbers.max(),
+        "dimension": dimension,
+        "scale_min": scale[0] if scale else numbers.min(),
+        "scale_max": scale[1] if scale else numbers.max(),
         "source": "human",
     }
     for column, value in filled.items():
@@ -76,24 +86,28 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
     folder
         Holds ``contexts`` and ``responses`` of one data set.
     turn
-        As :func:`read_ratings` takes it.
+        As :func:`read_ratings` takes it; what a short file leaves out is ComperDial's: Overall, from 1 to 5.
     dialogue
         Table ``dialogue_ratings``; None writes an empty one.
 
     Raises
     ------
     SchemaError
-        When something was rated that is in no table.
+        When something was rated that is in no table; ratings of a submission that was left out are left out with it.
     """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts")
     responses = schema.read(folder / "responses.parquet", "responses")
+    report = folder / "submissions.json"
+    failed = read_json(report)["failed"] if report.is_file() else {}
+    left_out = set(failed) - set(responses["system_id"])
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]))
+    turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)
     dialogues = schema.read(dialogue, "dialogue_ratings") if dialogue else schema.empty("dialogue_ratings")
     for ratings, item, path in ((turns, "context_id", turn), (dialogues, "dialogue_id", dialogue)):
         key = ["dataset", item, "system_id"]
         known = set(answered[key].itertuples(index=False, name=None))
+        known |= {tuple(names) for names in ratings.loc[ratings["system_id"].isin(left_out), key].to_numpy()}
         rated = ratings[key].drop_duplicates().itertuples(index=False, name=None)
         if unknown := [names for names in rated if names not in known]:
             raise SchemaError(
@@ -101,8 +115,11 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
                 where=str(path),
                 expected=f"dataset, {item} and system_id of {folder}",
             )
-    schema.write(folder / "turn_ratings.parquet", turns, "turn_ratings")
-    schema.write(folder / "dialogue_ratings.parquet", dialogues, "dialogue_ratings")
+    for name, ratings in (("turn_ratings", turns), ("dialogue_ratings", dialogues)):
+        without = ratings[~ratings["system_id"].isin(left_out)]
+        if len(without) < len(ratings):
+            log.warning("%d %s are of submissions that were left out", len(ratings) - len(without), name)
+        schema.write(folder / f"{name}.parquet", without, name)
 
 
 def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:

@@ -42,7 +42,8 @@ def check(config: dict[str, Any], schema: str | Path, *, where: str = "params.ya
     if error.validator == "enum":
         expected = "one of " + ", ".join(map(str, error.validator_value))
     elif error.validator == "additionalProperties":
-        expected = "one of " + ", ".join(sorted(error.schema.get("properties", {})))
+        known = sorted(error.schema.get("properties", {}))
+        expected = "one of " + ", ".join(known) if known else None
     raise ConfigError(
         f"setting {setting}: {error.message}", where=where, expected=expected or error.schema.get("description")
     )

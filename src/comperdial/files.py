@@ -45,6 +45,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def printable(text: str) -> str:
+    """Return a text that UTF-8 can hold: halves of surrogate pairs, as in odd file names, are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write ``text`` as UTF-8 with Unix line ends, atomically."""
     with replacing(path) as temporary:

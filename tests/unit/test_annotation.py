@@ -603,7 +603,7 @@ def test_the_commands(tmp_path, capsys, suffix):
     key = out / "dialogue" / "key.csv"
     exports = [fixture("dialogue.json")]
     run("annotate", "import", *exports, "--key", key, "--level", "dialogue", "--output", target)
-    assert capsys.readouterr().out == f"{target}: 35 ratings by 3 annotators\n"
+    assert capsys.readouterr().out == f"{target}: 35 records of 7 dimensions\n"
     assert ratings_of(schema.read(target, "dialogue_ratings"), "dialogue") == expected_dialogue()
 
 

@@ -119,6 +119,7 @@ FAULTS = {
     "bytes": ("return [b'a'] * 3", "response 1 is a bytes, not a text"),
     "huge": ("return ['x' * 23_000_000] * 3", "more than 64 MiB"),
     "syntax": ("return (", "raised SyntaxError"),
+    "unprintable": ("raise ValueError('bad \\ud800 thing')", r"raised ValueError: bad \ud800 thing"),
     "wants_api": ("return {'use_api': False, 'final_responses': [api_responses]}", "none was given"),
 }
 
@@ -245,6 +246,7 @@ def lines(change):
         (lines(lambda r: r.append(r[0])), "record 7: dialogue 'd1', turn 0 a second time"),
         (lines(lambda r: r[2].update(turn=9)), "record 3: dialogue 'd2', turn 9"),
         (lines(lambda r: r[2].update(turn="0")), "record 3"),
+        (lines(lambda r: r[2].update(turn=9)).replace('"turn": 9', '"turn": 1e400'), "turn inf"),
         (lines(lambda r: r[2].update(dialogue_id="../../etc/passwd")), "dialogue '../../etc/passwd'"),
         (lines(lambda r: r[1].update(response=7)), "record 2: the response is 7"),
         (lines(lambda r: r[1].update(response="")), "record 2: the response is ''"),
@@ -262,11 +264,26 @@ def test_a_wrong_submission_is_left_out_by_name_and_the_others_stand(tmp_path, t
     assert problem in found.problems["bad"]
 
 
-def test_the_same_system_in_two_files_is_an_error(tmp_path):
+def test_of_the_same_system_in_two_files_the_first_stands(tmp_path):
+    write_submission(tmp_path / "one.jsonl", {"one": answers("first")})
+    write_submission(tmp_path / "runs.jsonl", {"one": answers("second"), "two": answers()})
+    (tmp_path / "two.jsonl").write_text("{")
+    found = read_submissions([tmp_path], DIALOGUES)
+    assert found.responses["one"] == answers("first")
+    assert set(found.responses) == {"one", "two"}
+    assert set(found.problems) == {"one (runs.jsonl)", "two (two.jsonl)"}
+    assert "system 'one' a second time" in found.problems["one (runs.jsonl)"]
+
+
+def test_odd_file_names_are_left_out_by_name(tmp_path, caplog):
     write_submission(tmp_path / "one.jsonl", {"one": answers()})
-    write_submission(tmp_path / "runs.jsonl", {"one": answers(), "two": answers()})
-    with pytest.raises(SchemaError, match="system 'one' a second time"):
-        read_submissions([tmp_path], DIALOGUES)
+    for name in (b"bra{ce}.jsonl", b"\xff.jsonl", b"mine.json"):
+        (tmp_path / os.fsdecode(name)).write_text("{}")
+    found = read_submissions([tmp_path], DIALOGUES)
+    assert set(found.responses) == {"one"}
+    assert set(found.problems) == {"bra{ce}", "\\udcff"}
+    assert "mine.json is no submission" in caplog.text
+    json.dumps(found.problems, ensure_ascii=False).encode()
 
 
 def test_a_wrong_systems_csv_is_named_by_line(tmp_path):

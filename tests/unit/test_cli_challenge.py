@@ -380,9 +380,7 @@ def test_ratings_are_put_beside_the_tables(made):
     [
         ("d9-t0,mine,4\n", "mine", "turns.csv: 1 rated items are in no table, the first: mini, d9-t0, mine"),
         ("d1-t0,nobody,4\nd1-t1,nobody,4\n", "mine", "turns.csv: 2 rated items are in no table"),
-        # Left out of the tables, so that its ratings have nothing to be about.
-        ("d1-t0,short,4\n", "mine", "the first: mini, d1-t0, short"),
-        ("d1-t0,mine,4\n", "short", "dialogues.csv: 2 rated items are in no table, the first: mini, d1, short"),
+        ("d1-t0,mine,4\n", "gone", "dialogues.csv: 2 rated items are in no table, the first: mini, d1, gone"),
     ],
 )
 def test_ratings_of_an_unknown_item(made, capsys, turns, system, message):
@@ -392,6 +390,34 @@ def test_ratings_of_an_unknown_item(made, capsys, turns, system, message):
     assert message in error
     assert "of tables" in error
     assert not (made / "tables/turn_ratings.parquet").exists()
+
+
+def test_ratings_of_a_submission_that_was_left_out_are_left_out_too(made, caplog):
+    assert "short" in json.loads((made / "tables/submissions.json").read_text())["failed"]
+    (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,short,4\nd1-t0,mine,3\n")
+    schema.write(made / "dialogues.csv", dialogue_ratings("short"), "dialogue_ratings")
+    assert run("challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv") == 0
+    found = schema.read(made / "tables/turn_ratings.parquet", "turn_ratings")
+    assert list(found["system_id"]) == ["mine"]
+    assert found.iloc[0][["dimension", "scale_min", "scale_max", "source"]].to_list() == ["Overall", 1, 5, "human"]
+    assert "1 turn_ratings are of submissions that were left out" in caplog.text
+    assert schema.read(made / "tables/dialogue_ratings.parquet", "dialogue_ratings").empty
+
+
+def test_people_s_ratings_are_not_simulated_away(made, capsys):
+    (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,mine,3\n")
+    assert run("challenge", "ratings", "tables", "--turn", "turns.csv") == 0
+    (made / "raters.yaml").write_text(RATERS)
+    error = fails(capsys, "simulate", "tables", "--raters", "raters.yaml", "--roster", "roster.yaml", "--seed", "1")
+    assert "it holds ratings by human" in error
+
+
+def test_tables_without_ratings_can_be_exported(made):
+    assert run("export", "tables", "--output", "shared") == 0
+    assert run("import", "shared", "--name", "mini", "--output", "again") == 0
+    for name in ("systems", "responses"):
+        assert (made / f"again/{name}.parquet").read_bytes() == (made / f"tables/{name}.parquet").read_bytes()
+    assert schema.read(made / "again/turn_ratings.parquet", "turn_ratings").empty
 
 
 # --- simulate --------------------------------------------------------------------------------------------------------

@@ -283,8 +283,7 @@ class TestLevelDifferences:
             ratings.level_differences(
                 TURN[TURN["context_id"].str.startswith("x")], DIALOGUE[DIALOGUE["dialogue_id"] == "y"], CONTEXTS
             )
-        with pytest.raises(SchemaError, match=r"no dialogue has 9 systems.*the most is 5"):
-            ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, count=9)
+        assert len(ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, count=9)) == 5, "as many as there are"
         with pytest.raises(SchemaError, match="rated context"):
             ratings.level_differences(TURN, DIALOGUE, CONTEXTS[1:])
 

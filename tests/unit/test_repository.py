@@ -55,7 +55,8 @@ def test_every_requirement_is_pinned_in_the_lock(root):
 
 def test_no_data_of_others_and_no_results_are_in_git(root):
     names = tracked(root)
-    assert not [n for n in names if n.startswith(("data/raw/", "data/tables/", ".snakemake/"))]
+    assert not [n for n in names if n.startswith(("data/raw/", "data/runs/", ".snakemake/"))]
+    assert {n for n in names if n.startswith("data/tables/")} <= {"data/tables/demo.dvc", "data/tables/.gitignore"}
     assert not [n for n in names if re.match(r"results/[^/]+/", n)]
     assert not [n for n in names if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
     pinned = {source.sha256 for source in load_catalogue(root / "data/sources.yaml").files.values()}

@@ -16,7 +16,7 @@ from comperdial.challenge.dialogues import Dialogue, items, read_dialogues
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_agent, run_roster
 from comperdial.challenge.submissions import read_submissions, write_submission
-from comperdial.errors import ConfigError, FileError, SchemaError
+from comperdial.errors import ConfigError, FileError
 
 BANK = [
     {"last_utterance": "Do you like tea?", "style": "concise", "response": "yes, i love tea, and you?"},
@@ -286,8 +286,9 @@ def test_a_broken_file_of_a_system_that_is_known_already(tmp_path):
     answers = dict.fromkeys(items(DIALOGUES), "hello")
     write_submission(tmp_path / "all.jsonl", {"mine": answers, "other": answers})
     (tmp_path / "mine.jsonl").write_text("{")
-    with pytest.raises(SchemaError, match=r"mine\.jsonl: system 'mine' a second time"):
-        read_submissions([tmp_path], DIALOGUES)
+    found = read_submissions([tmp_path], DIALOGUES)
+    assert set(found.responses) == {"mine", "other"}
+    assert list(found.problems) == ["mine (mine.jsonl)"]
 
 
 # --- the embedded benchmark ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.workflow)
 
 
-# All that depends on a data set. What does not (personas and their tables, diagrams) is made in the tests of challenges.
+# What depends on a data set. The rest (personas and their tables, diagrams) is made in the tests of challenges.
 TARGETS = ("tables", "notebooks", "summaries")
 
 

@@ -97,9 +97,7 @@ def test_a_dropped_in_submission_is_scored_beside_the_others(challenge):
             "results/scores/mini/f1.parquet",
             "results/tables/names",
         ),
-        ("data/mini/failing.py", "out of ideas", "tired", "data/tables/mini/responses.parquet", "results/figures"),
         ("data/personas/names.csv", "Liam", "Luca", "results/tables/names.html", "data/tables/"),
-        ("params.yaml", "resamples: 100", "resamples: 200", "results/tables/mini_alpha.html", "data/tables"),
         (
             "src/comperdial/simulation.py",
             "SOURCE =",
@@ -123,6 +121,28 @@ def test_a_change_reruns_what_depends_on_it(challenge, file, old, new, stale, fr
     found = planned(challenge)
     assert stale in found
     assert not [name for name in found if name.startswith(fresh_still)]
+
+
+def test_odd_submissions_are_noticed_and_named(challenge):
+    folder = challenge.path / "data/mini/submissions"
+    (folder / "bra{ce}.jsonl").write_text("{}")
+    (folder / "short.jsonl").write_text((folder / "human-1.jsonl").read_text().splitlines()[0] + "\n")
+    (folder / "echo.jsonl").write_text((folder / "human-1.jsonl").read_text())
+    said = challenge.snakemake("results/tables/mini_systems.md")
+    page = (challenge.path / "results/tables/mini_systems.md").read_text()
+    for name, why in (("bra{ce}", "letters, digits"), ("short", "are missing"), ("echo (echo.jsonl)", "a second time")):
+        assert f"{name}: left out: " in said
+        line = next(line for line in page.splitlines() if line.startswith(f"- {name} has no valid submission"))
+        assert why in line
+    assert "| template | agent |" in page
+
+
+def test_ratings_of_an_earlier_run_are_not_taken_for_ratings(challenge):
+    challenge.edit("params.yaml", "    simulated: {raters: data/demo/raters.yaml, seed: 1}\n", "")
+    challenge.snakemake("results/tables/mini_systems.md")
+    assert (challenge.path / "data/tables/mini/turn_ratings.parquet").exists()
+    page = (challenge.path / "results/tables/mini_systems.md").read_text()
+    assert "| echo | agent | gpu | 21 | not rated | not rated |" in page
 
 
 def test_another_seed_draws_other_personas(challenge):
@@ -160,7 +180,7 @@ def test_challenges_of_every_make(challenge):
     names = [f"data/tables/read/{name}.parquet" for name in TABLES]
     challenge.snakemake(*names, *(f"results/tables/{d}_systems.md" for d in ("rated", "unrated", "read")))
     pages = {d: (challenge.path / f"results/tables/{d}_systems.md").read_text() for d in ("rated", "unrated", "read")}
-    assert "SIMULATED" in pages["read"]
+    assert "SIMULATED: " in pages["read"], "a simulated set that comes back from its exported form says so"
     assert "SIMULATED:" not in pages["rated"] + pages["unrated"]
     assert "not rated" in pages["unrated"]
     assert "not rated" not in pages["rated"]
@@ -178,9 +198,10 @@ def test_challenges_of_every_make(challenge):
     ("old", "new", "message"),
     [
         ("dialogues: data/mini/dialogues.json", "dialogs: data/mini/dialogues.json", "setting challenges.mini"),
-        ("raters.yaml, seed: 1", "raters.yaml, seed: -1", "setting challenges.mini.simulated.seed"),
         ("datasets: [mini]", "datasets: [comperdial]", "Run `comperdial fetch comperdial` once"),
         ("\n  mini:\n", "\n  usr_persona:\n", "usr_persona: both a challenge and in the catalogue"),
+        ("data/mini/agents.yaml", "data/mini/agent.yaml", "data/mini/agent.yaml: no such file or folder"),
+        ("datasets: [mini]", "datasets: [mino]", "params.yaml: unknown dataset 'mino'"),
     ],
 )
 def test_a_wrong_configuration_is_one_message(challenge, root, old, new, message):

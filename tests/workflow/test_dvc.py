@@ -40,7 +40,9 @@ def published(finished, root):
 def test_clone_pull_nothing_to_do(published, tmp_path):
     tracked = git(published, "ls-files").stdout.split()
     assert not [
-        name for name in tracked if name.startswith(("data/raw", "data/tables")) or re.match(r"results/[^/]+/", name)
+        name
+        for name in tracked
+        if name.startswith(("data/raw", "data/tables/usr")) or re.match(r"results/[^/]+/", name)
     ]
     subprocess.run(["git", "clone", "-q", published.path, tmp_path / "clone"], check=True)
     clone = Workdir(tmp_path / "clone", published.targets)
@@ -80,5 +82,6 @@ def test_what_this_repository_publishes(root, tmp_path):
         pytest.fail("HEAD publishes no results: run `make publish` and commit")
     clone = Workdir(tmp_path / "clone")
     clone.run("dvc", "pull")
+    assert (clone.path / "data/tables/demo/truth.parquet").is_file(), "the demo's tables are published too"
     planned = clone.snakemake("-n")
     assert "Nothing to be done" in planned, planned[-3000:]

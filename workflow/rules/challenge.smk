@@ -1,40 +1,6 @@
 # From personas, dialogues, agents and submissions to tables.
 
 
-def agent_modules():
-    return [f"challenge.agents.{kind}" for kind in agent_kinds()]
-
-
-def roster_files(challenge):
-    """The files that a roster's entries name: agents, and what they read."""
-    roster = load_yaml(CHALLENGES[challenge]["agents"])
-    parts = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
-    values = [value for part in parts for value in part.values() if isinstance(value, str)]
-    # An agent that wraps another one has that one's options inside its own.
-    inner = [part["options"] for part in parts if isinstance(part.get("options"), dict)]
-    values += [value for part in inner for value in part.values() if isinstance(value, str)]
-    return sorted({value for value in values if os.path.isfile(value)})
-
-
-def run_files(challenge):
-    return [f"data/runs/{challenge}/runs.jsonl"] if "agents" in CHALLENGES[challenge] else []
-
-
-def submission_files(challenge):
-    """The submissions of a challenge: what agents made here, and the files that lie in its folders."""
-    found = run_files(challenge)
-    for path in map(Path, CHALLENGES[challenge].get("submissions", [])):
-        found += sorted(map(str, [*path.glob("*.jsonl"), *path.glob("systems.csv")])) if path.is_dir() else [str(path)]
-    return found
-
-
-def table_options(challenge):
-    if "agents" not in CHALLENGES[challenge]:
-        return ""
-    roster = shlex.quote(CHALLENGES[challenge]["agents"])
-    return f"--roster {roster} --runs data/runs/{challenge}/report.json"
-
-
 rule personas:
     input:
         graph=config["personas"]["graph"],
@@ -53,7 +19,7 @@ rule personas:
     log:
         "logs/personas.log",
     params:
-        constraints=config["personas"]["constraints"],
+        constraints=lambda wildcards, input: os.path.dirname(input.constraints[0]),
         how_many=config["personas"]["count"],
         seed=config["personas"]["seed"],
         ages=config["personas"]["default_ages"],
@@ -107,9 +73,15 @@ rule challenge_tables:
         challenge=one_of(MADE),
     params:
         folder=subpath(output[0], parent=True),
-        runs=lambda wildcards, input: table_options(wildcards.challenge),
+        runs=lambda wildcards: table_options(wildcards.challenge),
+        # Folders, so that every file in them is read or reported; by name, so that a new one is noticed whatever it is called.
+        submissions=lambda wildcards: [
+            shlex.quote(path)
+            for path in [*run_files(wildcards.challenge), *CHALLENGES[wildcards.challenge].get("submissions", [])]
+        ],
+        names=lambda wildcards: submission_names(wildcards.challenge),
     message:
         "Turn the submissions of {wildcards.challenge} into tables"
     shell:
-        "comperdial challenge tables {input.dialogues:q} --submissions {input.submissions:q} {params.runs} "
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions} {params.runs} "
         "--name {wildcards.challenge} --output {params.folder:q} 2> {log}"

@@ -12,7 +12,7 @@ from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.closure import source_files
 from comperdial.config import check, load_yaml
-from comperdial.errors import ComperdialError
+from comperdial.errors import ComperdialError, UnknownNameError
 from comperdial.metrics import create
 from comperdial.sources import MIRROR_VARIABLE, raw_path
 
@@ -26,6 +26,9 @@ try:
     CATALOGUE = load_catalogue(config["catalogue"])
     if both := set(config["challenges"]) & set(CATALOGUE.datasets):
         raise WorkflowError(f"Wrong configuration. {', '.join(both)}: both a challenge and in the catalogue")
+    for name in config["datasets"]:
+        if name not in (known := [*config["challenges"], *CATALOGUE.datasets]):
+            raise UnknownNameError("dataset", name, known, where="params.yaml")
     CHALLENGES = {name: config["challenges"][name] for name in config["datasets"] if name in config["challenges"]}
     PUBLIC = {name: CATALOGUE.dataset(name) for name in config["datasets"] if name not in CHALLENGES}
     USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
@@ -37,6 +40,11 @@ except ComperdialError as error:
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
 
+named = [path for challenge in CHALLENGES.values() for path in challenge_paths(challenge)]
+for path in [*named, config["personas"]["graph"], config["personas"]["constraints"]]:
+    # Without this, a wrong name would go unnoticed where results of an earlier run lie.
+    if not os.path.exists(path):
+        raise WorkflowError(f"Wrong configuration. params.yaml: {path}: no such file or folder")
 for name, dataset in PUBLIC.items():
     if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
         raise WorkflowError(
@@ -51,7 +59,6 @@ MADE = [name for name, challenge in CHALLENGES.items() if "dialogues" in challen
 IMPORTED = [name for name, challenge in CHALLENGES.items() if "comperdial" in challenge]
 SIMULATED = [name for name, challenge in CHALLENGES.items() if "simulated" in challenge]
 RATED = [name for name in DATASETS if name not in MADE or {"simulated", "ratings"} & set(CHALLENGES[name])]
-# Those that people (or programs in their place) rated dialogue by dialogue, as ComperDial's were.
 BY_DIALOGUE = [
     name
     for name in RATED
@@ -61,6 +68,10 @@ BY_DIALOGUE = [
 ]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
 UNAVAILABLE = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.items()) if why}
+
+
+# A table's forms beside its HTML.
+FORMATS = (".md", ".tex", ".csv")
 
 
 def code(*modules):
@@ -81,23 +92,16 @@ def titles(datasets):
 
 
 def source(dataset):
-    """Whose ratings a data set is evaluated against."""
-    return CHALLENGES.get(dataset, {}).get("source") or (
-        "simulated" if dataset in SIMULATED else config["evaluation"]["source"]
+    """Whose ratings a data set is evaluated against: what its entry says, or its files, or the configuration."""
+    said = CHALLENGES.get(dataset, {}).get("source") or (
+        "simulated" if dataset in SIMULATED else exported_source(dataset)
     )
+    return said or config["evaluation"]["source"]
 
 
 def simulated(dataset):
     """The option that makes every caption say so."""
     return "--simulated" if source(dataset) == "simulated" else ""
-
-
-def rating_files(dataset):
-    """The ratings of a data set, if it has any."""
-    if dataset not in RATED:
-        return []
-    levels = ["turn", *(["dialogue"] if dataset in BY_DIALOGUE else [])]
-    return [f"data/tables/{dataset}/{level}_ratings.parquet" for level in levels]
 
 
 def reader_options(dataset):
@@ -139,3 +143,8 @@ def not_run(datasets):
 def one_of(names):
     """A constraint of a wildcard: one of these names and nothing else."""
     return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def table_of(stem):
+    """The other forms of a table beside its HTML."""
+    return multiext(f"results/tables/{stem}", *FORMATS)

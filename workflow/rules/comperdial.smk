@@ -1,16 +1,12 @@
 # ComperDial's own tables and figures, for every data set that has what they show.
 
 
-def table_of(stem):
-    """The other forms of a table beside its HTML."""
-    return multiext(f"results/tables/{stem}", *FORMATS)
-
-
 rule systems_table:
     input:
         scores=score_files,
         tables=lambda wildcards: rating_files(wildcards.dataset),
         systems="data/tables/{dataset}/systems.parquet",
+        submissions=lambda wildcards: submission_report(wildcards.dataset),
         code=code("aggregate", "report.systems"),
     output:
         table_of("{dataset}_systems"),
@@ -25,13 +21,15 @@ rule systems_table:
         target=config["evaluation"]["target"],
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        rated=lambda wildcards: rated_levels(wildcards.dataset),
         not_run=lambda wildcards: not_run([wildcards.dataset]),
+        submissions=lambda wildcards, input: " ".join(f"--submissions {path}" for path in input.submissions),
     message:
         "Render the systems of {wildcards.dataset}"
     shell:
         "comperdial render systems {input.scores} --tables {params.tables:q} --output {params.stem} "
         "--title {params.title:q} --outputs {params.outputs} --target {params.target:q} "
-        "--source {params.source:q} --not-run {params.not_run:q} {params.simulated} 2> {log}"
+        "--source {params.source:q} --not-run {params.not_run:q} {params.submissions} {params.simulated} --rated {params.rated} 2> {log}"
 
 
 rule alpha_table:
@@ -52,12 +50,13 @@ rule alpha_table:
         resamples=config["agreement"]["resamples"],
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        rated=lambda wildcards: rated_levels(wildcards.dataset),
         krippendorff=version("krippendorff"),
     message:
         "Render the raters' agreement on {wildcards.dataset}"
     shell:
         "comperdial render alpha --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "--seed {params.seed} --resamples {params.resamples} --source {params.source:q} {params.simulated} 2> {log}"
+        "--seed {params.seed} --resamples {params.resamples} --source {params.source:q} {params.simulated} --rated {params.rated} 2> {log}"
 
 
 rule level_differences:
@@ -87,15 +86,17 @@ rule level_differences:
         how_many=config["tables"]["level_differences"],
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        rated=lambda wildcards: rated_levels(wildcards.dataset),
     message:
         "Render the dialogues of {wildcards.dataset} that are rated lower as a whole"
     shell:
         "comperdial render level-differences --tables {params.tables:q} --output {params.stem} "
-        "--title {params.title:q} --count {params.how_many} --source {params.source:q} {params.simulated} 2> {log}"
+        "--title {params.title:q} --count {params.how_many} --source {params.source:q} {params.simulated} --rated {params.rated} 2> {log}"
 
 
 rule example_table:
     input:
+        lambda wildcards: rating_files(wildcards.dataset),
         multiext("data/tables/{dataset}/", "contexts.parquet", "personas.parquet"),
         code=code("report.personas"),
     output:
@@ -105,14 +106,15 @@ rule example_table:
         "logs/render/{dataset}_example.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        tables=subpath(input[0], parent=True),
+        tables=lambda wildcards: f"data/tables/{wildcards.dataset}",
         title=lambda wildcards: title(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        rated=lambda wildcards: rated_levels(wildcards.dataset),
     message:
         "Render an example of {wildcards.dataset}"
     shell:
         "comperdial render example --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "{params.simulated} 2> {log}"
+        "{params.simulated} --rated {params.rated} 2> {log}"
 
 
 rule counts_table:
@@ -132,8 +134,9 @@ rule counts_table:
         title=lambda wildcards: title(wildcards.dataset),
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        rated=lambda wildcards: rated_levels(wildcards.dataset),
     message:
         "Count what of {wildcards.dataset} was rated"
     shell:
         "comperdial render counts --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "--source {params.source:q} {params.simulated} 2> {log}"
+        "--source {params.source:q} {params.simulated} --rated {params.rated} 2> {log}"

@@ -20,7 +20,7 @@ rule benchmarks_table:
 
 rule constraints_table:
     input:
-        config["personas"]["constraints"] + "/{constraint}.csv",
+        file=lambda wildcards: f"{config['personas']['constraints']}/{wildcards.constraint}.csv",
         code=code("report.personas"),
     output:
         table_of("{constraint}"),
@@ -34,7 +34,7 @@ rule constraints_table:
     message:
         "Render the constraints of personas: {wildcards.constraint}"
     shell:
-        "comperdial render {wildcards.constraint} {input[0]:q} --output {params.stem} 2> {log}"
+        "comperdial render {wildcards.constraint} {input.file:q} --output {params.stem} 2> {log}"
 
 
 rule diagrams:

@@ -1,4 +1,3 @@
-FORMATS = (".md", ".tex", ".csv")
 # Each notebook that can run on the chosen data sets, with what it reads.
 NOTEBOOKS = {}
 if USR:
@@ -94,10 +93,12 @@ rule summary:
     params:
         folder=subpath(output[0], parent=True),
         target=config["evaluation"]["target"],
+        simulated=lambda wildcards: simulated(wildcards.dataset),
     message:
         "Summarise {wildcards.dataset} for dvc"
     shell:
-        "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} 2> {log}"
+        "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} "
+        "{params.simulated} 2> {log}"
 
 
 rule notebook:

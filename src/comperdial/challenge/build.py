@@ -22,7 +22,7 @@ def build(
     *,
     roster: str | Path | None = None,
     runs: str | Path | None = None,
-) -> None:
+) -> dict[str, str]:
     """Write the tables systems, contexts, personas and responses, and ``submissions.json``.
 
     Parameters
@@ -37,6 +37,11 @@ def build(
         Whose tracks and descriptions to take.
     runs
         The report of ``comperdial challenge run``, whose failures are told again in ``submissions.json``.
+
+    Returns
+    -------
+    dict
+        System or file -> why it was left out.
 
     Raises
     ------
@@ -57,3 +62,4 @@ def build(
     if runs:
         failed |= {run["system_id"]: run["problem"] for run in read_json(runs)["agents"] if run["problem"]}
     write_json(Path(folder) / "submissions.json", {"systems": len(systems), "failed": failed})
+    return failed

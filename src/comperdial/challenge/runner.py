@@ -15,6 +15,7 @@ from comperdial.challenge.api import Api
 from comperdial.challenge.dialogues import Dialogue
 from comperdial.challenge.limits import AgentError, Limits
 from comperdial.challenge.process import AgentProcess
+from comperdial.files import printable
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +97,8 @@ def run_agent(
                 _run_batch(agent, dialogues[first : first + limits.batch], limits, api, run)
     except AgentError as error:
         run.responses = {}
-        run.problem = str(error)
-        log.warning("%s failed: %s", system_id, error)
+        run.problem = printable(str(error))
+        log.warning("%s failed: %s", system_id, run.problem)
     run.seconds = time.monotonic() - start
     return run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any
 
 from comperdial.challenge.dialogues import Dialogue, items
 from comperdial.errors import ComperdialError, SchemaError
-from comperdial.files import read_table, write_text
+from comperdial.files import printable, read_table, write_text
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,8 @@ def write_submission(
 def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue]) -> Submissions:
     """Read files and folders of submissions; one that is wrong is left out and named, and the others stand.
 
+    Of two submissions by the same system the first stands: files in the order given, those of a folder by name.
+
     Parameters
     ----------
     paths
@@ -79,7 +82,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     Raises
     ------
     SchemaError
-        When ``systems.csv`` is wrong, or the same system stands in two files.
+        When ``systems.csv``, which is the organiser's and no submission, is wrong.
     """
     wanted = set(items(list(dialogues)))
     found = Submissions()
@@ -90,15 +93,17 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
         try:
             submitted = _read_file(file)
         except ComperdialError as error:
-            _check_new(file.stem, found, file)
-            found.problems[file.stem] = str(error)
+            _leave_out(found, file.stem, file, error)
             continue
         for system, rows in submitted.items():
-            _check_new(system, found, file)
             try:
+                if system in found.responses:
+                    raise SchemaError(f"system {system!r} a second time", where=str(file), expected="each in one file")
                 found.responses[system] = _complete(rows, wanted, file)
             except SchemaError as error:
-                found.problems[system] = str(error)
+                _leave_out(found, system, file, error)
+    for system in sorted(set(found.systems) - set(found.responses) - set(found.problems)):
+        log.warning("systems.csv names %s, which has no submission", system)
     for system in found.responses:
         found.systems.setdefault(system, {"kind": "agent", "track": None, "description": ""})
     for system, problem in found.problems.items():
@@ -106,18 +111,19 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     return found
 
 
-def _check_new(system: str, found: Submissions, file: Path) -> None:
-    if system in found.responses or system in found.problems:
-        raise SchemaError(
-            f"system {system!r} a second time", where=str(file), expected="each system in one file",
-            hint="Rename the file, or take one of the two away",
-        )  # fmt: skip
+def _leave_out(found: Submissions, system: str, file: Path, error: ComperdialError) -> None:
+    """Name what is left out by its system; by its file too, where that system stands or was left out already."""
+    known = system in found.responses or system in found.problems
+    found.problems[printable(f"{system} ({file.name})" if known else system)] = printable(str(error))
 
 
 def _files(paths: Iterable[str | Path]) -> list[Path]:
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
+            for other in sorted(p for p in path.iterdir() if p.suffix in (".json", ".txt", ".csv", ".parquet")):
+                if other.name != "systems.csv":
+                    log.warning("%s is no submission: its name does not end in .jsonl", printable(str(other)))
             files += sorted(p for p in path.iterdir() if p.suffix == ".jsonl" or p.name == "systems.csv")
         elif path.is_file():
             files.append(path)
@@ -156,7 +162,9 @@ def _complete(
     for number, record in rows:
         where = f"{path}, record {number}"
         turn, response = record["turn"], record["response"]
-        whole = isinstance(turn, int | float) and not isinstance(turn, bool) and turn == turn and turn == int(turn)
+        whole = (
+            isinstance(turn, int | float) and not isinstance(turn, bool) and math.isfinite(turn) and turn == int(turn)
+        )
         key = (str(record["dialogue_id"]), int(turn) if whole else -1)
         if key not in wanted:
             raise SchemaError(

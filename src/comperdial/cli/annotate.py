@@ -51,4 +51,4 @@ def _import(options: argparse.Namespace) -> None:
 
     ratings = annotation.read_ratings(options.exports, options.key, options.level)
     schema.write(options.output, ratings, annotation.LEVELS[options.level].table)
-    print(f"{options.output}: {len(ratings)} ratings by {ratings['annotator_id'].nunique()} annotators")
+    print(f"{options.output}: {len(ratings)} records of {ratings['dimension'].nunique()} dimensions")

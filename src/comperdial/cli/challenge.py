@@ -190,9 +190,11 @@ def _load_api(text: str) -> Any:  # noqa: ANN401 - any class of a user's
 def _tables(options: argparse.Namespace) -> None:
     from comperdial.challenge import build
 
-    build.build(
+    failed = build.build(
         options.name, options.dialogues, options.submissions, options.output, roster=options.roster, runs=options.runs
     )
+    for system, problem in failed.items():
+        print(f"{system}: left out: {problem}")
 
 
 def _ratings(options: argparse.Namespace) -> None:
@@ -212,6 +214,15 @@ def _simulate(options: argparse.Namespace) -> None:
     rated = simulation.simulate(contexts, responses, skill, model, seed=options.seed)
     if unrated := sorted(set(responses["system_id"]) - set(skill)):
         logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(unrated))
+    for name in ("turn_ratings", "dialogue_ratings"):
+        path = options.folder / f"{name}.parquet"
+        if path.exists() and (others := set(schema.read(path, name)["source"]) - {simulation.SOURCE}):
+            raise ConfigError(
+                f"it holds ratings by {', '.join(sorted(others))}",
+                where=str(path),
+                expected="no ratings but simulated ones, which may be replaced",
+                hint="Simulate in a copy of the folder",
+            )
     for name, frame in rated.items():
         schema.write(options.folder / f"{name}.parquet", frame, "scores" if name == "truth" else name)
 
@@ -222,7 +233,12 @@ _EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "di
 def _export(options: argparse.Namespace) -> None:
     from comperdial import export, schema
 
-    tables = {name: schema.read(options.folder / f"{name}.parquet", name) for name in _EXPORTED}
+    paths = {name: options.folder / f"{name}.parquet" for name in _EXPORTED}
+    # A set that nobody rated has no files of ratings.
+    tables = {
+        name: schema.empty(name) if name.endswith("_ratings") and not path.exists() else schema.read(path, name)
+        for name, path in paths.items()
+    }
     export.export(tables, options.output, note=options.note)
 
 

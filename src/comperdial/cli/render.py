@@ -37,7 +37,9 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     kind = add_kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
     for add in (add_paper, _titles):
         add(kind)
-    add_target(add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder"))
+    kind = add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder")
+    add_target(kind)
+    add_simulated(kind)
     add_catalogue(add_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
     add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
     study.add_kinds(kinds)
@@ -90,7 +92,8 @@ def _render_agreement(options: argparse.Namespace) -> None:
 def _render_summary(options: argparse.Namespace) -> None:
     from comperdial.report import summary, tables
 
-    summary.summarise(tables.read_correlations(options.inputs), options.target, options.output)
+    found = tables.read_correlations(options.inputs)
+    summary.summarise(found, options.target, options.output, simulated=options.simulated)
 
 
 def _render_readme(options: argparse.Namespace) -> None:

@@ -8,11 +8,15 @@ from typing import Any
 
 from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, suffix
 
+# The source of simulated ratings, as comperdial.simulation writes it.
+SIMULATED_SOURCE = "simulated"
+
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's kinds of tables and figures."""
     kind = add_kind(kinds, "systems", _systems, "every system with its ratings and scores", inputs="scores")
     kind.add_argument("--outputs", nargs="+", required=True, metavar="METRIC:OUTPUT")
+    kind.add_argument("--submissions", type=Path, help="the submissions.json of `challenge tables`")
     add_target(kind)
     add_not_run(kind)
     _dataset(kind)
@@ -38,6 +42,12 @@ def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export th
 
 def _dataset(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--tables", type=Path, required=True, help="the data set's folder of tables")
+    kind.add_argument(
+        "--rated",
+        nargs="*",
+        choices=["turn", "dialogue"],
+        help="whose levels' ratings to read; default: what lies there",
+    )
     kind.add_argument("--title", required=True, help="the data set's title")
     kind.add_argument("--source", default="human", help="whose ratings (default: human)")
     add_simulated(kind)
@@ -51,10 +61,24 @@ def _read(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
 
 def _read_ratings(options: argparse.Namespace, level: str) -> Any:  # noqa: ANN401
     """Return the ratings of a level, or None when nobody rated at it."""
-    if not (options.tables / f"{level}_ratings.parquet").is_file():
+    if level not in _rated(options):
         return None
     found = _read(options, f"{level}_ratings")
     return None if found.empty else found
+
+
+def _rated(options: argparse.Namespace) -> list[str]:
+    """Return the levels that have ratings: those said to, so that files of an earlier run are not taken for them."""
+    if options.rated is not None:
+        return list(options.rated)
+    return [level for level in ("turn", "dialogue") if (options.tables / f"{level}_ratings.parquet").is_file()]
+
+
+def _suffix(options: argparse.Namespace) -> str:
+    """Return what a caption ends with; ratings that say that they are simulated are believed without the option."""
+    found = [_read_ratings(options, level) for level in ("turn", "dialogue")]
+    options.simulated |= any(SIMULATED_SOURCE in set(r["source"]) for r in found if r is not None)
+    return suffix(options)
 
 
 def _systems(options: argparse.Namespace) -> None:
@@ -71,10 +95,9 @@ def _systems(options: argparse.Namespace) -> None:
         dimension=options.target,
         source=options.source,
     )
-    report = options.tables / "submissions.json"
-    failed = read_json(report)["failed"] if report.is_file() else {}
+    failed = read_json(options.submissions)["failed"] if options.submissions else {}
     found = systems.systems_document(
-        frame, options.title, failed=failed, not_run=options.not_run, suffix=suffix(options)
+        frame, options.title, failed=failed, not_run=options.not_run, suffix=_suffix(options)
     )
     document.write(found, options.output)
 
@@ -97,7 +120,7 @@ def _alpha(options: argparse.Namespace) -> None:
     )
     levels = [level for level in (turn, dialogue) if level is not None]
     bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
-    found = agreement_document(alphas, bias, options.title, simulated=options.simulated, suffix=suffix(options))
+    found = agreement_document(alphas, bias, options.title, simulated=options.simulated, suffix=_suffix(options))
     document.write(found, options.output)
 
 
@@ -110,7 +133,7 @@ def _level_differences(options: argparse.Namespace) -> None:
     contexts, systems = _read(options, "contexts"), _read(options, "systems")
     cases = ratings.table13_cases(turn, dialogue, contexts, count=options.count, systems=systems, source=options.source)
     found = level_difference_document(
-        cases, turn, dialogue, contexts, _read(options, "responses"), systems, options.title, suffix=suffix(options),
+        cases, turn, dialogue, contexts, _read(options, "responses"), systems, options.title, suffix=_suffix(options),
         source=options.source,
     )  # fmt: skip
     document.write(found, options.output)
@@ -121,7 +144,7 @@ def _example(options: argparse.Namespace) -> None:
 
     contexts = _read(options, "contexts")
     name = options.dialogue or str(contexts["dialogue_id"].min())
-    found = personas.example_document(contexts, _read(options, "personas"), name, suffix(options))
+    found = personas.example_document(contexts, _read(options, "personas"), name, _suffix(options))
     document.write(found, options.output)
 
 
@@ -131,11 +154,11 @@ def _counts(options: argparse.Namespace) -> None:
     from comperdial.files import read_table
     from comperdial.report import comperdial, document
 
-    counted = comperdial.count_tables(options.tables, source=options.source)
+    counted = comperdial.count_tables(options.tables, source=options.source, levels=_rated(options))
     name = str(_read(options, "systems")["dataset"].iloc[0])
     ours = pd.DataFrame([{"dataset": name, "title": options.title, **counted}])
     reported = read_table(options.paper / "annotation_counts.csv")
-    document.write(comperdial.counts_document(reported, ours, suffix(options)), options.output)
+    document.write(comperdial.counts_document(reported, ours, _suffix(options)), options.output)
 
 
 def _benchmarks(options: argparse.Namespace) -> None:

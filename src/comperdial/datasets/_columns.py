@@ -218,7 +218,7 @@ def rating_of(value: Any, where: str) -> float:  # noqa: ANN401
     """Return a rating; a text that spells a number is one."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     low, high = OVERALL_SCALE
     if not low <= number <= high:

@@ -66,7 +66,9 @@ def pipeline_numbers(benchmarks: pd.DataFrame, counts: pd.DataFrame) -> dict[str
     }
 
 
-def count_tables(folder: str | Path, *, source: str = "human") -> dict[str, int | None]:
+def count_tables(
+    folder: str | Path, *, source: str = "human", levels: Sequence[str] = ("turn", "dialogue")
+) -> dict[str, int | None]:
     """Count what a dataset's tables hold, as the paper's Table 8 counts it.
 
     Parameters
@@ -76,6 +78,8 @@ def count_tables(folder: str | Path, *, source: str = "human") -> dict[str, int 
         ``dialogue_ratings.parquet``.
     source
         Whose ratings count: ``human`` or the name of a judge.
+    levels
+        Which levels' files count, if they are there.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def count_tables(folder: str | Path, *, source: str = "human") -> dict[str, int 
     for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
         path = folder / f"{level}_ratings.parquet"
         rated[level] = None
-        if path.exists():
+        if level in levels and path.exists():
             ratings = schema.read(path, f"{level}_ratings")
             ratings = ratings[ratings["source"] == source]
             rated[level] = set(zip(ratings[item], ratings["system_id"], strict=True))

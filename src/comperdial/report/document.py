@@ -102,7 +102,9 @@ def write(document: Document, stem: str | Path) -> None:
     write_text(stem.with_suffix(".tex"), latex(document, label=f"tab:{stem.name}"))
     write_text(stem.with_suffix(".html"), html_page(document))
     # Six digits: more would differ between processors' arithmetic, and the study has no use for them.
-    write_text(stem.with_suffix(".csv"), document.tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    # Who reads the CSV alone must see it too.
+    tidy = document.tidy.assign(simulated=True) if SIMULATED in document.caption else document.tidy
+    write_text(stem.with_suffix(".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def markdown(document: Document) -> str:

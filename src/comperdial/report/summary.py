@@ -17,7 +17,7 @@ from comperdial.report.tables import of_target
 DIGITS = 4
 
 
-def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> None:
+def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, simulated: bool = False) -> None:
     """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json``.
 
     Parameters
@@ -28,6 +28,8 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> No
         The rated dimension.
     folder
         Where to write.
+    simulated
+        Name the data set so that nobody takes its numbers for findings.
     """
     nested: dict[str, Any] = {}
     points = []
@@ -36,6 +38,7 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path) -> No
     for row in chosen.sort_values(keys).to_dict("records"):
         value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0
         dataset, level, metric, output, coefficient = (str(row[key]) for key in keys)
+        dataset = f"{dataset} (SIMULATED)" if simulated else dataset
         place = nested.setdefault(dataset, {}).setdefault(level, {}).setdefault(metric, {})
         place.setdefault(output, {})[coefficient] = value
         if (level, coefficient) == ("turn", "spearman"):

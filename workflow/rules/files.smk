@@ -1,0 +1,81 @@
+# Which files challenges are made of; functions only.
+
+from comperdial.files import read_json
+
+
+def agent_modules():
+    return [f"challenge.agents.{kind}" for kind in agent_kinds()]
+
+
+def roster_files(challenge):
+    """The files that a roster's entries name: agents, and what they read."""
+    roster = load_yaml(CHALLENGES[challenge]["agents"])
+    parts = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
+    values = [value for part in parts for value in part.values() if isinstance(value, str)]
+    # An agent that wraps another one has that one's options inside its own.
+    inner = [part["options"] for part in parts if isinstance(part.get("options"), dict)]
+    values += [value for part in inner for value in part.values() if isinstance(value, str)]
+    # What lies beside an agent's own file can be imported by it.
+    beside = [
+        str(path) for agent in roster["agents"] if "file" in agent for path in Path(agent["file"]).parent.glob("*.py")
+    ]
+    return sorted({*beside, *(value for value in values if os.path.isfile(value))})
+
+
+def run_files(challenge):
+    return [f"data/runs/{challenge}/runs.jsonl"] if "agents" in CHALLENGES[challenge] else []
+
+
+def submission_names(challenge):
+    """The submissions that lie in a challenge's folders, and what else there looks like one."""
+    found = []
+    for path in map(Path, CHALLENGES[challenge].get("submissions", [])):
+        found += sorted(map(str, [*path.glob("*.jsonl"), *path.glob("systems.csv")])) if path.is_dir() else [str(path)]
+    return found
+
+
+def submission_files(challenge):
+    """The submissions of a challenge as inputs of a rule: what agents made here, and the files that were handed in.
+
+    A name that Snakemake would read as a pattern is left out here; the command reads whole folders and reports it.
+    """
+    return run_files(challenge) + [name for name in submission_names(challenge) if not set("{}") & set(name)]
+
+
+def submission_report(dataset):
+    return [f"data/tables/{dataset}/submissions.json"] if dataset in MADE else []
+
+
+def rated_levels(dataset):
+    return [] if dataset not in RATED else ["turn", "dialogue"] if dataset in BY_DIALOGUE else ["turn"]
+
+
+def rating_files(dataset):
+    """The ratings of a data set, if it has any."""
+    return [f"data/tables/{dataset}/{level}_ratings.parquet" for level in rated_levels(dataset)]
+
+
+def challenge_paths(challenge):
+    """The files and folders that a challenge's entry names."""
+    keys = ("dialogues", "agents", "comperdial")
+    return [
+        *(challenge[key] for key in keys if key in challenge),
+        *challenge.get("submissions", []),
+        *challenge.get("ratings", {}).values(),
+        *([challenge["simulated"]["raters"]] if "simulated" in challenge else []),
+    ]
+
+
+def exported_source(dataset):
+    """Whose ratings a folder in ComperDial's form says that it holds; None if it does not say."""
+    if dataset not in IMPORTED:
+        return None
+    path = Path(CHALLENGES[dataset]["comperdial"]) / "ComperDial_systems.json"
+    return read_json(path).get("source") if path.is_file() else None
+
+
+def table_options(challenge):
+    if "agents" not in CHALLENGES[challenge]:
+        return ""
+    roster = shlex.quote(CHALLENGES[challenge]["agents"])
+    return f"--roster {roster} --runs data/runs/{challenge}/report.json"
