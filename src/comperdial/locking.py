@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from comperdial.catalogue import Source, read_lock
-from comperdial.errors import SourceError
 from comperdial.files import replacing, sha256, write_text
-from comperdial.sources import MIRROR_VARIABLE
+from comperdial.sources import RETRY_STATUS, in_mirror, refused, unreachable
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +36,11 @@ def lock(
     SourceError
         When the mirror lacks the file, or the network does not give it whole.
     """
-    mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
+    origin = in_mirror(source, mirror)
     locked = read_lock(lock_file)
     commit: str | None = None
     with replacing(target) as temporary:
-        if mirror:
-            origin = Path(mirror) / source.relative
-            if not origin.is_file():
-                raise SourceError(
-                    f"the mirror has no source {source.name!r}", where=str(origin), expected="the file there"
-                )
+        if origin:
             shutil.copyfile(origin, temporary)
         else:
             commit = _download(source, _commit_of(source, locked), temporary, attempts)
@@ -100,22 +93,12 @@ def _download(source: Source, commit: str | None, target: Path, attempts: int) -
                     if not expected or target.stat().st_size == expected:
                         return next((name for name in named if name), commit)
                     reason = f"{target.stat().st_size} of {expected} bytes"
-                elif answer.status_code < 500 and answer.status_code not in (408, 429):
-                    raise SourceError(
-                        f"source {source.name!r}: the server answers {answer.status_code} {answer.reason}",
-                        where=url,
-                        expected="the file",
-                        hint=f"If it needs an account, fetch it by hand into a mirror ({MIRROR_VARIABLE})",
-                    )
+                elif answer.status_code not in RETRY_STATUS:
+                    raise refused(source, url, f"{answer.status_code} {answer.reason}")
                 else:
                     reason = f"status {answer.status_code}"
         except requests.RequestException as error:
             reason = type(error).__name__
         if attempt < attempts:
             time.sleep(0.5 * 2 ** (attempt - 1))
-    raise SourceError(
-        f"source {source.name!r} could not be downloaded in {attempts} attempts (last: {reason})",
-        where=url,
-        expected="an answer over HTTPS",
-        hint=f"Without a network, set {MIRROR_VARIABLE} to a folder that holds {source.relative}",
-    )
+    raise unreachable(source, url, attempts, reason)

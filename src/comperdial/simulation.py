@@ -19,7 +19,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError
-from comperdial.schema.dimensions import AXES, OVERALL
+from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
 
 SOURCE = "simulated"
 _WORD = re.compile(r"[a-z']+")
@@ -142,12 +142,12 @@ def simulate(
     for number, rater in enumerate(model["raters"], start=1):
         rng = np.random.default_rng([seed, number])
         ratings = _rate(turns["truth"].to_numpy(), rater, "turn_noise", model["thresholds"], rng)
-        parts["turn_ratings"].append(_frame(turns, "context_id", rater["id"], OVERALL, ratings, (1, 5)))
+        parts["turn_ratings"].append(_frame(turns, "context_id", rater["id"], OVERALL, ratings, OVERALL_SCALE))
         ratings = _rate(dialogues["truth"].to_numpy(), rater, "dialogue_noise", model["thresholds"], rng)
-        parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], OVERALL, ratings, (1, 5)))
+        parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], OVERALL, ratings, OVERALL_SCALE))
         for axis, marked in _marks(dialogues, ratings, rater["mark"], rng).items():
             unmarked = (~marked).astype(np.float64)
-            parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], axis, unmarked, (0, 1)))
+            parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], axis, unmarked, AXIS_SCALE))
     tables = {name: schema.validate(pd.concat(frames, ignore_index=True), name) for name, frames in parts.items()}
     signature = f"simulated_truth|seed:{seed}"
     truth = [
@@ -248,7 +248,7 @@ def _marks(
 
 
 def _frame(
-    items: pd.DataFrame, item: str, annotator: str, dimension: str, ratings: Floats, scale: tuple[int, int]
+    items: pd.DataFrame, item: str, annotator: str, dimension: str, ratings: Floats, scale: tuple[float, float]
 ) -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -259,8 +259,8 @@ def _frame(
             "position": None,
             "dimension": dimension,
             "rating": ratings,
-            "scale_min": float(scale[0]),
-            "scale_max": float(scale[1]),
+            "scale_min": scale[0],
+            "scale_max": scale[1],
             "source": SOURCE,
         }
     )

@@ -19,7 +19,7 @@ MIRROR_VARIABLE = "COMPERDIAL_MIRROR"
 RAW = Path("data/raw")
 
 _CHUNK = 1 << 18
-_RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 
 
 def raw_path(source: Source, raw: Path = RAW) -> Path:
@@ -84,11 +84,54 @@ def fetch(source: Source, target: Path, *, mirror: str | Path | None = None, att
         )
     if status(source, target) == "present":
         return
-    mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
-    if mirror:
-        _copy(source, Path(mirror) / source.relative, target)
+    if origin := in_mirror(source, mirror):
+        with replacing(target) as temporary:
+            shutil.copyfile(origin, temporary)
+            _verify(source, temporary, str(origin), "The mirror's copy is altered or incomplete: copy it anew")
     else:
         _download(source, target, attempts)
+
+
+def in_mirror(source: Source, mirror: str | Path | None = None) -> Path | None:
+    """Return where a mirror has a file; None when no mirror is named, in the argument or in the environment.
+
+    Raises
+    ------
+    SourceError
+        When the mirror lacks the file.
+    """
+    mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
+    if not mirror:
+        return None
+    origin = Path(mirror) / source.relative
+    if not origin.is_file():
+        raise SourceError(
+            f"the mirror has no source {source.name!r}",
+            where=str(origin),
+            expected="the file there",
+            hint=f"Copy it from {source.url}, or unset {MIRROR_VARIABLE} to download it",
+        )
+    return origin
+
+
+def unreachable(source: Source, url: str, attempts: int, reason: str) -> SourceError:
+    """Return the error for a file that the network did not give."""
+    return SourceError(
+        f"source {source.name!r} could not be downloaded in {attempts} attempts (last: {reason})",
+        where=url,
+        expected="an answer over HTTPS",
+        hint=f"Without a network, set {MIRROR_VARIABLE} to a folder that holds {source.relative}",
+    )
+
+
+def refused(source: Source, url: str, status: str) -> SourceError:
+    """Return the error for an answer that no further attempt would change."""
+    return SourceError(
+        f"source {source.name!r}: the server answers {status}",
+        where=url,
+        expected="the file",
+        hint=f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it",
+    )
 
 
 def _verify(source: Source, path: Path, origin: str, hint: str) -> None:
@@ -101,19 +144,6 @@ def _verify(source: Source, path: Path, origin: str, hint: str) -> None:
             expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
             hint=hint,
         )
-
-
-def _copy(source: Source, origin: Path, target: Path) -> None:
-    if not origin.is_file():
-        raise SourceError(
-            f"the mirror has no source {source.name!r}",
-            where=str(origin),
-            expected="the file there",
-            hint=f"Copy it from {source.url}, or unset {MIRROR_VARIABLE} to download it",
-        )
-    with replacing(target) as temporary:
-        shutil.copyfile(origin, temporary)
-        _verify(source, temporary, str(origin), "The mirror's copy is altered or incomplete: copy it anew")
 
 
 def _download(source: Source, target: Path, attempts: int) -> None:
@@ -131,12 +161,7 @@ def _download(source: Source, target: Path, attempts: int) -> None:
         except requests.RequestException as error:
             wait, reason = 0.0, type(error).__name__
         if attempt == attempts:
-            raise SourceError(
-                f"source {source.name!r} could not be downloaded in {attempts} attempts (last: {reason})",
-                where=source.url,
-                expected="an answer over HTTPS",
-                hint=f"Without a network, set {MIRROR_VARIABLE} to a folder that holds {source.relative}",
-            )
+            raise unreachable(source, source.url, attempts, reason)
         pause = max(wait, 0.5 * 2 ** (attempt - 1))
         log.warning("%s: %s; attempt %d of %d in %.1f s", source.url, reason, attempt + 1, attempts, pause)
         time.sleep(pause)
@@ -160,19 +185,14 @@ def _receive(source: Source, part: Path) -> float | None:
     # Not compressed: a range counts the bytes that travel, and we count the bytes of the file.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(source.url, headers=headers, stream=True, timeout=(10, 60)) as answer:
-        if answer.status_code in _RETRY_STATUS:
+        if answer.status_code in RETRY_STATUS:
             after = answer.headers.get("Retry-After", "")
             return min(float(after), 60.0) if after.isdigit() else 0.0
         if answer.status_code == 416 and have:
             part.unlink()
             return 0.0
         if answer.status_code not in (200, 206):
-            raise SourceError(
-                f"source {source.name!r}: the server answers {answer.status_code} {answer.reason}",
-                where=source.url,
-                expected="the file",
-                hint=f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it",
-            )
+            raise refused(source, source.url, f"{answer.status_code} {answer.reason}")
         resumed = have > 0 and answer.status_code == 206
         with (
             part.open("ab" if resumed else "wb") as file,

@@ -57,6 +57,13 @@ def test_a_failing_agent_costs_its_own_submission_and_is_named(challenge):
     assert "failing" not in set(pd.read_csv(challenge.path / "results/tables/mini_systems.csv")["system_id"])
 
 
+def test_another_reason_for_failing_is_told(challenge):
+    """The responses stay as they are; what is said of the agent that has none does not."""
+    challenge.edit("data/mini/failing.py", "out of ideas", "too tired")
+    challenge.snakemake("results/tables/mini_systems.md")
+    assert "raised ValueError: too tired" in (challenge.path / "results/tables/mini_systems.md").read_text()
+
+
 def test_every_page_made_of_simulated_data_says_so(challenge):
     pages = [p for p in (challenge.path / "results/tables").glob("mini_*") if p.suffix != ".csv"]
     assert len(pages) == 3 * len({p.stem for p in pages}) == 3 * 6

@@ -36,7 +36,7 @@ rule run_agents:
         dialogues=lambda wildcards: CHALLENGES[wildcards.challenge]["dialogues"],
         roster=lambda wildcards: CHALLENGES[wildcards.challenge]["agents"],
         resources=lambda wildcards: roster_files(wildcards.challenge),
-        code=code("challenge.runner", "challenge.worker", "challenge.roster", *agent_modules()),
+        code=code("challenge.runner", "challenge.worker", "challenge.roster", "challenge.submissions", *agent_modules()),
     output:
         runs="data/runs/{challenge}/runs.jsonl",
         report="data/runs/{challenge}/report.json",
@@ -57,6 +57,8 @@ rule challenge_tables:
         dialogues=lambda wildcards: CHALLENGES[wildcards.challenge]["dialogues"],
         roster=lambda wildcards: CHALLENGES[wildcards.challenge].get("agents", []),
         submissions=lambda wildcards: submission_files(wildcards.challenge),
+        # Not only the responses: why an agent failed is told again.
+        failed=lambda wildcards: run_reports(wildcards.challenge),
         code=code("challenge.build"),
     output:
         multiext(
@@ -73,15 +75,16 @@ rule challenge_tables:
         challenge=one_of(MADE),
     params:
         folder=subpath(output[0], parent=True),
-        runs=lambda wildcards: table_options(wildcards.challenge),
-        # Folders, so that every file in them is read or reported; by name, so that a new one is noticed whatever it is called.
+        roster=lambda wildcards: roster_options(wildcards.challenge),
+        # Folders, so that every file in them is read or reported.
         submissions=lambda wildcards: [
             shlex.quote(path)
             for path in [*run_files(wildcards.challenge), *CHALLENGES[wildcards.challenge].get("submissions", [])]
         ],
+        # By name, so that a new file is noticed whatever it is called.
         names=lambda wildcards: submission_names(wildcards.challenge),
     message:
         "Turn the submissions of {wildcards.challenge} into tables"
     shell:
-        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions} {params.runs} "
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions} {params.roster} "
         "--name {wildcards.challenge} --output {params.folder:q} 2> {log}"

@@ -29,7 +29,8 @@ rule systems_table:
     shell:
         "comperdial render systems {input.scores} --tables {params.tables:q} --output {params.stem} "
         "--title {params.title:q} --outputs {params.outputs} --target {params.target:q} "
-        "--source {params.source:q} --not-run {params.not_run:q} {params.submissions} {params.simulated} --rated {params.rated} 2> {log}"
+        "--source {params.source:q} --not-run {params.not_run:q} {params.submissions} {params.simulated} "
+        "--rated {params.rated} 2> {log}"
 
 
 rule alpha_table:
@@ -56,7 +57,8 @@ rule alpha_table:
         "Render the raters' agreement on {wildcards.dataset}"
     shell:
         "comperdial render alpha --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "--seed {params.seed} --resamples {params.resamples} --source {params.source:q} {params.simulated} --rated {params.rated} 2> {log}"
+        "--seed {params.seed} --resamples {params.resamples} --source {params.source:q} {params.simulated} "
+        "--rated {params.rated} 2> {log}"
 
 
 rule level_differences:
@@ -91,7 +93,8 @@ rule level_differences:
         "Render the dialogues of {wildcards.dataset} that are rated lower as a whole"
     shell:
         "comperdial render level-differences --tables {params.tables:q} --output {params.stem} "
-        "--title {params.title:q} --count {params.how_many} --source {params.source:q} {params.simulated} --rated {params.rated} 2> {log}"
+        "--title {params.title:q} --count {params.how_many} --source {params.source:q} {params.simulated} "
+        "--rated {params.rated} 2> {log}"
 
 
 rule example_table:

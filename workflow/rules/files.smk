@@ -26,6 +26,10 @@ def run_files(challenge):
     return [f"data/runs/{challenge}/runs.jsonl"] if "agents" in CHALLENGES[challenge] else []
 
 
+def run_reports(challenge):
+    return [f"data/runs/{challenge}/report.json"] if "agents" in CHALLENGES[challenge] else []
+
+
 def submission_names(challenge):
     """The submissions that lie in a challenge's folders, and what else there looks like one."""
     found = []
@@ -74,8 +78,8 @@ def exported_source(dataset):
     return read_json(path).get("source") if path.is_file() else None
 
 
-def table_options(challenge):
+def roster_options(challenge):
+    """The options of `challenge tables` for a challenge whose agents run here."""
     if "agents" not in CHALLENGES[challenge]:
         return ""
-    roster = shlex.quote(CHALLENGES[challenge]["agents"])
-    return f"--roster {roster} --runs data/runs/{challenge}/report.json"
+    return f"--roster {shlex.quote(CHALLENGES[challenge]['agents'])} --runs {run_reports(challenge)[0]}"

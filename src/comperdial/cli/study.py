@@ -8,9 +8,6 @@ from typing import Any
 
 from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, suffix
 
-# The source of simulated ratings, as comperdial.simulation writes it.
-SIMULATED_SOURCE = "simulated"
-
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's kinds of tables and figures."""
@@ -76,9 +73,15 @@ def _rated(options: argparse.Namespace) -> list[str]:
 
 def _suffix(options: argparse.Namespace) -> str:
     """Return what a caption ends with; ratings that say that they are simulated are believed without the option."""
-    found = [_read_ratings(options, level) for level in ("turn", "dialogue")]
-    options.simulated |= any(SIMULATED_SOURCE in set(r["source"]) for r in found if r is not None)
-    return suffix(options)
+    import pyarrow.parquet
+
+    from comperdial.report.document import SIMULATED
+    from comperdial.simulation import SOURCE
+
+    paths = [options.tables / f"{level}_ratings.parquet" for level in _rated(options)]
+    # The one column: reading and checking the whole tables takes longer than making a page.
+    sources = {s for path in paths for s in pyarrow.parquet.read_table(path, columns=["source"])["source"].unique()}
+    return SIMULATED if SOURCE in map(str, sources) else suffix(options)
 
 
 def _systems(options: argparse.Namespace) -> None:
@@ -120,7 +123,8 @@ def _alpha(options: argparse.Namespace) -> None:
     )
     levels = [level for level in (turn, dialogue) if level is not None]
     bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
-    found = agreement_document(alphas, bias, options.title, simulated=options.simulated, suffix=_suffix(options))
+    ending = _suffix(options)
+    found = agreement_document(alphas, bias, options.title, simulated=bool(ending), suffix=ending)
     document.write(found, options.output)
 
 
