@@ -1,5 +1,8 @@
 # Each line is a command that a person could type. `make reproduce` and `make test` are the two that the README names.
 PYTHON ?= python3
+# What pip is asked for to get torch; where its default brings gigabytes of CUDA that nothing will use, name PyTorch's CPU index:
+# make setup TORCH='torch==2.13.0 --index-url <PyTorch'"'"'s index of CPU builds>'
+TORCH ?= torch==2.13.0
 VENV := .venv
 STAMP := $(VENV)/.installed
 BIN := $(CURDIR)/$(VENV)/bin
@@ -24,7 +27,8 @@ $(STAMP): pyproject.toml requirements.lock
 	  { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …' >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'No virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 1; }
-	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,dev]'
+	python -m pip install --quiet --constraint requirements.lock $(TORCH)
+	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,neural,dev]'
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
 	@touch $@
 

@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 
 from comperdial import datasets, sources, wordnet
-from comperdial.catalogue import load_catalogue
+from comperdial.catalogue import Source, load_catalogue
 from comperdial.errors import ComperdialError
 from minidata import mini_items, write_mirror
 
@@ -22,6 +22,8 @@ hypothesis.settings.load_profile("here")
 
 # So that the tests find snakemake and dvc when pytest is called without an activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# The tests' models are tiny: threads of several processes would only wait for each other. And no test asks the hub.
+os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
 
 
 # Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
@@ -53,6 +55,25 @@ def _lacking(reason: str) -> None:
     pytest.skip(reason)
 
 
+def _fetched(source: Source, folder: Path) -> Path:
+    """Return a real file, fetched like `comperdial fetch` does; skip without it."""
+    path = sources.raw_path(source, ROOT / "data/raw")
+    if sources.status(source, path) != "present":
+        path = sources.raw_path(source, folder)
+    try:
+        sources.fetch(source, path, attempts=2)
+    except ComperdialError as error:
+        _lacking(f"the real file cannot be had: {error}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def unieval_predictions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what UniEval's authors recorded of USR-TopicalChat."""
+    source = load_catalogue(ROOT / "data/sources.yaml").file("unieval_topical_predictions")
+    return _fetched(source, tmp_path_factory.mktemp("raw"))
+
+
 @pytest.fixture(scope="session")
 def usr_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, datasets.Tables]:
     """Return the tables of both real USR sets, fetched like `comperdial fetch` does."""
@@ -61,14 +82,7 @@ def usr_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, datasets.T
     tables = {}
     for name in ("usr_persona", "usr_topical"):
         entry = catalogue.dataset(name)
-        files = {}
-        for role, source in entry.files.items():
-            fetched = sources.raw_path(source, ROOT / "data/raw")
-            files[role] = fetched if sources.status(source, fetched) == "present" else sources.raw_path(source, folder)
-            try:
-                sources.fetch(source, files[role], attempts=2)
-            except ComperdialError as error:
-                _lacking(f"the real USR files cannot be had: {error}")
+        files = {role: _fetched(source, folder) for role, source in entry.files.items()}
         tables[name] = datasets.read(entry.reader, name, files)
     return tables
 

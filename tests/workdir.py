@@ -24,6 +24,8 @@ class Workdir:
         environment = {k: v for k, v in os.environ.items() if k != MIRROR_VARIABLE} | variables
         # The copy's own package runs, so that an edit to its code takes effect.
         environment["PYTHONPATH"] = str(self.path / "src")
+        # No models but the one that a package brings, whatever this machine has.
+        environment["COMPERDIAL_MODELS"] = str(self.path.parent / "models")
         done = subprocess.run(
             command, cwd=self.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -192,7 +192,7 @@ def correlations(
     -------
     DataFrame
         Table ``correlations``. ``n`` counts complete pairs; ``coverage`` is the share of the rated responses that
-        have a score.
+        have a score; ``cut`` counts the scored ones whose input did not fit the metric's model whole.
     """
     scores = scores[scores["level"] == "turn"]
     if scores.empty:
@@ -216,11 +216,13 @@ def correlations(
         if lost := len(values) - len(values.index.intersection(rated.index)):
             log.warning("%s, %s: %d of %d scores belong to no rated response", metric, output, lost, len(values))
         same = {"dataset": dataset, "metric": metric, "output": output, "signature": signature}
+        was_cut = group.rename(columns={"item_id": "context_id"}).set_index(_ITEM)["cut"] > 0
         for target in chosen:
             pairs = pd.DataFrame({"score": values.reindex(rated.index), "rating": rated[target]})
             pairs = pairs[pairs["rating"].notna()]
             if len(pairs):
-                rows += [same | {"target": target} | row for row in _correlate(pairs, levels)]
+                cut = int(was_cut.reindex(pairs.dropna().index).sum())
+                rows += [same | {"target": target, "cut": cut} | row for row in _correlate(pairs, levels)]
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.errors import ItemError, SchemaError
 from comperdial.files import check_columns, read_table
-from comperdial.metrics import Metric
+from comperdial.metrics import Metric, Scores
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -25,6 +25,10 @@ _COLUMNS = {
     "system_id": "who wrote it; default: system",
 }
 _ALIASES = {"reference": "references"}
+
+
+# Responses that are scored at once: enough to share work, few enough to keep memory flat.
+_PART = 4096
 
 
 def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
@@ -45,23 +49,43 @@ def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
     DataFrame
         Table ``scores``, turn level; responses that the metric could not score are absent.
     """
+    frames = [
+        tidy(responses, _score(metric, responses, context, folder), metric, name)
+        for responses, context in parts(folder)
+    ]
+    return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
+
+
+def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path) -> None:
+    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow."""
+    with schema.writing_parts(output, "scores") as add:
+        for responses, context in parts(folder):
+            add(tidy(responses, _score(metric, responses, context, folder), metric, name))
+
+
+def parts(folder: str | Path) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield a dataset's responses to score, some thousand at a time, and as many rows with the context of each."""
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
     systems = schema.read(folder / "systems.parquet", "systems").set_index("system_id")
-    responses = schema.read(folder / "responses.parquet", "responses")
-    _check_known(responses, "context_id", contexts.index, folder / "responses.parquet")
-    _check_known(responses, "system_id", systems.index, folder / "responses.parquet")
-    responses = responses[responses["system_id"].map(systems["kind"]) != "reference"]
-    context = contexts.loc[responses["context_id"]]
+    path = folder / "responses.parquet"
+    for part in schema.read_parts(path, "responses", _PART):
+        _check_known(part, "context_id", contexts.index, path)
+        _check_known(part, "system_id", systems.index, path)
+        scored = part[part["system_id"].map(systems["kind"]) != "reference"]
+        if len(scored):
+            yield scored, contexts.loc[scored["context_id"]]
+
+
+def _score(metric: Metric, responses: pd.DataFrame, context: pd.DataFrame, folder: str | Path) -> Scores:
     try:
-        values = metric.score(
+        return metric.score(
             list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
         )
     except ItemError as error:
         key = responses.iloc[error.index]
         place = f"{folder}, context {key['context_id']!r}, system {key['system_id']!r}"
         raise error.at(place) from error
-    return tidy(responses, values, metric, name)
 
 
 def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Path) -> None:
@@ -72,7 +96,7 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
         )
 
 
-def tidy(responses: pd.DataFrame, values: dict[str, Any], metric: Metric, name: str) -> pd.DataFrame:
+def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
     """Lay a metric's outputs out as table ``scores``, without the values that are missing."""
     parts = [
         pd.DataFrame(
@@ -84,6 +108,7 @@ def tidy(responses: pd.DataFrame, values: dict[str, Any], metric: Metric, name: 
                 "metric": name,
                 "output": output,
                 "value": np.asarray(column, dtype=np.float32),
+                "cut": 0 if values.cut is None else values.cut,
                 "signature": metric.signature(),
             }
         )

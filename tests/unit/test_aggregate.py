@@ -24,6 +24,7 @@ def tables(values, gaps=(), raters=("ann", "bob")):
                         "metric": "m",
                         "output": "o",
                         "value": value,
+                        "cut": 0,
                         "signature": "sig",
                     }
                 )
@@ -86,6 +87,56 @@ def test_a_system_without_any_score_counts_against_coverage_unless_it_is_a_refer
     systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
     known = pick(aggregate.correlations(scores, ratings, systems=systems), "turn")
     assert (known["n"], known["coverage"]) == (9, 1.0)
+
+
+def test_cut_inputs_are_counted_where_they_are_scored_and_rated():
+    scores, ratings = tables(VALUES, gaps={(0, 0)})
+    # Tokens, not responses: what is counted is how many were cut, not how much.
+    scores["cut"] = scores["item_id"].map({"c0": 0, "c1": 40, "c2": 1})
+    found = aggregate.correlations(scores, ratings)
+    assert set(found["cut"]) == {8}
+    assert set(found["level"]) == {"turn", "system"}
+    # The reference and a response that nobody rated are cut too, and stand behind no coefficient.
+    unrated = ratings[(ratings["system_id"] != "s1") | (ratings["context_id"] != "c1")]
+    assert set(aggregate.correlations(scores, unrated)["cut"]) == {7}
+    systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
+    assert set(aggregate.correlations(scores, unrated, systems=systems)["cut"]) == {5}
+    # A response without a score has no cut, whatever its input was.
+    assert set(aggregate.correlations(scores[scores["item_id"] != "c2"], unrated)["cut"]) == {3}
+    assert set(aggregate.correlations(scores.assign(cut=0), ratings)["cut"]) == {0}
+
+
+def test_cuts_of_metrics_outputs_data_sets_and_dimensions_stay_apart():
+    scores, ratings = tables(VALUES)
+    cut = scores["item_id"] == "c1"
+    parts = [
+        scores,
+        scores.assign(metric="n", cut=cut * 3),
+        scores.assign(output="p", cut=(cut & (scores["system_id"] == "s0")) * 3),
+        scores.assign(dataset="e", cut=9),
+    ]
+    # One response was rated in one dimension only.
+    other = ratings[(ratings["context_id"] != "c1") | (ratings["system_id"] != "s0")].assign(dimension="Natural")
+    everything = pd.concat([ratings, other, ratings.assign(dataset="e")])
+    found = aggregate.correlations(pd.concat(parts), everything)
+    counts = found.set_index(["dataset", "metric", "output", "target"])["cut"].groupby(level=[0, 1, 2, 3]).unique()
+    assert counts.map(list).to_dict() == {
+        ("d", "m", "o", "Overall"): [0],
+        ("d", "m", "o", "Natural"): [0],
+        ("d", "n", "o", "Overall"): [4],
+        ("d", "n", "o", "Natural"): [3],
+        ("d", "m", "p", "Overall"): [1],
+        ("d", "m", "p", "Natural"): [0],
+        ("e", "m", "o", "Overall"): [12],
+    }
+
+
+def test_scores_of_a_file_that_does_not_say_what_was_cut(tmp_path):
+    scores, ratings = tables(VALUES)
+    scores.drop(columns="cut").to_csv(tmp_path / "scores.csv", index=False)
+    found = aggregate.correlations(aggregate.read_scores([tmp_path / "scores.csv"]), ratings)
+    assert set(found["cut"]) == {0}
+    assert pick(found, "turn")["coverage"] == 1
 
 
 def test_data_sets_are_not_mixed():

@@ -1,12 +1,16 @@
 import json
+import re
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
 
-from comperdial import schema
+import tinymodels
+from comperdial import schema, scoring
 from comperdial.cli import main
+from comperdial.models import encoder as encoder_module
+from comperdial.models.encoder import Vectors
 from minidata import mini_items, write_mirror, write_mirror_bytes
 
 RESPONSES = [
@@ -15,6 +19,7 @@ RESPONSES = [
     {"context_id": "2", "system_id": "a", "response": "yes it is", "reference": ["yes", "yes it is"]},
     {"context_id": "2", "system_id": "b", "response": "it was", "reference": "yes it is"},
 ]
+MINILM = "all-MiniLM-L6-v2"
 RATINGS = "context_id,system_id,rating\n1,a,5\n1,b,1\n2,a,4\n2,b,2\n"
 
 
@@ -262,6 +267,147 @@ def test_a_checksum_that_differs(tmp_path, monkeypatch, capsys):
     error = fails(capsys, "fetch", "mini_ratings", "--catalogue", catalogue)
     assert "ratings.json: source 'mini_ratings' has sha256" in error
     assert not list((tmp_path / "data/raw").rglob("*.json"))
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch, capsys):
+    """Return a folder of tables of the small invented set; vectors are kept nowhere unless a test says where."""
+    catalogue = write_mirror(tmp_path, mini_items())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
+    # Set, so that what a command sets is undone after the test.
+    monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
+    main(["fetch", "usr_persona", "--catalogue", str(catalogue)])
+    main(["ingest", "usr_persona", "--catalogue", str(catalogue)])
+    capsys.readouterr()
+    return tmp_path / "data/tables/usr_persona"
+
+
+def test_a_folder_of_tables_gives_the_same_scores_in_every_format(tables, tmp_path, capsys, monkeypatch):
+    """Parquet is written part by part, the others at once."""
+    monkeypatch.setattr(scoring, "_PART", 5)
+    command = ["score", str(tables), "--metric", "rouge", "--name", "mine"]
+    frames = {}
+    for suffix in ("parquet", "csv", "jsonl"):
+        path = tmp_path / f"mine.{suffix}"
+        assert main([*command, "--output", str(path)]) == 0
+        frames[suffix] = schema.read(path, "scores")
+    assert len(frames["parquet"]) == 6 * 4 * 9
+    assert set(frames["parquet"]["metric"]) == {"mine"}
+    for frame in frames.values():
+        pd.testing.assert_frame_equal(frame, frames["parquet"])
+    assert main(command) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(frames["parquet"])
+
+
+def test_a_fault_in_a_folder_of_tables_keeps_the_earlier_scores(tables, tmp_path, capsys):
+    out = tmp_path / "out/f1.parquet"
+    command = ["score", tables, "--metric", "f1", "--output", out]
+    assert main(list(map(str, command))) == 0
+    before = out.read_bytes()
+    path = tables / "responses.parquet"
+    frame = pd.read_parquet(path)
+    frame.assign(context_id=frame["context_id"].replace(frame["context_id"].iloc[-1], "far")).to_parquet(path)
+    assert "5 responses name context_id 'far', which is in no table" in fails(capsys, *command)
+    path.write_bytes(b"nothing")
+    assert "responses.parquet: not a readable Parquet file; expected table 'responses'" in fails(capsys, *command)
+    assert [(file.name, file.read_bytes()) for file in out.parent.iterdir()] == [("f1.parquet", before)]
+
+
+def shards(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*.vectors")}
+
+
+def test_encode_once_then_score_without_a_model(tables, tmp_path, capsys, caplog, monkeypatch):
+    model = tinymodels.bert(tmp_path / "tiny")
+    # Some of the responses are longer, and all contexts.
+    options = {"model": model, "max_length": 40}
+    metrics = [{"kind": "bertscore", "layer": 2, **options}, {"kind": "grounded_cosine", **options}]
+    kept, marker = tmp_path / "kept", tmp_path / "kept/mini.json"
+
+    def encode(*wanted):
+        caplog.clear()
+        spec = json.dumps({"metrics": wanted})
+        command = ["encode", str(tables), "--metrics", spec, "--embeddings", str(kept), "--output", str(marker)]
+        assert main(command) == 0
+        return sum(int(n) for n in re.findall(r"(\d+) texts encoded", caplog.text))
+
+    def score(metric, name, *more):
+        # A process of its own would not remember what an earlier command was told, or read.
+        monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
+        encoder_module._vectors.cache_clear()
+        chosen = {k: v for k, v in metric.items() if k != "kind"}
+        command = ["score", str(tables), "--metric", metric["kind"], "--options", json.dumps(chosen), *more]
+        assert main([*command, "--output", str(tmp_path / name)]) == 0
+        return schema.read(tmp_path / name, "scores")
+
+    assert encode(metrics[0]) > 0
+    of_one = shards(kept)
+    encoder = json.loads(marker.read_text())["encoder"]
+    assert {path.parent for path in of_one} == {kept / encoder}
+    assert encode(*metrics) > 0
+    of_both = shards(kept)
+    assert of_one.items() < of_both.items(), "what was there stays as it is; the other metric's texts come beside it"
+    before = marker.read_bytes()
+    assert encode(*metrics) == 0
+    assert shards(kept) == of_both
+    assert marker.read_bytes() == before, "it depends on what was asked for, not on what was there"
+
+    anew = [score(metric, "anew.parquet") for metric in metrics]
+    assert shards(kept) == of_both, "without --embeddings, vectors are kept nowhere"
+    monkeypatch.setattr(Vectors, "_encode", None)
+    for metric, expected in zip(metrics, anew, strict=True):
+        found = score(metric, "kept.parquet", "--embeddings", str(kept))
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-5)
+        assert (found["cut"] > 0).any()
+        assert (found["cut"] == 0).any() or metric["kind"] == "grounded_cosine"
+
+
+def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
+    scores, ratings = tmp_path / "s.parquet", tables / "turn_ratings.parquet"
+    options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
+    assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
+    found = schema.read(scores, "scores").query("output == 'f1'")
+    assert 0 < (found["cut"] > 0).sum() < len(found)
+    out = tmp_path / "c.parquet"
+    assert main(["correlate", str(scores), "--ratings", str(ratings), "--output", str(out)]) == 0
+    assert set(schema.read(out, "correlations")["cut"]) == {(found["cut"] > 0).sum()}
+    table = tmp_path / "table"
+    assert main(["render", "correlations", str(out), "--output", str(table), "--target", "Overall"]) == 0
+    said = f"the input of {(found['cut'] > 0).sum()} responses of usr_persona did not fit the model and was cut"
+    for suffix in ("md", "html", "tex"):
+        assert said in table.with_suffix(f".{suffix}").read_text().replace(r"\_", "_")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ([{"kind": "bleu"}], "metrics bleu; expected metrics of one and the same encoder"),
+        (
+            [{"kind": "bertscore", "layer": 5, "model": MINILM}, {"kind": "grounded_cosine"}],
+            "metrics bertscore, grounded_cosine; expected metrics of one and the same encoder",
+        ),
+        ([{"kind": "bertscore", "layr": 6}], "Did you mean 'layer'?"),
+        ([{"kind": "bertscor"}], "Did you mean 'bertscore'"),
+        ([{"kind": "bertscore", "model": "all-MiniLM"}], "Did you mean 'all-MiniLM-L6-v2'?"),
+        ([{"kind": "bertscore", "model": MINILM, "layer": 7}], "all-MiniLM-L6-v2: layer 7; expected 0 to 6"),
+        ([{"kind": "bertscore", "model": "./tiny"}], "model folder './tiny' is not present"),
+    ],
+)
+def test_what_cannot_be_encoded_is_one_message(tables, tmp_path, capsys, metrics, message):
+    kept = tmp_path / "kept"
+    command = ["encode", tables, "--metrics", json.dumps({"metrics": metrics}), "--embeddings", kept]
+    assert message in fails(capsys, *command, "--output", kept / "mini.json")
+    assert not kept.exists()
+
+
+def test_encoding_needs_the_tables(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
+    metrics = json.dumps({"metrics": [{"kind": "grounded_cosine"}]})
+    command = ["encode", tmp_path / "nothing", "--metrics", metrics, "--embeddings", tmp_path / "kept"]
+    error = fails(capsys, *command, "--output", tmp_path / "kept/mini.json")
+    assert "nothing/contexts.parquet: no such file" in error
+    assert not (tmp_path / "kept").exists()
 
 
 def test_metrics_are_listed(capsys):

@@ -77,7 +77,7 @@ def test_no_path_of_a_machine_and_no_pickle(root):
         text = (root / name).read_text(encoding="utf-8")
         assert not re.search(r"(?<![\w.])/(work|root|home|Users)/\w", text), name
         if name.startswith(("src/", "workflow/")):
-            assert not re.search(r"\bimport pickle\b|\beval\(|shell=True", text), name
+            assert not re.search(r"\bimport pickle\b|(?<!\.)\beval\(|shell=True", text), name
 
 
 def test_modules_and_rule_files_stay_small(root):
@@ -122,7 +122,7 @@ def test_the_rows_of_the_usr_table_find_their_reported_values(root):
         known = {(row["source"], row["metric"]) for row in csv.DictReader(file)}
     for row in rows:
         assert "reported" not in row or tuple(row["reported"]) in known, row
-        assert "metric" not in row or row["metric"] in params["metrics"], row
+        assert "metric" not in row or row["metric"] in params["metrics"] | params["recorded"], row
 
 
 def test_the_readme_s_table_is_what_the_results_say(root):
@@ -144,6 +144,9 @@ def test_the_readme_s_table_is_what_the_results_say(root):
         label, *values = (cell.strip() for cell in line.strip("|").split("|"))
         for cell, value in zip(cells, values, strict=True):
             row = found[(label, *cell)]
+            if not row["ours"]:
+                assert value == "–" and row["not_run"], (label, cell)
+                continue
             expected = f"{float(row['ours']) + 0.0:.3f}" + (r"\*" if float(row["p"]) >= 0.05 else "")
             if row["reported"]:
                 expected += f" ({float(row['reported']):.3f}" + (r"\*)" if row["reported_starred"] == "True" else ")")

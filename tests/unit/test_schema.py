@@ -1,10 +1,12 @@
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.errors import ComperdialError, FileError, SchemaError, UnknownNameError
+from comperdial.files import write_table
 
 RATING = {
     "dataset": "d",
@@ -28,6 +30,16 @@ CONTEXT = {
     "facts": [],
 }
 RESPONSE = {"dataset": "d", "context_id": "c1", "system_id": "s1", "response": "hi"}
+SCORE = {
+    "dataset": "d",
+    "level": "turn",
+    "item_id": "c1",
+    "system_id": "s1",
+    "metric": "m",
+    "output": "o",
+    "value": 0.5,
+    "signature": "m|v:1",
+}
 
 
 def check(table, *rows):
@@ -67,6 +79,10 @@ def check(table, *rows):
             [{"dataset": "d", "system_id": "s", "kind": "robot", "track": None, "description": ""}],
             "column 'kind' holds 'robot'; expected one of agent, human, reference",
         ),
+        ("scores", [SCORE | {"cut": -1}], "column 'cut' holds -1; expected a count"),
+        ("scores", [SCORE | {"cut": 0.5}], "column 'cut' holds 0.5; expected a count"),
+        ("scores", [SCORE | {"cut": 0}, SCORE | {"item_id": "c2", "cut": None}], "record 2 (level=turn, item_id=c2"),
+        ("scores", [SCORE | {"cut": None}], "no value in column 'cut'; expected a count"),
         (
             "personas",
             [{"dataset": "d", "dialogue_id": "x", "speaker": "B", "sentences": ["i am x."], "kinds": []}],
@@ -117,8 +133,7 @@ def test_names_survive_every_format(tmp_path):
 
 
 def test_small_numbers_survive_every_format(tmp_path):
-    score = {"dataset": "d", "level": "turn", "item_id": "1", "system_id": "s", "metric": "m", "output": "o"}
-    row = score | {"value": 6.389431e-10, "signature": "m|v:1"}
+    row = SCORE | {"value": 6.389431e-10}
     for suffix in ("parquet", "csv", "jsonl"):
         schema.write(tmp_path / f"s.{suffix}", pd.DataFrame([row]), "scores")
         assert schema.read(tmp_path / f"s.{suffix}", "scores")["value"][0] == pytest.approx(6.389431e-10, rel=1e-6)
@@ -170,6 +185,80 @@ def test_a_broken_parquet_file_is_named(tmp_path):
         schema.read(path, "scores")
     with pytest.raises(FileError, match="no such file"):
         schema.read(tmp_path / "none.parquet", "scores")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_scores_that_do_not_say_what_was_cut_are_of_whole_inputs(tmp_path, suffix):
+    path = tmp_path / f"scores.{suffix}"
+    write_table(path, pd.DataFrame([SCORE]))
+    found = schema.read(path, "scores")
+    assert list(found.columns) == schema.table("scores").columns
+    assert found["cut"].tolist() == [0]
+    schema.write(path, found.assign(cut=7), "scores")
+    again = schema.read(path, "scores")
+    assert again["cut"].tolist() == [7], "what the file says counts"
+    assert again["cut"].dtype == found["cut"].dtype
+
+
+def test_only_what_has_a_default_may_be_left_out():
+    missing = {"value": 0.5, "p": 0.1, "n": 3, "coverage": 1.0, "signature": "m|v:1", "target": "Overall"}
+    row = {k: v for k, v in SCORE.items() if k in schema.table("correlations").columns} | missing
+    with pytest.raises(SchemaError, match=r"no column 'cut'; expected the columns of table 'correlations'"):
+        check("correlations", row | {"coefficient": "pearson"})
+    left_out = [f.name for spec in schema.TABLES.values() for f in spec.fields if f.default is not None]
+    assert left_out == ["cut"], "a column that reads as a number nobody wrote is a decision, taken once"
+
+
+def test_parts_of_a_file_are_the_file(tmp_path):
+    path = tmp_path / "responses.parquet"
+    rows = [RESPONSE | {"context_id": f"{n:02}", "response": "hi " * (n + 1)} for n in range(10)]
+    schema.write(path, pd.DataFrame(rows), "responses")
+    whole = schema.read(path, "responses")
+    for size in (1, 3, 10, 99):
+        parts = list(schema.read_parts(path, "responses", size))
+        assert [len(part) for part in parts] == [min(size, 10 - start) for start in range(0, 10, size)]
+        pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
+
+
+def test_parts_that_repeat_a_key_are_found_at_the_end(tmp_path):
+    path = tmp_path / "responses.parquet"
+    rows = [RESPONSE | {"context_id": name} for name in ("a", "b", "c", "a")]
+    write_table(path, pd.DataFrame(rows))
+    parts = schema.read_parts(path, "responses", 2)
+    assert [len(next(parts)) for _ in range(2)] == [2, 2]
+    with pytest.raises(SchemaError, match=r"record 4 \(context_id=a, system_id=s1\): the same key a second time"):
+        next(parts)
+    write_table(path, pd.DataFrame([*rows[:3], rows[0] | {"system_id": "s2"}]))
+    assert [len(part) for part in schema.read_parts(path, "responses", 2)] == [2, 2], "part of a key may repeat"
+
+
+def test_written_part_by_part_it_is_what_is_written_at_once(tmp_path):
+    rows = [RESPONSE | {"context_id": f"{n:02}", "system_id": s} for n in range(6) for s in ("a", "b")]
+    schema.write(tmp_path / "once.parquet", pd.DataFrame(rows), "responses")
+    with schema.writing_parts(tmp_path / "parts.parquet", "responses") as add:
+        for start in (0, 4, 8):
+            # Each part the wrong way round.
+            add(schema.validate(pd.DataFrame(rows[start : start + 4][::-1]), "responses"))
+    once, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "parts"))
+    assert parts.equals(once, check_metadata=True)
+    with schema.writing_parts(tmp_path / "none.parquet", "contexts"):
+        pass
+    none = schema.read(tmp_path / "none.parquet", "contexts")
+    assert (list(none.columns), len(none)) == (schema.table("contexts").columns, 0)
+
+
+def test_an_error_between_two_parts_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "responses.parquet"
+    rows = schema.validate(pd.DataFrame([RESPONSE]), "responses")
+    for before in (None, b"an earlier file"):
+        if before:
+            path.write_bytes(before)
+        with pytest.raises(RuntimeError), schema.writing_parts(path, "responses") as add:
+            add(rows)
+            raise RuntimeError
+        assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == (
+            [("responses.parquet", before)] if before else []
+        )
 
 
 @given(

@@ -2,6 +2,8 @@ import pandas as pd
 import pytest
 
 from comperdial.errors import ComperdialError
+from comperdial.report import readme
+from comperdial.report.tables import correlation_document
 from comperdial.report.usr import usr_document, usr_frame
 
 SOURCES = pd.DataFrame({"source": ["p"], "short": ["Paper"], "citation": ["A paper"], "read_from": ["Table 1"]})
@@ -14,7 +16,9 @@ ROWS = """rows:
 
 def correlations(**changes):
     row = {"dataset": "d", "level": "turn", "target": "Overall", "metric": "m", "output": "o", "coefficient": "pearson"}
-    return pd.DataFrame([row | {"value": 0.25, "p": 0.2, "n": 9, "coverage": 0.9, "signature": "m|v:1"} | changes])
+    return pd.DataFrame(
+        [row | {"value": 0.25, "p": 0.2, "n": 9, "coverage": 0.9, "cut": 0, "signature": "m|v:1"} | changes]
+    )
 
 
 def reported(**changes):
@@ -65,6 +69,43 @@ def test_the_document_names_what_is_partial_unmarked_or_not_run(tmp_path):
     assert "(Overall)" in document.caption
 
 
+CUT = "the input of {} responses of {} did not fit the model and was cut"
+
+
+def test_a_note_says_whose_inputs_were_cut_and_how_many(tmp_path):
+    both = pd.concat([correlations(cut=3, coverage=1.0), correlations(metric="n", dataset="e", cut=12, coverage=1.0)])
+    found = frame(tmp_path, correlated=both, datasets=["d", "e"], not_run={})
+    cells = found.dropna(subset="ours").set_index(["label", "dataset"])
+    assert cells["cut"].to_dict() == {("M", "d"): 3, ("N", "e"): 12}
+    document = usr_document(found, {}, SOURCES)
+    notes = [note for note in document.notes if "cut" in note]
+    assert notes == [f"M: {CUT.format(3, 'd')}", f"N: {CUT.format(12, 'e')}"]
+    assert document.tidy["cut"].dropna().tolist() == [3, 12]
+    whole = usr_document(frame(tmp_path, correlated=correlations()), {}, SOURCES)
+    assert not [note for note in whole.notes if "cut" in note]
+
+
+def test_the_table_of_all_metrics_names_outputs_of_a_part_and_cut_inputs_once_each():
+    both = [
+        correlations(coverage=1.0, coefficient=coefficient, level=level, output=output, cut=cut)
+        for level in ("turn", "system")
+        for coefficient in ("pearson", "spearman", "kendall")
+        for output, cut in (("o", 2), ("p", 0))
+    ]
+    partial = [part.assign(metric="n", cut=0, coverage=0.25, signature="n|v:1") for part in both]
+    document = correlation_document(pd.concat([*both, *partial]), "Set D", "Overall", {"z": "no model"})
+    assert document.notes[1:] == [
+        "n o: 25.0% of the rated responses of d have a score",
+        "n p: 25.0% of the rated responses of d have a score",
+        f"m o: {CUT.format(2, 'd')}",
+        "z: not run: no model",
+        "m is m|v:1",
+        "n is n|v:1",
+    ]
+    assert [row[0] for row in document.sections[0].rows] == ["m o", "m p", "n o", "n p"]
+    assert document.tidy.groupby(["metric", "output"])["cut"].first().tolist() == [2, 0, 0, 0]
+
+
 def test_another_dimension_is_not_held_against_overall(tmp_path):
     found = frame(tmp_path, correlated=correlations(target="Engaging"), target="Engaging")
     assert found["reported"].isna().all()
@@ -89,3 +130,38 @@ def test_wrong_rows_and_names(tmp_path, rows, options, message):
 def test_an_output_that_the_metric_does_not_have(tmp_path):
     found = frame(tmp_path, rows="rows:\n  - {label: M, metric: m, output: q}\n")
     assert set(found["not_run"]) == {"metric 'm' has no output 'q'"}
+
+
+def test_recorded_scores_are_of_one_data_set_and_the_other_s_cells_say_so(tmp_path):
+    both = pd.concat([correlations(metric="r"), correlations(dataset="e")])
+    rows = "rows:\n  - {label: R, metric: r, output: o, reported: [p, M]}\n  - {label: M, metric: m, output: o}\n"
+    options = {"datasets": ["d", "e"], "not_run": {}, "recorded": {"r": "d"}}
+    published = pd.concat([reported(), reported(dataset="e")])
+    found = frame(tmp_path, rows=rows, correlated=both, published=published, **options)
+    assert found.groupby("label")["recorded"].unique().map(list).to_dict() == {"M": [False], "R": [True]}
+    document = usr_document(found, {}, SOURCES)
+    cells = {row[0]: row for row in document.sections[0].rows}
+    assert cells["R"][1:3] == ["Paper", "0.250*"]
+    assert cells["R"][8:10] == ["not recorded", "0.300"]
+    assert (cells["M"][2], cells["M"][8]) == ("not run", "0.250*")
+    notes = [note for note in document.notes if ": not r" in note]
+    assert notes == ["R: not recorded: there are recorded scores of d only", "M: not run: no scores of d"]
+
+
+def test_recorded_scores_of_a_data_set_that_was_not_run(tmp_path):
+    rows = "rows:\n  - {label: R, metric: r, output: o}\n  - {label: M, metric: m, output: o}\n"
+    document = usr_document(frame(tmp_path, rows=rows, recorded={"r": "e"}), {}, SOURCES)
+    assert [row[0] for row in document.sections[0].rows] == ["M"]
+    assert "R: not recorded: there are recorded scores of e only" in document.notes
+
+
+def test_the_page_s_table_has_a_plain_dash_where_there_are_no_scores(tmp_path):
+    both = pd.concat([correlations(metric="r"), correlations(dataset="e")])
+    rows = "rows:\n  - {label: R, metric: r, output: o}\n"
+    found = frame(tmp_path, rows=rows, correlated=both, datasets=["d", "e"], recorded={"r": "d"})
+    path = tmp_path / "usr.csv"
+    found.to_csv(path, index=False)
+    page = tmp_path / "README.md"
+    page.write_text("\n".join(readme.MARKS))
+    readme.update(page, pd.read_csv(path), {})
+    assert page.read_text().splitlines()[3] == r"| R | 0.250\* | – | – | – |"

@@ -2,16 +2,25 @@
 
 import hashlib
 import json
+import re
 import resource
+import shutil
 import sys
 
 import pandas as pd
 import pytest
 import yaml
 
+import tinymodels
+from comperdial import schema, scoring
+from comperdial.encoding import encoder_of
+from comperdial.metrics import Batch, create
+from comperdial.models.vectors import VectorStore
+
 SCORES = "results/scores/usr_persona/{}.parquet"
+CORRELATIONS = "results/correlations/usr_persona.parquet"
 FROM_CORRELATIONS = {
-    "results/correlations/usr_persona.parquet",
+    CORRELATIONS,
     *(f"results/tables/usr.{suffix}" for suffix in ("md", "tex", "csv", "html")),
     *(f"results/tables/usr_persona_correlations.{suffix}" for suffix in ("md", "tex", "csv", "html")),
     *(f"results/figures/usr.{suffix}" for suffix in ("png", "pdf", "svg")),
@@ -23,6 +32,19 @@ FROM_CORRELATIONS = {
 FROM_SCORES = FROM_CORRELATIONS | {
     f"results/tables/usr_persona_systems.{suffix}" for suffix in ("md", "tex", "csv", "html")
 }
+EMBEDDINGS = "data/embeddings"
+
+
+def vectors(workdir):
+    """Return the files of vectors, with the time they were written and their content."""
+    files = (workdir.path / EMBEDDINGS).rglob("*.vectors")
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def without_models(workdir):
+    """Take the metrics out that run a model, where a test is about something else: loading one takes seconds."""
+    path = workdir.path / "params.yaml"
+    path.write_text(re.sub(r"(?m)^  [\w-]+: \{.*MiniLM.*\n", "", path.read_text()))
 
 
 def test_nothing_changed_nothing_runs_and_that_takes_no_time(finished):
@@ -116,15 +138,79 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
     assert "- METEOR: not run: " in table
     assert "expected WordNet 9.9" in table
     assert "| METEOR | Yeh et al. 2021 | not run | 0.253 |" in table
-    assert "- BERTScore: not run: " in table
+    assert "| BERTScore | Yeh et al. 2021 | not run | 0.152 |" in table
+    assert "- BERTScore: not run: model 'roberta-large' is not present" in table
     assert "- Word F1: not run: no metric 'f1_raw' in params.yaml" in table
-    assert "meteor_raw: not run: " in (finished.path / "results/tables/usr_persona_correlations.md").read_text()
-    assert not (finished.path / SCORES.format("meteor_raw")).exists()
+    for kind in ("correlations", "systems"):
+        page = (finished.path / f"results/tables/usr_persona_{kind}.md").read_text()
+        assert "meteor_raw: not run: " in page
+        assert "- bertscore_raw: not run: model 'roberta-large' is not present" in page
+    made = {path.stem for path in (finished.path / SCORES).parent.iterdir()}
+    assert made == {"f1", "bleu_raw", "bertscore-minilm", "grounded-cosine-minilm"}
+
+
+def test_each_text_is_encoded_once_for_all_metrics_of_an_encoder(finished):
+    assert len(list((finished.path / "logs/encode").rglob("usr_persona*.log"))) == 1, "one job a data set"
+    folder = finished.path / EMBEDDINGS / encoder_of(create("bertscore", model="all-MiniLM-L6-v2", layer=6))
+    assert {path.parent for path in vectors(finished)} == {folder}, "the last layer is layer 6"
+    texts = set()
+    for metric in (create("bertscore", model="all-MiniLM-L6-v2", layer=6), create("grounded_cosine")):
+        for responses, context in scoring.parts(finished.path / "data/tables/usr_persona"):
+            columns = (responses["response"], context["references"], context["history"], context["facts"])
+            texts |= set(metric.texts(Batch(*map(list, columns))))
+    assert {*VectorStore(folder, 384).missing([*texts, "another text"])} == {"another text"}
+    logs = "".join(path.read_text() for path in (finished.path / "logs").rglob("*.log"))
+    assert sum(map(int, re.findall(r"(\d+) texts encoded", logs))) == len(texts)
+    frame = pd.read_csv(finished.path / "results/tables/usr.csv").dropna(subset=["ours"])
+    assert {"BERTScore on MiniLM (normalised)", "Grounded cosine on MiniLM"} <= set(frame["label"])
+
+
+def test_a_further_metric_of_an_encoder_makes_no_vector_anew(finished):
+    before, encoded, third = finished.outputs(), vectors(finished), SCORES.format("embedding-minilm")
+    finished.edit("params.yaml", "  f1: {kind: f1}\n", "  f1: {kind: f1}\n  embedding-minilm: {kind: embedding}\n")
+    # Its texts are those of bertscore-minilm: no model is needed either.
+    finished.snakemake(CORRELATIONS)
+    assert finished.rewritten(before) == {third, CORRELATIONS}
+    assert vectors(finished) == encoded
+    assert planned(finished) == FROM_SCORES - {CORRELATIONS}
+
+
+def test_vectors_that_were_deleted_are_made_again_when_they_are_needed(finished):
+    shutil.rmtree(finished.path / EMBEDDINGS)
+    assert "Nothing to be done" in finished.snakemake("-n"), "as in a clone, where there never were any"
+    before, changed = finished.outputs(), SCORES.format("bertscore-minilm")
+    finished.edit("params.yaml", "layer: 6}", "layer: 6, text: raw}")
+    assert {name for name in planned(finished) if not name.startswith(EMBEDDINGS)} == FROM_SCORES | {changed}
+    finished.snakemake(changed)
+    assert finished.rewritten(before) == {changed}
+    assert vectors(finished)
+    assert before[changed][1] != finished.outputs()[changed][1]
+
+
+def test_a_model_of_ones_own_and_another_in_its_place(finished):
+    """A folder given as `model:` is known by its bytes, and what did not fit it is in the scores."""
+    before, scores = finished.outputs(), SCORES.format("bertscore_raw")
+    tinymodels.bert(finished.path / "tiny", seed=1)
+    own = "bertscore_raw: {kind: bertscore, text: raw, model: ./tiny, layer: 2, max_length: 40}"
+    finished.edit("params.yaml", "bertscore_raw: {kind: bertscore, text: raw}", own)
+    finished.snakemake(scores)
+    assert finished.rewritten(before) == {scores}
+    frame = schema.read(finished.path / scores, "scores").query("output == 'f1'")
+    assert 0 < (frame["cut"] > 0).sum() < len(frame) == 24
+    assert frame["signature"].str.contains(r"model:tiny@[0-9a-f]{12}\|").all()
+    assert "Nothing to be done" in finished.snakemake(scores, "-n")
+    # Where the model is not, as in a clone: the scores stand, and only what is made of them is left to do.
+    (finished.path / "tiny").rename(finished.path / "elsewhere")
+    assert planned(finished) == FROM_SCORES
+    tinymodels.bert(finished.path / "tiny", seed=2)
+    found = {name for name in planned(finished) if not name.startswith(EMBEDDINGS)}
+    assert found == FROM_SCORES | {scores}
 
 
 def test_scores_made_elsewhere_stay_where_their_metric_cannot_run(finished, real_wordnet):
     """Pulled METEOR scores are used as they are without WordNet, also when everything else is made anew."""
     right, table = "meteor_raw: {kind: meteor, text: raw}", "results/tables/usr_persona_correlations.md"
+    without_models(finished)
     finished.edit("params.yaml", 'meteor_raw: {kind: meteor, text: raw, wordnet: "9.9"}', right)
     finished.snakemake(SCORES.format("meteor_raw"))
     made = finished.outputs()
@@ -163,6 +249,7 @@ def test_a_data_set_added_as_its_page_says(fresh):
     catalogue = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
     fresh.edit("params.yaml", "datasets: [usr_persona]", "datasets: [mine]")
+    without_models(fresh)
     fresh.snakemake("results/tables/mine_correlations.md")
     assert "| f1 f1 |" in (fresh.path / "results/tables/mine_correlations.md").read_text()
 
@@ -220,6 +307,7 @@ def test_datasets_can_be_chosen(finished):
         ("[usr_persona]", "[usr_person]", "unknown dataset 'usr_person'"),
         ("kind: bleu,", "kind: blue,", "unknown metric 'blue'; expected one of"),
         ("kind: bleu, text: raw", "kind: bleu, txt: raw", "Did you mean 'text'?"),
+        ("cosine, model: all-MiniLM-L6-v2", "cosine, model: all-MiniLM", "unknown model 'all-MiniLM'; expected one of"),
         ("[usr_topical, usr_persona]", "[usr_topicl]", "unknown dataset 'usr_topicl'"),
         ("datasets: [usr_persona]", "dataset: [usr_persona]", "Additional properties|'datasets' is a required"),
     ],
@@ -247,3 +335,36 @@ def test_the_report_is_one_offline_page(finished):
     page = (finished.path / "report.html").read_text()
     assert "usr.html" in page
     assert len(page) > 100_000
+
+
+def test_scores_computed_elsewhere_stand_beside_the_others(finished):
+    """docs/recorded-scores.md, followed: a file and an entry, and the scores are in the tables."""
+    before, mine = finished.outputs(), SCORES.format("mine")
+    scores = (
+        pd.read_parquet(finished.path / SCORES.format("f1"))
+        .query("output == 'f1'")
+        .rename(columns={"item_id": "context_id"})
+    )
+    path = finished.path / "scores.csv"
+    scores[["context_id", "system_id", "value"]].iloc[:-6].to_csv(path, index=False)
+    page = (finished.path / "docs/recorded-scores.md").read_text()
+    entry = page.split("```yaml\n")[1].split("```")[0].replace("dataset: demo", "dataset: usr_persona")
+    finished.edit("params.yaml", "evaluation:\n", f"{entry}evaluation:\n")
+    table = "results/tables/usr_persona_correlations.md"
+    finished.snakemake(table)
+    assert {mine, table} <= finished.rewritten(before) <= FROM_SCORES | {mine}
+    text = (finished.path / table).read_text()
+    assert "| mine score |" in text
+    assert "- mine is recorded|format:table|from:scores.csv|sha256:" in text
+    assert "mine score: 75.0% of the rated responses of usr_persona have a score" in text
+    assert {mine, table} & planned(finished) == set()
+    path.write_text(path.read_text().replace(",Dull,", ",Dul,"))
+    assert mine in planned(finished)
+    assert not {SCORES.format("f1"), "data/tables/usr_persona/contexts.parquet"} & planned(finished)
+    assert finished.run("snakemake", "--cores", "2", mine, check=False).returncode != 0
+    log = (finished.path / "logs/recorded/usr_persona/mine.log").read_text()
+    assert "system 'Dul': no such response" in log
+    finished.edit("params.yaml", "  mine: {", "  bleu: {")
+    said = finished.snakemake("-n", check=False)
+    assert "params.yaml, recorded.bleu: 'bleu' is the name of a metric that is computed here" in said
+    assert "Traceback" not in said

@@ -69,7 +69,6 @@ BY_DIALOGUE = [
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
 UNAVAILABLE = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.items()) if why}
 
-
 # A table's forms beside its HTML.
 FORMATS = (".md", ".tex", ".csv")
 
@@ -107,37 +106,6 @@ def simulated(dataset):
 def reader_options(dataset):
     """The settings of a catalogue's reader, as JSON: the section of params.yaml that has its name."""
     return json.dumps(config.get(PUBLIC[dataset].reader, {}), sort_keys=True)
-
-
-def score_file(dataset, metric):
-    return f"results/scores/{dataset}/{metric}.parquet"
-
-
-def has_scores(dataset, metric):
-    """Whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
-    path = score_file(dataset, metric)
-    if metric not in UNAVAILABLE:
-        return True
-    if not os.path.exists(path):
-        return False
-    import pyarrow.parquet
-
-    made = pyarrow.parquet.read_table(path, columns=["signature"])["signature"].unique().to_pylist()
-    return made == [METRICS[metric].signature()]
-
-
-def score_files(wildcards):
-    return [score_file(wildcards.dataset, metric) for metric in METRICS if has_scores(wildcards.dataset, metric)]
-
-
-def not_run(datasets):
-    """The metrics without scores, with the reason, as JSON."""
-    missing = {
-        metric: why
-        for metric, why in UNAVAILABLE.items()
-        if not all(has_scores(dataset, metric) for dataset in datasets)
-    }
-    return json.dumps(missing, sort_keys=True)
 
 
 def one_of(names):

@@ -28,13 +28,14 @@ rule usr_table:
         datasets=USR,
         target=config["evaluation"]["target"],
         not_run=not_run(USR),
+        recorded=recorded_of(),
         titles=titles(USR),
     message:
         "Render the USR table and its figure"
     shell:
         "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
         "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
-        "--titles {params.titles:q} 2> {log}"
+        "--recorded {params.recorded:q} --titles {params.titles:q} 2> {log}"
 
 
 rule correlation_table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,22 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--options", type=json_object, default={}, metavar="JSON", help="all options as one JSON object"
     )
     command.add_argument("--name", help="what to call the metric in the table; default: its kind")
+    _embeddings(command)
     _output(command)
     command.set_defaults(run=_score)
+
+    command = commands.add_parser("encode", help="encode a folder of tables for metrics of embeddings, each text once")
+    command.add_argument("input", type=Path, help="a folder of tables")
+    command.add_argument(
+        "--metrics",
+        type=json_object,
+        required=True,
+        metavar="JSON",
+        help='{"metrics": [{"kind": …, options}, …]}, all of one encoder',
+    )
+    _embeddings(command)
+    command.add_argument("--output", type=Path, required=True, help="a JSON file that names the encoder")
+    command.set_defaults(run=_encode)
 
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
@@ -36,6 +51,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
     _output(command)
     command.set_defaults(run=_correlate)
+
+
+def _embeddings(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--embeddings", type=Path, metavar="FOLDER", help="keep vectors there (default: nowhere)")
 
 
 def _output(command: argparse.ArgumentParser) -> None:
@@ -77,8 +96,32 @@ def _score(options: argparse.Namespace) -> None:
     from comperdial.metrics import create
 
     metric = create(options.metric, **_metric_options(options))
+    name = options.name or options.metric
+    _keep_embeddings(options)
+    if options.input.is_dir() and options.output and options.output.suffix == ".parquet":
+        scoring.write_scores(metric, name, options.input, options.output)
+        return
     run = scoring.score_tables if options.input.is_dir() else scoring.score_file
-    _emit(run(metric, options.name or options.metric, options.input), options.output, "scores")
+    _emit(run(metric, name, options.input), options.output, "scores")
+
+
+def _encode(options: argparse.Namespace) -> None:
+    from comperdial import encoding
+    from comperdial.files import write_json
+    from comperdial.metrics import create
+
+    _keep_embeddings(options)
+    metrics = [create(options.pop("kind"), **options) for options in map(dict, options.metrics["metrics"])]
+    encoding.encode_tables(metrics, options.input)
+    # Not how many were new: that depends on what was there, and this file is to depend on its inputs alone.
+    write_json(options.output, {"encoder": encoding.encoder_of(metrics[0])})
+
+
+def _keep_embeddings(options: argparse.Namespace) -> None:
+    if options.embeddings:
+        from comperdial.models.encoder import STORE_VARIABLE
+
+        os.environ[STORE_VARIABLE] = str(options.embeddings)
 
 
 def _correlate(options: argparse.Namespace) -> None:

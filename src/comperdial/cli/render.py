@@ -29,6 +29,9 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     kind = add_kind(kinds, "usr", _render_usr, "the published USR table, ours beside theirs, with its figure")
     kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
     kind.add_argument("--datasets", nargs="+", required=True, help="in the order of the columns")
+    kind.add_argument(
+        "--recorded", type=json_object, default={}, metavar="JSON", help="recorded metrics: of what dataset"
+    )
     for add in (add_target, add_not_run, add_paper, _titles):
         add(kind)
     kind = add_kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
@@ -60,6 +63,7 @@ def _render_usr(options: argparse.Namespace) -> None:
         datasets=options.datasets,
         target=options.target,
         not_run=options.not_run,
+        recorded=options.recorded,
     )
     sources = read_table(options.paper / "sources.csv")
     document.write(usr.usr_document(frame, options.titles, sources), options.output)

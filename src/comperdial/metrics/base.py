@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as library_version
 from typing import Any, ClassVar, Literal
 
@@ -12,10 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial.errors import ConfigError, ItemError, SchemaError
-from comperdial.metrics.text import normalise
+from comperdial.metrics.text import clean
 
-Scores = dict[str, npt.NDArray[np.float64]]
 Utterance = Mapping[str, str]
+
+# How many prepared texts, and scored pairs of a response and its references, an overlap metric remembers.
+_TEXTS = 1024
+_PAIRS = 16_384
+
+
+class Scores(dict[str, npt.NDArray[np.float64]]):
+    """What a metric gives: for each output, one float64 value a response, NaN where it could not be scored.
+
+    ``cut`` counts, for each response, the tokens of its input that did not fit the model and were left out; None
+    stands for no cuts. It travels with the scores into the tables: nothing is cut silently.
+    """
+
+    def __init__(self, values: Mapping[str, npt.NDArray[np.float64]], cut: npt.NDArray[np.int32] | None = None) -> None:
+        super().__init__(values)
+        self.cut = cut
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, batch: Batch) -> Scores:
-        """Score a checked batch: one float64 array of ``len(batch)`` values an output."""
+        """Score a checked batch: one float64 array of ``len(batch)`` values an output, and what had to be cut."""
 
     def unavailable(self) -> str | None:
         """Say what the metric needs and this machine lacks, or return None when it can run."""
@@ -93,7 +110,7 @@ class Metric(ABC):
 
         Returns
         -------
-        dict of str to ndarray
+        Scores
             For each of :attr:`outputs`, n float64 values; NaN where a response could not be scored.
 
         Raises
@@ -137,11 +154,24 @@ class Metric(ABC):
                     raise ItemError(index, f"one of its {name} is {entry!r}", expected="a text that is not empty")
         return values
 
+    def signed(self, option: str) -> object:
+        """Return an option as the signature names it: its value, unless a subclass knows better."""
+        return getattr(self, option)
+
     def signature(self) -> str:
         """Return all that determines a score, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
-        options = [f"{field.name}:{_short(getattr(self, field.name))}" for field in fields(self)]
-        versions = [f"{name}:{library_version(name)}" for name in self.libraries]
+        options = [f"{field.name}:{_short(self.signed(field.name))}" for field in fields(self)]
+        versions = [f"{name}:{installed_version(name)}" for name in self.libraries]
         return "|".join([self.kind, *options, *versions, f"v:{self.version}"])
+
+
+def installed_version(library: str) -> str:
+    """Return the version of a package as signatures name it; ``absent`` when it is not installed."""
+    try:
+        # Without the build: torch 2.13.0+cpu and 2.13.0+cu130 are one version.
+        return library_version(library).partition("+")[0]
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _is_filled(value: object) -> bool:
@@ -170,11 +200,18 @@ class OverlapMetric(Metric):
     def __post_init__(self) -> None:
         check_choice(self, "text", ("normalised", "raw"))
 
-    @abstractmethod
-    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
-        """Return the outputs for one response and one reference."""
+    def prepare(self, text: str) -> Any:  # noqa: ANN401
+        """Return what :meth:`pair` needs of a text, such as its tokens: here the text itself.
 
-    def best(self, hypothesis: str, references: Sequence[str]) -> Sequence[float]:
+        It is called once a text, not once a pair: what takes long and does not depend on the pair belongs here.
+        """
+        return text
+
+    @abstractmethod
+    def pair(self, hypothesis: Any, reference: Any) -> Sequence[float]:  # noqa: ANN401
+        """Return the outputs for one response and one reference, both as :meth:`prepare` returns them."""
+
+    def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
         """Return the outputs for one response against all its references."""
         return max((self.pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
 
@@ -182,14 +219,22 @@ class OverlapMetric(Metric):
         """Score every response in turn, with a progress bar on a terminal if it takes longer than two seconds."""
         from tqdm import tqdm
 
-        prepare = normalise if self.text == "normalised" else str.strip
+        # Agents repeat themselves and each other. Bounded, so that memory does not grow with the batch.
+        @lru_cache(maxsize=_TEXTS)
+        def read(text: str) -> Any:  # noqa: ANN401
+            return self.prepare(clean(text, self.text))
+
+        @lru_cache(maxsize=_PAIRS)
+        def row(response: str, references: tuple[str, ...]) -> Sequence[float]:
+            return self.best(read(response), [read(reference) for reference in references])
+
         pairs = zip(batch.responses, batch.references, strict=True)
         rows = [
-            self.best(prepare(response), [prepare(reference) for reference in references])
+            row(response, tuple(references))
             for response, references in tqdm(pairs, self.kind, total=len(batch), delay=2, disable=None)
         ]
         values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
-        return {name: values[:, column] for column, name in enumerate(self.outputs)}
+        return Scores({name: values[:, column] for column, name in enumerate(self.outputs)})
 
 
 def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> None:

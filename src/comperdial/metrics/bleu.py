@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
+from comperdial.metrics._ngrams import Ngrams, matches
 from comperdial.metrics.base import OverlapMetric, check_choice, check_number
 
 # nltk's method6 is left out: it fails on responses without a shared pair of words.
 _SMOOTHING = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
+_ORDERS = (4, 3, 2, 1)
+_WEIGHTS = [(1 / order,) * order for order in _ORDERS]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bleu(OverlapMetric):
     """nltk's ``sentence_bleu`` with uniform weights, no re-weighing, all references at once; 0 to 1.
 
-    Source: ComperDial, appendix C.2 (``method1``, epsilon 1e-12). The orders share their n-gram counts: nltk computes
-    them in one call.
+    Source: ComperDial, appendix C.2 (``method1``, epsilon 1e-12). ``method1`` is computed here, from counts that the
+    orders and all responses to a context share, with nltk's arithmetic to the last digit; nltk computes the others.
     """
 
     kind: ClassVar[str] = "bleu"
@@ -40,20 +45,48 @@ class Bleu(OverlapMetric):
         """Return the four orders, BLEU-4 first."""
         return ("bleu-4", "bleu-3", "bleu-2", "bleu-1")
 
-    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
+    def prepare(self, text: str) -> Ngrams:
+        """Return the text's words."""
+        return Ngrams(tuple(text.split()))
+
+    def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
         """Return the four orders against one reference."""
         return self.best(hypothesis, [reference])
 
-    def best(self, hypothesis: str, references: Sequence[str]) -> Sequence[float]:
+    def best(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
         """Return the four orders; BLEU has its own way of using several references."""
+        if self.smoothing != "method1":
+            return self._by_nltk(hypothesis, references)
+        length = len(hypothesis)
+        shared = matches(hypothesis, references, _ORDERS[0])
+        # Of two lengths equally close, the shorter one.
+        closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
+        return _method1(tuple(shared), length, closest, self.epsilon)
+
+    def _by_nltk(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
         from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-        weights = [(1 / order,) * order for order in (4, 3, 2, 1)]
         smooth = getattr(SmoothingFunction(epsilon=self.epsilon), self.smoothing)
         with warnings.catch_warnings():
             # nltk recommends smoothing wherever method0, which is none, meets an empty order.
             warnings.simplefilter("ignore", UserWarning)
             scores: Sequence[float] = sentence_bleu(
-                [reference.split() for reference in references], hypothesis.split(), weights, smoothing_function=smooth
+                [reference.tokens for reference in references], hypothesis.tokens, _WEIGHTS, smoothing_function=smooth
             )
         return scores
+
+
+# Many responses share these few whole numbers.
+@lru_cache(maxsize=4096)
+def _method1(shared: tuple[int, ...], length: int, closest: int, epsilon: float) -> tuple[float, ...]:
+    """Return the orders from the clipped counts, in the order of nltk's operations, on which the last digit depends."""
+    if not shared[0]:
+        return (0.0,) * len(_ORDERS)
+    brevity = 1.0 if length > closest else math.exp(1 - closest / length)
+    precisions = [(count or epsilon) / max(1, length - before) for before, count in enumerate(shared)]
+    # A tiny epsilon over many n-grams may come out as 0, which nltk leaves out.
+    logarithms = [math.log(precision) if precision > 0 else 0.0 for precision in precisions]
+    return tuple(
+        brevity * math.exp(math.fsum(w * value for w, value in zip(weights, logarithms, strict=False)))
+        for weights in _WEIGHTS
+    )

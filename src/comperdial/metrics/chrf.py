@@ -1,12 +1,19 @@
-"""chrF, the character n-gram F-score, by nltk."""
+"""chrF, the character n-gram F-score, as nltk computes it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from comperdial.metrics._ngrams import Ngrams, matches
 from comperdial.metrics.base import OverlapMetric, check_number
+
+# nltk's engine for regular expressions does not count these four separators as white space; Python's does.
+_WHITE_SPACE = re.compile(r"[^\S\x1c-\x1f]+")
+# What nltk takes for the F of an order without a shared n-gram.
+_NOTHING_SHARED = 1e-16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +40,18 @@ class Chrf(OverlapMetric):
         """Return the one score."""
         return ("chrf",)
 
-    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
-        """Return the score of one pair."""
-        from nltk.translate.chrf_score import sentence_chrf
+    def prepare(self, text: str) -> Ngrams:
+        """Return the text's characters."""
+        return Ngrams(_WHITE_SPACE.sub("", text))
 
-        score: float = sentence_chrf(reference, hypothesis, max_len=self.order, beta=self.beta)
-        return (score,)
+    def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
+        """Return the score of one pair."""
+        factor = self.beta**2
+        values = []
+        for order, shared in enumerate(matches(hypothesis, [reference], self.order), start=1):
+            value = _NOTHING_SHARED
+            if shared:
+                precision, recall = shared / hypothesis.total(order), shared / reference.total(order)
+                value = (1 + factor) * (precision * recall) / (factor * precision + recall)
+            values.append(value)
+        return (sum(values) / self.order,)

@@ -1,13 +1,16 @@
-"""METEOR by nltk, with WordNet's synonyms."""
+"""METEOR as nltk computes it, with WordNet's synonyms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from comperdial import wordnet
 from comperdial.errors import MissingResourceError
+from comperdial.metrics._alignment import Words, align, chunks
+from comperdial.metrics._synonyms import Thesaurus, thesaurus
 from comperdial.metrics.base import Batch, OverlapMetric, Scores, check_number
 
 
@@ -53,11 +56,21 @@ class Meteor(OverlapMetric):
         wordnet.require(self.wordnet)
         return super().compute(batch)
 
-    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
-        """Return the score of one pair."""
-        from nltk.translate.meteor_score import single_meteor_score
+    @cached_property
+    def _thesaurus(self) -> Thesaurus:
+        return thesaurus(wordnet.require(self.wordnet).path)
 
-        score: float = single_meteor_score(
-            reference.split(), hypothesis.split(), alpha=self.alpha, beta=self.beta, gamma=self.gamma
-        )
-        return (score,)
+    def prepare(self, text: str) -> Words:
+        """Return the text's words with their stems."""
+        return Words(text.split())
+
+    def pair(self, hypothesis: Words, reference: Words) -> Sequence[float]:
+        """Return the score of one pair, by nltk's operations in nltk's order."""
+        aligned = align(hypothesis, reference, self._thesaurus.synonyms)
+        if not aligned:
+            return (0.0,)
+        matches = len(aligned)
+        precision, recall = matches / len(hypothesis), matches / len(reference)
+        mean = (precision * recall) / (self.alpha * precision + (1 - self.alpha) * recall)
+        penalty = self.gamma * (chunks(aligned) / matches) ** self.beta
+        return ((1 - penalty) * mean,)

@@ -30,7 +30,9 @@ def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, 
         if name not in known:
             raise UnknownNameError(f"option of metric {metric.kind!r}:", name, known)
         try:
-            found[name] = _convert(str(known[name].type), value)
+            # A class, where the metric's module does without `from __future__ import annotations`.
+            kind = known[name].type
+            found[name] = _convert(kind.__name__ if isinstance(kind, type) else str(kind), value)
         except ValueError as error:
             raise ConfigError(f"option {name!r} of metric {metric.kind!r} is {value!r}", expected=str(error)) from None
     return found

@@ -1,30 +1,27 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L by rouge-score."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L as rouge-score computes them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from comperdial.metrics._ngrams import Ngrams, longest_common_subsequence, matches
+from comperdial.metrics._stems import stem
 from comperdial.metrics.base import OverlapMetric, check_choice, check_number
 
-if TYPE_CHECKING:
-    from rouge_score.rouge_scorer import RougeScorer
-
 _NAMES = ("rougeL", "rouge1", "rouge2")
-
-
-class _WhiteSpaceTokens:
-    """Tokens as they stand, for texts that are tokenised already."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return text.split()
+_WORD = re.compile("[a-z0-9]+")
+# rouge-score leaves shorter words as they are.
+_SHORTEST_TO_STEM = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rouge(OverlapMetric):
     """rouge-score's ROUGE with an F that can weigh recall; the reference with the best ROUGE-L counts; 0 to 1.
+
+    The counts are our own, equal to rouge-score's: its tokens, its stems, its precision and recall.
 
     ``beta: 1.2`` and ``tokens: whitespace`` give the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021 report:
     F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
@@ -49,17 +46,25 @@ class Rouge(OverlapMetric):
         """Return F, precision and recall of each ROUGE, ROUGE-L's F first."""
         return tuple(f"{name}-{part}" for name in _NAMES for part in ("f", "p", "r"))
 
-    @cached_property
-    def _scorer(self) -> RougeScorer:
-        from rouge_score.rouge_scorer import RougeScorer
+    def prepare(self, text: str) -> Ngrams:
+        """Return the text's tokens."""
+        if self.tokens == "whitespace":
+            return Ngrams(tuple(text.split()))
+        words = _WORD.findall(text.lower())
+        if not self.stem:
+            return Ngrams(tuple(words))
+        stems = (stem(word) if len(word) >= _SHORTEST_TO_STEM else word for word in words)
+        return Ngrams(tuple(token for token in stems if token))
 
-        tokenizer = _WhiteSpaceTokens() if self.tokens == "whitespace" else None
-        return RougeScorer(list(_NAMES), use_stemmer=self.stem, tokenizer=tokenizer)
-
-    def pair(self, hypothesis: str, reference: str) -> Sequence[float]:
+    def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
         """Return the nine numbers of one pair."""
-        scores = self._scorer.score(reference, hypothesis)
-        return [number for name in _NAMES for number in self._parts(scores[name].precision, scores[name].recall)]
+        words, pairs = matches(hypothesis, [reference], 2)
+        longest = longest_common_subsequence(hypothesis, reference) if words else 0
+        numbers: list[float] = []
+        for shared, order in ((longest, 1), (words, 1), (pairs, 2)):
+            below, above = max(1, hypothesis.total(order)), max(1, reference.total(order))
+            numbers += self._parts(shared / below, shared / above)
+        return numbers
 
     def _parts(self, precision: float, recall: float) -> tuple[float, float, float]:
         weight = self.beta**2

@@ -40,7 +40,7 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
         cells = []
         for dataset, coefficient in columns:
             cell = turn[label, dataset, coefficient]
-            ours = number(cell["ours"]) + _star(is_starred(cell["p"]))
+            ours = number(cell["ours"]) + _star(pd.notna(cell["ours"]) and is_starred(cell["p"]))
             reported = number(cell["reported"]) + _star(str(cell["reported_starred"]) == "True")
             cells.append(f"{ours} ({reported})" if pd.notna(cell["reported"]) else ours)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")

@@ -58,11 +58,15 @@ def with_star(value: float, marked: bool) -> str:
 
 
 def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
-    """Return a note for each row that has scores of a part of the responses only."""
+    """Return a note for each row that has scores of a part of the responses only, or scores of cut inputs."""
     partial = frame[frame["coverage"] < 1].drop_duplicates(["dataset", name])
+    cut = frame[frame["cut"] > 0].drop_duplicates(["dataset", name])
     return [
         f"{row[name]}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
         for row in partial.to_dict("records")
+    ] + [
+        f"{row[name]}: the input of {row['cut']:.0f} responses of {row['dataset']} did not fit the model and was cut"
+        for row in cut.to_dict("records")
     ]
 
 
@@ -94,7 +98,7 @@ def correlation_document(
         tidy=chosen.sort_values(["metric", "output", "level", "coefficient"]).reset_index(drop=True),
         notes=[
             STAR,
-            *partial_notes(chosen, "metric"),
+            *partial_notes(chosen.assign(row=chosen["metric"] + " " + chosen["output"]), "row"),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
             *(f"{metric} is {signature}" for metric, signature in signatures.items()),
         ],

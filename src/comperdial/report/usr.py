@@ -14,6 +14,9 @@ from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.tables import COEFFICIENT_NAMES, LEVEL_NAMES, STAR, of_target, partial_notes, with_star
 from comperdial.stats.correlation import is_starred
 
+# What a cell says where there are no scores: of a metric that runs here, and of scores computed elsewhere.
+_ABSENT = {False: "not run", True: "not recorded"}
+
 
 def usr_frame(
     correlations: pd.DataFrame,
@@ -23,6 +26,7 @@ def usr_frame(
     datasets: Sequence[str],
     target: str,
     not_run: Mapping[str, str],
+    recorded: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Put our correlations beside the reported ones.
 
@@ -38,13 +42,15 @@ def usr_frame(
         Which datasets, in this order; which rated dimension.
     not_run
         Metrics of ``params.yaml`` that could not run here, and why.
+    recorded
+        Metrics of ``params.yaml`` that are scores computed elsewhere, and of which dataset they are.
 
     Returns
     -------
     DataFrame
-        One row a table row, dataset, level and coefficient: label, ours (value, p, n, coverage, signature), reported
-        (value, starred, source), the difference ours - reported, why it was not run, and a note. Missing
-        is missing.
+        One row a table row, dataset, level and coefficient: label, ours (value, p, n, coverage, cut, signature),
+        whether the scores were recorded elsewhere, reported (value, starred, source), the difference ours - reported,
+        why there are no scores, and a note. Missing is missing.
     """
     for dataset in datasets:
         if dataset not in set(correlations["dataset"]):
@@ -54,7 +60,8 @@ def usr_frame(
     published = published.set_index(["dataset", "level", "coefficient", "source", "metric"])
     records = []
     for row in _rows(rows_file):
-        reason = _why_not(row, correlations, not_run)
+        of_dataset = (recorded or {}).get(row.get("metric", ""))
+        reasons = {dataset: _why_not(row, correlations, dataset, not_run, of_dataset) for dataset in datasets}
         for level in ("turn", "system"):
             for dataset in datasets:
                 for coefficient in ("pearson", "spearman"):
@@ -73,17 +80,19 @@ def usr_frame(
                             "p": mine.get("p"),
                             "n": mine.get("n"),
                             "coverage": mine.get("coverage"),
+                            "cut": mine.get("cut"),
                             "reported": other,
                             "reported_starred": theirs.get("starred"),
                             "source": row["reported"][0] if other is not None else None,
                             "difference": None if value is None or other is None else value - other,
                             "signature": mine.get("signature"),
-                            "not_run": reason,
+                            "recorded": of_dataset is not None,
+                            "not_run": reasons[dataset],
                             "note": row.get("note"),
                         }
                     )
     frame = pd.DataFrame(records)
-    numeric = ["ours", "p", "coverage", "reported", "difference"]
+    numeric = ["ours", "p", "coverage", "cut", "reported", "difference"]
     return frame.astype(dict.fromkeys(numeric, "float64") | {"n": "Int32"})
 
 
@@ -105,13 +114,18 @@ def _rows(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _why_not(row: Mapping[str, Any], correlations: pd.DataFrame, not_run: Mapping[str, str]) -> str | None:
+def _why_not(
+    row: Mapping[str, Any], correlations: pd.DataFrame, dataset: str, not_run: Mapping[str, str], recorded: str | None
+) -> str | None:
     metric = row.get("metric")
     if metric is None:
         return str(row["not_run"])
-    present = correlations[correlations["metric"] == metric]
+    present = correlations[(correlations["metric"] == metric) & (correlations["dataset"] == dataset)]
+    if present.empty and recorded not in (None, dataset):
+        return f"there are recorded scores of {recorded} only"
     if present.empty:
-        return not_run.get(metric, f"no metric {metric!r} in params.yaml")
+        elsewhere = metric in set(correlations["metric"])
+        return not_run.get(metric, f"no scores of {dataset}" if elsewhere else f"no metric {metric!r} in params.yaml")
     if row["output"] not in set(present["output"]):
         return f"metric {metric!r} has no output {row['output']!r}"
     return None
@@ -151,12 +165,12 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
                 for coefficient in ("pearson", "spearman"):
                     cell = cells[label, dataset, coefficient]
                     row += [
-                        "not run" if pd.notna(cell["not_run"]) else with_star(cell["ours"], is_starred(cell["p"])),
+                        _absent(cell) or with_star(cell["ours"], is_starred(cell["p"])),
                         with_star(cell["reported"], cell["reported_starred"] is True),
                         number(cell["difference"], sign=True),
                     ]
             rows.append(row)
-        rows = [row for row in rows if not {*row[2:]} <= {"–", "not run"}]
+        rows = [row for row in rows if not {*row[2:]} <= {"–", *_ABSENT.values()}]
         sections.append(Section(LEVEL_NAMES[str(level)], columns, rows))
     counts = frame.groupby(["dataset", "level"])["n"].max()
     spans = "; ".join(
@@ -179,6 +193,15 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
             *partial_notes(frame[frame["ours"].notna()], "label"),
             *(f"{cited.loc[s, 'short']}: {cited.loc[s, 'citation']}; {cited.loc[s, 'read_from']}" for s in used),
             *(f"{label}: {note}" for label, note in of_row["note"].dropna().items()),
-            *(f"{label}: not run: {reason}" for label, reason in of_row["not_run"].dropna().items()),
+            *(
+                f"{row['label']}: {_absent(row)}: {row['not_run']}"
+                for row in frame.drop_duplicates(["label", "not_run"]).to_dict("records")
+                if _absent(row)
+            ),
         ],
     )
+
+
+def _absent(cell: Mapping[Any, Any]) -> str | None:
+    """Say in two words why a cell has no value of ours; None if it may have one."""
+    return _ABSENT[bool(cell["recorded"])] if pd.notna(cell["not_run"]) else None

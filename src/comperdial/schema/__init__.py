@@ -5,7 +5,7 @@ A table is described once (:mod:`comperdial.schema.tables`); the Parquet types a
 """
 
 from comperdial.schema.check import validate
-from comperdial.schema.io import empty, parse_cells, read, write
+from comperdial.schema.io import empty, parse_cells, read, read_parts, write, writing_parts
 from comperdial.schema.tables import TABLES, table
 
-__all__ = ["TABLES", "empty", "parse_cells", "read", "table", "validate", "write"]
+__all__ = ["TABLES", "empty", "parse_cells", "read", "read_parts", "table", "validate", "write", "writing_parts"]

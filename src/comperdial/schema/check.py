@@ -38,8 +38,10 @@ def _pandera(name: str) -> pandera.DataFrameSchema:
     return pandera.DataFrameSchema(columns)
 
 
-def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.DataFrame:
+def validate(frame: pd.DataFrame, name: str, *, where: str | None = None, before: int = 0) -> pd.DataFrame:
     """Check a frame against a table and return it with the table's types and order of columns.
+
+    ``before`` says how many records of the same file went before this part of it, so that messages count right.
 
     Raises
     ------
@@ -49,6 +51,9 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     """
     spec = table(name)
     where = where or f"table {name}"
+    defaults = {f.name: f.default for f in spec.fields if f.default is not None and f.name not in frame}
+    if defaults:
+        frame = frame.assign(**defaults)
     _check_columns(frame, spec, where)
     frame = frame[spec.columns].reset_index(drop=True)
     for field in spec.fields:
@@ -61,7 +66,7 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     try:
         checked = _pandera(name).validate(frame, lazy=True)
     except pandera.errors.SchemaErrors as errors:
-        raise _first_failure(frame, spec, errors.failure_cases, where) from None
+        raise _first_failure(frame, spec, errors.failure_cases, where, before) from None
     texts = {field.name: "str" for field in spec.fields if field.type == pa.string()}
     checked = checked.astype(texts)
     if spec.row_check:
@@ -70,7 +75,7 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
             row = int(wrong.argmax())
             raise SchemaError(
                 spec.row_check.problem(checked.iloc[row]),
-                where=f"{where}, {_record(checked, spec, row)}",
+                where=f"{where}, {_record(checked, spec, row, before)}",
                 expected=spec.row_check.expected(checked.iloc[row]),
                 hint=_how_many(int(wrong.sum())),
             )
@@ -78,7 +83,7 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     if repeated.any():
         raise SchemaError(
             "the same key a second time",
-            where=f"{where}, {_record(checked, spec, int(repeated.argmax()))}",
+            where=f"{where}, {_record(checked, spec, int(repeated.argmax()), before)}",
             expected="each (" + ", ".join(spec.key) + ") once",
             hint=_how_many(int(repeated.sum())),
         )
@@ -108,12 +113,12 @@ def _check_columns(frame: pd.DataFrame, spec: Table, where: str) -> None:
             raise UnknownNameError(f"column of table {spec.name!r}:", str(column), spec.columns, where=where)
 
 
-def _record(frame: pd.DataFrame, spec: Table, row: int) -> str:
+def _record(frame: pd.DataFrame, spec: Table, row: int, before: int) -> str:
     key = ", ".join(f"{c}={frame[c].iloc[row]}" for c in spec.key if c != "dataset")
-    return f"record {row + 1} ({key})"
+    return f"record {before + row + 1} ({key})"
 
 
-def _first_failure(frame: pd.DataFrame, spec: Table, cases: pd.DataFrame, where: str) -> SchemaError:
+def _first_failure(frame: pd.DataFrame, spec: Table, cases: pd.DataFrame, where: str, before: int) -> SchemaError:
     """Turn pandera's list of failures into one message about the first record at fault."""
     by_record = cases[cases["index"].notna()].sort_values("index", kind="stable")
     if by_record.empty:
@@ -130,7 +135,7 @@ def _first_failure(frame: pd.DataFrame, spec: Table, cases: pd.DataFrame, where:
     missing = value is None or (not isinstance(value, list) and pd.isna(value))
     return SchemaError(
         f"no value in column {column!r}" if missing else f"column {column!r} holds {value!r}",
-        where=f"{where}, {_record(frame, spec, rows[0])}",
+        where=f"{where}, {_record(frame, spec, rows[0], before)}",
         expected=field.expected or _IN_WORDS.get(field.type, str(field.type)),
         hint=_how_many(len(rows)),
     )

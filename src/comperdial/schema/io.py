@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +54,60 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
         if path.suffix == ".csv":
             frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
+
+
+def read_parts(path: str | Path, name: str, rows: int) -> Iterator[pd.DataFrame]:
+    """Read a Parquet table without lists part by part, each validated, so that memory does not grow with the table.
+
+    Parameters
+    ----------
+    path
+        A Parquet file.
+    name
+        The table.
+    rows
+        The most rows of a part.
+
+    Raises
+    ------
+    SchemaError
+        As :func:`read` does; a key that stands in two parts is found when the last part has been read.
+    """
+    spec = table(name)
+    path = Path(path)
+    keys = []
+    before = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                part = validate(batch.to_pandas(), name, where=str(path), before=before)
+                before += len(part)
+                keys.append(pd.util.hash_pandas_object(part[list(spec.key)], index=False).to_numpy())
+                yield part
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = "no such file" if not path.exists() else "not a readable Parquet file"
+        raise FileError(reason, where=str(path), expected=f"table {name!r} as Parquet") from error
+    found = np.concatenate(keys) if keys else np.empty(0)
+    if len(np.unique(found)) < len(found):
+        # Names the record, in the rare case that it is not the hashes that are equal.
+        read(path, name)
+
+
+@contextmanager
+def writing_parts(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give a function that adds validated rows to a Parquet table, which gets its name when the block ends well.
+
+    Parts are sorted by the table's key; the whole is, if they come in order.
+    """
+    spec = table(name)
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, spec.arrow(), compression="zstd") as writer:
+
+        def add(frame: pd.DataFrame) -> None:
+            ordered = frame.sort_values(list(spec.key), kind="stable")
+            content = pa.Table.from_pandas(ordered, schema=spec.arrow(), preserve_index=False)
+            writer.write_table(content.replace_schema_metadata(None))
+
+        yield add
 
 
 def empty(name: str) -> pd.DataFrame:

@@ -24,7 +24,8 @@ COEFFICIENTS = ("pearson", "spearman", "kendall")
 class Field:
     """One column: its storage type, whether a value may be missing, and what each value must satisfy.
 
-    ``identifier`` marks names, for which a whole number is taken as the text that it is written as.
+    ``identifier`` marks names, for which a whole number is taken as the text that it is written as. A column with a
+    ``default`` may be left out, and is then filled with it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Field:
     check: Callable[[Any], bool] | None = None
     expected: str = ""
     identifier: bool = False
+    default: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ def _name(name: str) -> Field:
 
 def _number(name: str) -> Field:
     return Field(name, pa.float64(), check=math.isfinite, expected="a finite number")
+
+
+def _count(name: str, default: int | None = None) -> Field:
+    return Field(name, pa.int32(), check=lambda value: value >= 0, expected="a count", default=default)
 
 
 def _one_of(name: str, values: tuple[str, ...]) -> Field:
@@ -193,6 +199,7 @@ TABLES: Mapping[str, Table] = {
                 _name("metric"),
                 _name("output"),
                 Field("value", pa.float32(), check=math.isfinite, expected="a finite number"),
+                _count("cut", default=0),
                 _name("signature"),
             ),
             key=("dataset", "level", "item_id", "system_id", "metric", "output"),
@@ -208,8 +215,9 @@ TABLES: Mapping[str, Table] = {
                 _one_of("coefficient", COEFFICIENTS),
                 Field("value", pa.float64(), nullable=True, check=lambda v: -1.0001 <= v <= 1.0001, expected="-1 to 1"),
                 Field("p", pa.float64(), nullable=True, check=lambda v: 0 <= v <= 1, expected="0 to 1"),
-                Field("n", pa.int32(), check=lambda v: v >= 0, expected="a count"),
+                _count("n"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
+                _count("cut"),
                 _name("signature"),
             ),
             key=("dataset", "level", "target", "metric", "output", "coefficient"),

@@ -1,0 +1,61 @@
+"""What metrics that run a model have in common: options, availability, signature, and the loaded model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar
+
+from comperdial import models
+from comperdial.metrics.base import Metric, check_choice
+from comperdial.models import runtime
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMetric(Metric):
+    """A metric that runs a model of transformers; subclasses give ``model`` a default.
+
+    The device and the size of batches are the machine's affair (``COMPERDIAL_DEVICE``, ``COMPERDIAL_BATCH_TOKENS``):
+    they move a score by rounding only, and are no part of the signature.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    architecture: ClassVar[str] = "AutoModel"
+    """The class of transformers that the model is loaded as."""
+
+    model: str
+    """A name that ``comperdial models`` lists, or a folder with config.json, a tokenizer and safetensors."""
+    dtype: Literal["fp32", "bf16"] = "fp32"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "dtype", runtime.DTYPES)
+
+    def unavailable(self) -> str | None:
+        """Say so when a package or the model is not on this machine."""
+        return runtime.missing_packages() or models.missing(self.model)
+
+    def signed(self, option: str) -> object:
+        """Name the model with its checksum."""
+        return models.label(self.model) if option == "model" else super().signed(option)
+
+    @cached_property
+    def _network(self) -> Any:  # noqa: ANN401
+        return runtime.load(models.verified(self.model), self.architecture, self.dtype)
+
+    @cached_property
+    def _tokenizer(self) -> Any:  # noqa: ANN401
+        return runtime.load_tokenizer(models.find(self.model))
+
+    def _progress(self, items: Iterable[T], total: int) -> Iterable[T]:
+        """Show a bar on a terminal if it takes longer than two seconds."""
+        from tqdm import tqdm
+
+        return tqdm(items, self.kind, total=total, delay=2, disable=None)
+
+    def _batches(self, lengths: Sequence[int]) -> Iterable[list[int]]:
+        """Group items by length, with a progress bar."""
+        groups = list(runtime.batches(lengths))
+        return self._progress(groups, len(groups))

@@ -1,0 +1,114 @@
+"""BERTScore: greedy matching of contextual token vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from comperdial.errors import ConfigError
+from comperdial.metrics._embedding import EmbeddingMetric, unit
+from comperdial.metrics._pairs import compare_pairs
+from comperdial.metrics.base import Batch, Scores, check_choice, installed_version
+from comperdial.metrics.text import clean
+from comperdial.models.encoder import Encoder, Vectors
+from comperdial.models.vectors import Encoded
+
+_Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertScore(EmbeddingMetric):
+    """Precision, recall and F1 of the best cosines between the tokens of a response and of its reference.
+
+    Source: Zhang et al. 2020, without idf weights. Equal to the package bert-score given one pair at a time: a token
+    may be matched with the other text's [CLS] and [SEP], which are matched with nothing themselves. Given many pairs,
+    the package lets padding into its maxima (docs/metrics.md). With several references, the one with the best F1
+    counts. A text of which normalisation leaves nothing has no score.
+    """
+
+    kind: ClassVar[str] = "bertscore"
+
+    model: str = "roberta-large"
+    layer: int = 17
+    text: Literal["normalised", "raw"] = "normalised"
+    prefix_space: bool = True
+    """Let RoBERTa's tokeniser see a first word like any other, as the package asks and transformers 5 ignores."""
+    rescale: bool = False
+    """Subtract the package's baseline of unrelated English texts, as Yeh et al. 2021 do; known models have one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "text", ("normalised", "raw"))
+        if self.rescale and find_spec("bert_score"):
+            self._baseline()
+
+    def unavailable(self) -> str | None:
+        """Say so when the model, or the package that has the baseline, is not on this machine."""
+        lacking = self.rescale and not find_spec("bert_score")
+        return "not installed: bert-score, which has the baseline" if lacking else super().unavailable()
+
+    def signature(self) -> str:
+        """Add the version of the package, where its baseline counts."""
+        package = f"|bert-score:{installed_version('bert-score')}" if self.rescale else ""
+        return super().signature() + package
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return F1, precision, recall."""
+        return ("f1", "precision", "recall")
+
+    @property
+    def encoder(self) -> Encoder:
+        """Return what makes the vectors."""
+        return replace(super().encoder, prefix_space=self.prefix_space)
+
+    def texts(self, batch: Batch) -> Iterable[str]:
+        """Yield the responses and the references."""
+        for response, references in zip(batch.responses, batch.references, strict=True):
+            yield from (clean(text, self.text) for text in (response, *references))
+
+    def compare(self, batch: Batch, vectors: Vectors) -> Scores:
+        """Match every response with its references."""
+        scores = compare_pairs(batch, vectors, self.outputs, self.text, match, self._progress)
+        if not self.rescale:
+            return scores
+        baseline = dict(zip(self.outputs, self._baseline(), strict=True))
+        return Scores(
+            {name: (values - baseline[name]) / (1 - baseline[name]) for name, values in scores.items()}, scores.cut
+        )
+
+    def _baseline(self) -> _Numbers:
+        """Return the package's F1, precision and recall of unrelated texts at this layer."""
+        import csv
+
+        # Found and not imported: that would bring torch in whenever the workflow starts.
+        package = find_spec("bert_score")
+        path = Path(package.origin if package and package.origin else "").parent.joinpath(
+            "rescale_baseline", "en", f"{self.model}.tsv"
+        )
+        if path.is_file():
+            for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+                if int(row["LAYER"]) == self.layer:
+                    return np.array([float(row[name]) for name in ("F", "P", "R")])
+        raise ConfigError(
+            f"no baseline of model {self.model!r}, layer {self.layer}",
+            where=f"option 'rescale' of metric {self.kind!r}",
+            expected="a model and layer that the package bert-score has one for, such as roberta-large, 17",
+        )
+
+
+def match(hypothesis: Encoded, reference: Encoded) -> tuple[float, float, float]:
+    """Return F1, precision and recall of two encoded texts; NaN when one of them has no tokens of its own."""
+    if hypothesis.special.all() or reference.special.all():
+        return np.nan, np.nan, np.nan
+    similarity = unit(hypothesis.vectors) @ unit(reference.vectors).T
+    precision = float(similarity.max(axis=1)[~hypothesis.special].mean())
+    recall = float(similarity.max(axis=0)[~reference.special].mean())
+    total = precision + recall
+    return (2 * precision * recall / total if total else 0.0), precision, recall

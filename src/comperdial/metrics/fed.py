@@ -1,0 +1,212 @@
+"""FED: how likely DialoGPT finds it that a partner would complain about a response, or praise it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from comperdial.config import load_yaml
+from comperdial.errors import ConfigError
+from comperdial.metrics._history import utterances
+from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, special_token, unique
+from comperdial.metrics._model import ModelMetric
+from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+
+if TYPE_CHECKING:
+    import torch
+
+_FOLLOWUPS = Path(__file__).with_name("fed_followups.yaml")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class FollowUps(NamedTuple):
+    """Follow-up utterances and what each counts for: quality scores are ``weights @ L``."""
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    weights: npt.NDArray[np.float64]
+    """Qualities x texts: the share of a text in the mean over the negative ones, less that over the positive ones."""
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fed(ModelMetric):
+    """FED of Mehri and Eskenazi 2020a: 18 qualities of a turn or dialogue, and their mean; higher is better.
+
+    L is the mean negative log-likelihood, in nats a token, of the whole string "<|endoftext|> u1 <|endoftext|> u2 …
+    <|endoftext|> response <|endoftext|> follow-up", history included. A quality's score is the mean of L over its
+    negative follow-ups less the mean over its positive ones; an empty set counts 0, so that a quality without
+    positive ones has a score above 0 that means something only beside other responses'.
+
+    ``fed`` is the mean of all qualities, as in the code of Yeh et al. 2021. ComperDial tabulates ``engaging`` and
+    ``relevant`` alone.
+    """
+
+    kind: ClassVar[str] = "fed"
+    needs: ClassVar[tuple[str, ...]] = ("histories",)
+    architecture: ClassVar[str] = "AutoModelForCausalLM"
+
+    model: str = "DialoGPT-large"
+    followups: str = ""
+    """Another file in the form of ``fed_followups.yaml``."""
+    spaces: Literal["kept", "stripped"] = "kept"
+    """The spaces around <|endoftext|>: ``kept`` as the string has them, or ``stripped``, as early
+    tokenizers of transformers did unasked, and as DialoGPT was trained."""
+    max_length: int = 1024
+    """The most tokens of a string. What is over is cut from the left of the dialogue, but for the first marker."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "spaces", ("kept", "stripped"))
+        check_number(self, "max_length", 3, 1_000_000)
+        # Read now: a file that is wrong should say so before a model is loaded.
+        _ = self._sets
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the mean of the qualities, then the qualities of turns and those of dialogues."""
+        return ("fed", *self._sets.names)
+
+    def signed(self, option: str) -> object:
+        """Name the follow-ups by file name and checksum."""
+        return self._sets.label if option == "followups" else super().signed(option)
+
+    @cached_property
+    def _sets(self) -> FollowUps:
+        return read_followups(Path(self.followups) if self.followups else _FOLLOWUPS)
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score each distinct dialogue once, with all follow-ups at a time."""
+        dialogues = [
+            [*utterances(history, "all"), response.strip()]
+            for history, response in zip(batch.histories, batch.responses, strict=True)
+        ]
+        around = ("{}", "{}") if self.spaces == "stripped" else (" {} ", " {}")
+        segments = encode(self._tokenizer, (around[0].format(text) for texts in dialogues for text in texts))
+        ends = [*encode(self._tokenizer, (around[1].format(text) for text in self._sets.texts)).values()]
+        marker = special_token(self._tokenizer, "eos")
+        longest = max(map(len, ends))
+        check_number(self, "max_length", longest + 2, most_tokens(self._network))
+
+        starts = []
+        cut = np.zeros(len(batch), dtype=np.int32)
+        for index, texts in enumerate(dialogues):
+            tokens = [token for text in texts for token in (*segments[around[0].format(text)], marker)]
+            cut[index] = over = max(0, 1 + len(tokens) + longest - self.max_length)
+            starts.append((marker, *tokens[over:]))
+        firsts, inverse = unique(starts)
+        losses = self._losses([starts[first] for first in firsts], ends)
+        values = losses[inverse] @ self._sets.weights.T
+        columns = {name: values[:, place] for place, name in enumerate(self._sets.names)}
+        return Scores({"fed": values.mean(axis=1), **columns}, cut=cut)
+
+    def _losses(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
+        """Return L of each start with each end: starts x ends."""
+        import torch
+
+        body, head = halves(self._network)
+        sizes = np.array([len(end) for end in ends])
+        losses = np.empty((len(starts), len(ends)))
+        for items in self._batches([len(start) + int(sizes.sum()) for start in starts]):
+            forest = _Forest([starts[item] for item in items], ends, self._network)
+            with torch.inference_mode():
+                hidden = body(**forest.inputs, use_cache=False).last_hidden_state.flatten(0, 1)
+                found = log_likelihoods(head, hidden[forest.sources], forest.targets)
+            for item, values in zip(items, np.split(found, forest.bounds), strict=True):
+                shared = len(starts[item]) - 1
+                own = np.add.reduceat(values[shared:], np.cumsum(sizes) - sizes)
+                losses[item] = -(values[:shared].sum() + own) / (shared + sizes)
+        return losses
+
+
+class _Forest:
+    """Dialogues of which each is one input of the model, with all follow-ups side by side at its end.
+
+    Every follow-up has the positions after the dialogue and sees only the dialogue and itself, so its likelihood is
+    what it would be alone, and the dialogue, the long part, goes through the model once, not once a follow-up.
+    """
+
+    def __init__(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]], network: Any) -> None:  # noqa: ANN401
+        import torch
+
+        device = network.device
+        tail = np.concatenate([np.asarray(end) for end in ends])
+        owner = np.repeat(np.arange(1, len(ends) + 1), [len(end) for end in ends])
+        offset = np.concatenate([np.arange(len(end)) for end in ends])
+        lengths = [len(start) + len(tail) for start in starts]
+        shape = (len(starts), max(lengths))
+        # Padding (-1) sees the dialogue and other padding, and nothing sees it.
+        tokens, position, branch = np.zeros(shape, int), np.zeros(shape, int), np.full(shape, -1)
+        sources, targets = [], []
+        for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+            size = len(start)
+            tokens[row, :length] = [*start, *tail]
+            position[row, :length] = [*range(size), *(size + offset)]
+            branch[row, :length] = [*[0] * size, *owner]
+            before = np.arange(length) - 1
+            before[size:][offset == 0] = size - 1
+            sources.append(row * shape[1] + before[1:])
+            targets.append(tokens[row, 1:length])
+        branches = torch.from_numpy(branch).to(device)
+        seen = (branches[:, None, :] == 0) | (branches[:, None, :] == branches[:, :, None])
+        seen &= torch.ones(shape[1], shape[1], dtype=torch.bool, device=device).tril()
+        mask = torch.zeros(seen.shape, dtype=network.dtype, device=device)
+        self.inputs: dict[str, torch.Tensor] = {
+            "input_ids": torch.from_numpy(tokens).to(device),
+            "position_ids": torch.from_numpy(position).to(device),
+            "attention_mask": mask.masked_fill_(~seen, torch.finfo(network.dtype).min)[:, None],
+        }
+        self.sources = torch.from_numpy(np.concatenate(sources)).to(device)
+        self.targets = torch.from_numpy(np.concatenate(targets)).to(device)
+        self.bounds = np.cumsum([len(found) for found in targets])[:-1]
+
+
+def read_followups(path: Path) -> FollowUps:
+    """Read sets of follow-up utterances.
+
+    Raises
+    ------
+    FileError, ConfigError
+        When the file cannot be read or has another form; names the quality.
+    """
+    content = load_yaml(path)
+    qualities: dict[str, dict[str, list[str]]] = {}
+    for level in ("turn", "dialogue"):
+        for name, sets in _mapping(content.get(level) or {}, f"{path}: {level}").items():
+            where = f"{path}: {level}.{name}"
+            if not (isinstance(name, str) and _NAME.fullmatch(name)) or name == "fed" or name in qualities:
+                raise ConfigError("not a name for a quality", where=where, expected="a new one, such as error-recovery")
+            qualities[name] = {sign: _texts(_mapping(sets, where), sign, where) for sign in ("positive", "negative")}
+            if not any(qualities[name].values()):
+                raise ConfigError("no follow-ups", where=where, expected="some that are positive or negative")
+    if not qualities:
+        raise ConfigError("no qualities", where=str(path), expected="some under 'turn' or 'dialogue'")
+    texts = tuple(dict.fromkeys(text for sets in qualities.values() for found in sets.values() for text in found))
+    weights = np.zeros((len(qualities), len(texts)))
+    for row, sets in enumerate(qualities.values()):
+        for sign, weight in (("negative", 1.0), ("positive", -1.0)):
+            for text in sets[sign]:
+                weights[row, texts.index(text)] += weight / len(sets[sign])
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return FollowUps(tuple(qualities), texts, weights, f"{path.stem}@{digest}")
+
+
+def _mapping(value: Any, where: str) -> dict[Any, Any]:  # noqa: ANN401
+    if not isinstance(value, dict):
+        raise ConfigError(f"holds {value!r}", where=where, expected="a mapping, as in fed_followups.yaml")
+    return value
+
+
+def _texts(sets: dict[Any, Any], sign: str, where: str) -> list[str]:
+    found = sets.get(sign)
+    if not isinstance(found, list) or not all(isinstance(text, str) and text.strip() for text in found):
+        raise ConfigError(f"{sign!r} is {found!r}", where=where, expected="a list of utterances, which may be empty")
+    return [text.strip() for text in found]

@@ -1,0 +1,76 @@
+"""How close a response is to what was said last and to its fact or persona: untrained, and without a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from comperdial.metrics._embedding import EmbeddingMetric, Vector, cosine, sentence
+from comperdial.metrics.base import Batch, Scores, Utterance, check_choice, check_number
+from comperdial.models.encoder import Vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundedCosine(EmbeddingMetric):
+    """Cosines of a response with the last utterances and with the facts, and their sum; each of the two -1 to 1.
+
+    This is ours: a baseline that costs next to nothing and that a costly metric has to beat. The last utterances are
+    encoded as one text, joined by spaces, and so are all facts; a vector is the mean of a text's tokens, as
+    sentence-transformers has it. A response without facts has the cosine with its context only: no sum is made up.
+    """
+
+    kind: ClassVar[str] = "grounded_cosine"
+    needs: ClassVar[tuple[str, ...]] = ("histories",)
+
+    model: str = "all-MiniLM-L6-v2"
+    utterances: int = 3
+    """How many of the last utterances count as context."""
+    pooling: Literal["mean", "cls"] = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self, "utterances", 1, 1000)
+        check_choice(self, "pooling", ("mean", "cls"))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the sum, the cosine with the context, the cosine with the facts."""
+        return ("sum", "context", "fact")
+
+    def texts(self, batch: Batch) -> Iterable[str]:
+        """Yield the responses, contexts and facts."""
+        yield from map(str.strip, batch.responses)
+        yield from filter(None, map(self._context, batch.histories))
+        yield from filter(None, map(self._facts, batch.facts))
+
+    def compare(self, batch: Batch, vectors: Vectors) -> Scores:
+        """Compare every response with its context and its facts; each text's vector is made once."""
+        known: dict[str, tuple[Vector, int]] = {}
+
+        def vector(text: str) -> tuple[Vector, int]:
+            if text not in known:
+                encoded = vectors[text]
+                known[text] = sentence(encoded, self.pooling), encoded.cut
+            return known[text]
+
+        values = np.full((len(batch), 3), np.nan)
+        cut = np.zeros(len(batch), dtype=np.int32)
+        items = zip(batch.responses, batch.histories, batch.facts, strict=True)
+        for row, (response, history, facts) in enumerate(self._progress(items, len(batch))):
+            own, cut[row] = vector(response.strip())
+            for column, text in ((1, self._context(history)), (2, self._facts(facts))):
+                if text:
+                    other, excess = vector(text)
+                    values[row, column] = cosine(own, other)
+                    cut[row] += excess
+        values[:, 0] = values[:, 1] + values[:, 2]
+        return Scores({name: values[:, column] for column, name in enumerate(self.outputs)}, cut)
+
+    def _context(self, history: Sequence[Utterance]) -> str:
+        return " ".join(utterance["text"].strip() for utterance in history[-self.utterances :])
+
+    def _facts(self, facts: Sequence[str]) -> str:
+        return " ".join(fact.strip() for fact in facts)

@@ -1,0 +1,167 @@
+"""UniEval for dialogue: yes-or-no questions to a T5 that was trained to answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from comperdial import models, wordnet
+from comperdial.errors import ConfigError, FileError, MissingResourceError
+from comperdial.files import read_json
+from comperdial.metrics._model import ModelMetric
+from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text
+from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+
+_NO_FACT = "_nofact"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniEval(ModelMetric):
+    r"""UniEval's five dimensions of a dialogue response and their mean (Zhong et al. 2022), on raw text.
+
+    The model reads ``question: Q </s> response: R </s> dialogue history: H </s> fact: F``, of which each dimension has
+    only the fields that it needs, and the score is p(Yes) / (p(Yes) + p(No)) at the first step of its decoder, with
+    the first token of each word. Naturalness and understandability need R; coherence R and H; groundedness R and F;
+    engagingness all three. Engagingness is asked of each sentence of the response and **summed**: it lies between 0
+    and the number of sentences, all others between 0 and 1, and the mean of the five, ``overall``, can pass 1 too.
+
+    H is the utterances without speakers, F the facts of the response, one a line. Which fact the paper of ComperDial
+    gave to UniEval is not known; the facts there are the persona of the speaker B. A response without history has no
+    coherence, engagingness and overall, one without facts no groundedness, engagingness and overall: they are NaN.
+
+    An input of more than ``max_length`` tokens loses the oldest tokens of its history; question, response and fact
+    stay whole. The published code cuts the end of the input instead, and so the fact: scores differ from it for such
+    inputs and for no others. What is still too long without any history is cut at the end, as there. ``cut`` is the
+    largest number of tokens that an input of the response lost.
+    """
+
+    kind: ClassVar[str] = "unieval"
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "nltk")
+    architecture: ClassVar[str] = "AutoModelForSeq2SeqLM"
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    model: str = "unieval-dialog"
+    sentences: Literal["punkt", "untrained"] = "punkt"
+    """``punkt``: nltk's English model ``punkt_tab``, as published; ``untrained``: the same algorithm without a model,
+    which needs no data and takes the full stop of an abbreviation for the end of a sentence."""
+    without_facts: Literal["missing", "_nofact"] = "missing"
+    """What a response without facts gets: no score, or the fact ``_nofact``, as the published scores of USR-Topical
+    have it (where USR's file says so)."""
+    max_length: int = 1024
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "sentences", ("punkt", "untrained"))
+        check_choice(self, "without_facts", ("missing", _NO_FACT))
+        check_number(self, "max_length", 8, 8192)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the mean and the five dimensions."""
+        return ("overall", *DIMENSIONS)
+
+    def unavailable(self) -> str | None:
+        """Say so when a package, the model or the sentence splitter's data is not on this machine."""
+        return super().unavailable() or (_missing_punkt() if self.sentences == "punkt" else None)
+
+    @cached_property
+    def _network(self) -> Any:  # noqa: ANN401
+        network = super()._network
+        folder = models.find(self.model).path
+        apart = read_json(folder / "config.json").get("tie_word_embeddings") is False
+        # Where a file lacks the output's table of words, transformers 5 takes the input's and says nothing.
+        if apart and network.lm_head.weight.data_ptr() == network.shared.weight.data_ptr():
+            raise FileError(
+                "the weights lack lm_head.weight",
+                where=str(folder),
+                expected="one, since config.json has tie_word_embeddings false",
+            )
+        return network
+
+    def compute(self, batch: Batch) -> Scores:
+        """Ask every question that there is something to ask with; equal inputs are run once."""
+        split = self._splitter()
+        inputs: dict[Input, int] = {}
+        asked: dict[str, list[list[int]]] = {name: [] for name in DIMENSIONS}
+        for response, utterances, facts in zip(batch.responses, batch.histories, batch.facts, strict=True):
+            text, history = response.strip(), history_text(utterances)
+            fact = fact_text(facts or ([_NO_FACT] if self.without_facts == _NO_FACT else []))
+            for name, dimension in DIMENSIONS.items():
+                parts = split(text) if dimension.by_sentence else [text]
+                questions = [question for part in parts if (question := ask(dimension, part, history, fact))]
+                asked[name].append([inputs.setdefault(question, len(inputs)) for question in questions])
+        answers, lost = self._answers(list(inputs))
+        values = {
+            name: np.array([answers[rows].sum() if rows else np.nan for rows in column], dtype=np.float64)
+            for name, column in asked.items()
+        }
+        cut = np.zeros(len(batch), dtype=np.int32)
+        for column in asked.values():
+            cut = np.maximum(cut, [lost[rows].max() if rows else 0 for rows in column]).astype(np.int32)
+        overall = np.mean([values[name] for name in DIMENSIONS], axis=0)
+        return Scores({"overall": overall, **values}, cut)
+
+    def _splitter(self) -> Callable[[str], Sequence[str]]:
+        if self.sentences == "punkt" and (problem := _missing_punkt()):
+            raise MissingResourceError(
+                problem,
+                hint="Run `python -m nltk.downloader punkt_tab`, or set the metric's option `sentences: untrained`",
+            )
+        from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTokenizer
+
+        splitter = PunktTokenizer("english") if self.sentences == "punkt" else PunktSentenceTokenizer()
+        tokenize: Callable[[str], Sequence[str]] = splitter.tokenize
+        return tokenize
+
+    def _answers(self, inputs: Sequence[Input]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        """Return p(Yes) / (p(Yes) + p(No)) of each input, and the number of tokens it lost."""
+        margins = np.zeros(len(inputs), dtype=np.float64)
+        if not inputs:
+            return margins, np.zeros(0, dtype=np.int32)
+        import torch
+        from scipy.special import expit
+        from torch.nn.utils.rnn import pad_sequence
+
+        tokens, cut = encode(self._tokenizer, inputs, self.max_length, self._progress)
+        words, network = self._words(), self._network
+        for rows in self._batches([len(ids) for ids in tokens]):
+            padded = pad_sequence(
+                [torch.from_numpy(tokens[row]) for row in rows],
+                batch_first=True,
+                padding_value=self._tokenizer.pad_token_id,
+            )
+            lengths = torch.tensor([len(tokens[row]) for row in rows])
+            mask = torch.arange(padded.shape[1])[None, :] < lengths[:, None]
+            with torch.inference_mode():
+                logits = network(
+                    input_ids=padded.to(network.device),
+                    attention_mask=mask.long().to(network.device),
+                    decoder_input_ids=torch.full(
+                        (len(rows), 1), network.config.decoder_start_token_id, device=network.device
+                    ),
+                    use_cache=False,
+                ).logits[:, 0, words]
+            yes, no = logits.float().cpu().numpy().astype(np.float64).T
+            margins[rows] = yes - no
+        # The softmax over all words cancels out of the ratio, and leaves the logistic function of the difference.
+        return expit(margins), cut
+
+    def _words(self) -> list[int]:
+        """Return the first token of Yes and of No."""
+        yes, no = (self._tokenizer(word)["input_ids"][0] for word in ("Yes", "No"))
+        if yes == no or self._tokenizer.unk_token_id in (yes, no):
+            raise ConfigError(
+                f"model {self.model!r} has no tokens that tell Yes from No", expected="a T5 that was trained as UniEval"
+            )
+        return [yes, no]
+
+
+def _missing_punkt() -> str | None:
+    if any((root / "tokenizers/punkt_tab/english/collocations.tab").is_file() for root in wordnet.roots()):
+        return None
+    return "nltk's punkt_tab, which splits sentences, is not on this machine"

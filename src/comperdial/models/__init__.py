@@ -1,0 +1,7 @@
+"""Models by name: find them, fetch them, run them. Metrics see nothing else."""
+
+from __future__ import annotations
+
+from comperdial.models.store import Model, find, label, missing, verified
+
+__all__ = ["Model", "find", "label", "missing", "verified"]

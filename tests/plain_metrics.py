@@ -1,0 +1,96 @@
+"""The word-overlap metrics as a plain loop over the libraries: slow, and what ours must equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from comperdial.metrics import create
+from comperdial.metrics.text import normalise
+
+Row = Sequence[float]
+
+
+class _WhiteSpaceTokens:
+    def tokenize(self, text):
+        return text.split()
+
+
+def _f1(unit: str = "word") -> Callable[[str, list[str]], Row]:
+    def pair(hypothesis, reference):
+        tokens = [text if unit == "character" else text.split() for text in (hypothesis, reference)]
+        common = sum((Counter(tokens[0]) & Counter(tokens[1])).values())
+        if not common:
+            return 0.0, 0.0, 0.0
+        lengths = [len(text) for text in tokens]
+        return 2 * common / sum(lengths), common / lengths[0], common / lengths[1]
+
+    return _best(pair)
+
+
+def _bleu(smoothing: str = "method1", epsilon: float = 1e-12) -> Callable[[str, list[str]], Row]:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    smooth = getattr(SmoothingFunction(epsilon=epsilon), smoothing)
+    weights = [(1 / order,) * order for order in (4, 3, 2, 1)]
+
+    def row(hypothesis, references):
+        tokens = [reference.split() for reference in references]
+        return sentence_bleu(tokens, hypothesis.split(), weights, smoothing_function=smooth)
+
+    return row
+
+
+def _rouge(tokens: str = "rouge-score", stem: bool = False, beta: float = 1.0) -> Callable[[str, list[str]], Row]:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    names = ("rougeL", "rouge1", "rouge2")
+    scorer = RougeScorer(names, stem, tokenizer=_WhiteSpaceTokens() if tokens == "whitespace" else None)
+
+    def pair(hypothesis, reference):
+        found = []
+        for score in map(scorer.score(reference, hypothesis).get, names):
+            p, r, weight = score.precision, score.recall, beta**2
+            found += [(1 + weight) * p * r / (r + weight * p) if p or r else 0.0, p, r]
+        return found
+
+    return _best(pair)
+
+
+def _meteor(alpha: float = 0.9, beta: float = 3.0, gamma: float = 0.5) -> Callable[[str, list[str]], Row]:
+    from nltk.translate.meteor_score import meteor_score
+
+    def row(hypothesis, references):
+        tokens = [reference.split() for reference in references]
+        return (meteor_score(tokens, hypothesis.split(), alpha=alpha, beta=beta, gamma=gamma),)
+
+    return row
+
+
+def _chrf(order: int = 6, beta: float = 2.0) -> Callable[[str, list[str]], Row]:
+    from nltk.translate.chrf_score import sentence_chrf
+
+    return _best(lambda hypothesis, reference: (sentence_chrf(reference, hypothesis, max_len=order, beta=beta),))
+
+
+def _best(pair: Callable[[str, str], Row]) -> Callable[[str, list[str]], Row]:
+    def row(hypothesis, references):
+        return max((pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
+
+    return row
+
+
+_KINDS = {"f1": _f1, "bleu": _bleu, "rouge": _rouge, "meteor": _meteor, "chrf": _chrf}
+
+
+def plain(
+    kind: str, responses: Sequence[str], references: Sequence[Sequence[str]], text: str = "normalised", **options
+) -> dict[str, np.ndarray]:
+    """Return what ``create(kind, text=text, **options).score(responses, references)`` must return."""
+    prepare = normalise if text == "normalised" else str.strip
+    row = _KINDS[kind](**options)
+    rows = [row(prepare(h), [prepare(r) for r in several]) for h, several in zip(responses, references, strict=True)]
+    values = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+    return dict(zip(create(kind).outputs, values.T, strict=True))

@@ -1,0 +1,25 @@
+# Scores computed elsewhere (docs/recorded-scores.md).
+
+
+rule recorded:
+    input:
+        lambda wildcards: recorded_tables(wildcards.recorded, "systems", "contexts", "responses"),
+        ratings=lambda wildcards: recorded_ratings(wildcards.recorded),
+        scores=lambda wildcards: recorded_scores(wildcards.recorded),
+        code=lambda wildcards: code("recorded.importing", f"recorded.{TAKEN[wildcards.recorded].format}"),
+    output:
+        "results/scores/{recorded}.parquet",
+    log:
+        "logs/recorded/{recorded}.log",
+    wildcard_constraints:
+        recorded=one_of(TAKEN),
+    params:
+        folder=subpath(input[0], parent=True),
+        options=lambda wildcards: recorded_options(wildcards.recorded),
+        ratings=lambda wildcards, input: [f"--ratings {path}" for path in input.ratings],
+        # Stands in the signature.
+        origin=lambda wildcards: TAKEN[wildcards.recorded].origin,
+    message:
+        "Take the recorded scores {wildcards.recorded}"
+    shell:
+        "comperdial recorded {params.folder:q} {params.options} {params.ratings} --output {output} 2> {log}"
