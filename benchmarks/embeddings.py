@@ -131,7 +131,8 @@ def one_at_a_time(batch: Batch, count: int) -> np.ndarray:
 
 
 def memory(tables: Path, times: int) -> None:
-    names = {"bleu": {}, "meteor": {}, "bertscore": {"model": MODEL, "layer": 6}, "grounded_cosine": {}}
+    names = {"bleu": {}, "meteor": {}, "bertscore": {"model": MODEL, "layer": 6, "dtype": "bf16"}}
+    names["grounded_cosine"] = {"dtype": "bf16"}
     print(f"| metric | MB at once | MB at {times} times the responses | ratio |\n|:--|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         many = Path(folder) / "many"

@@ -197,6 +197,7 @@ def correlations(
     scores = scores[scores["level"] == "turn"]
     if scores.empty:
         raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn")
+    scores = scores if "cut" in scores else scores.assign(cut=0)
     human = mean_ratings(_without_references(ratings, systems), source=source)
     chosen = list(dict.fromkeys(human.columns if targets is None else targets))
     for target in chosen:

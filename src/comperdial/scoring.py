@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from comperdial import schema
 from comperdial.errors import ItemError, SchemaError
 from comperdial.files import check_columns, read_table
 from comperdial.metrics import Metric, Scores
+
+log = logging.getLogger(__name__)
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -159,17 +162,22 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     histories = _lists(frame, "history", path)
     references, facts = _lists(frame, "references", path), _lists(frame, "facts", path)
     try:
-        values = metric.score(
-            list(responses["response"]),
-            references,
-            None if histories is None else [_utterances(history) for history in histories],
-            facts,
-        )
+        values = metric.score(list(responses["response"]), references, histories, facts)
     except ItemError as error:
         raise error.at(f"{path}, record {error.index + 1}") from error
     except SchemaError as error:
         raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
+    _report(values, metric)
     return tidy(responses, values, metric, name)
+
+
+def _report(values: Scores, metric: Metric) -> None:
+    """Say what a reader of the table alone could overlook."""
+    main = values[metric.outputs[0]]
+    if missing := int(np.isnan(main).sum()):
+        log.warning("%d of %d responses have no score", missing, len(main))
+    if values.cut is not None and (cut := int((values.cut > 0).sum())):
+        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
 
 
 def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:
@@ -193,11 +201,3 @@ def _list(cell: Any, where: str) -> list[Any]:  # noqa: ANN401
         # A text may well start with a bracket: "[laughs] me too".
         return [cell]
     return list(value)
-
-
-def _utterances(history: Sequence[Any]) -> list[dict[str, str]]:
-    last = len(history) - 1
-    return [
-        u if isinstance(u, dict) else {"speaker": "AB"[(last - number) % 2], "text": str(u)}
-        for number, u in enumerate(history)
-    ]

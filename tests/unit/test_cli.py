@@ -318,49 +318,40 @@ def shards(folder):
     return {path: path.read_bytes() for path in folder.rglob("*.vectors")}
 
 
-def test_encode_once_then_score_without_a_model(tables, tmp_path, capsys, caplog, monkeypatch):
+def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, monkeypatch):
     model = tinymodels.bert(tmp_path / "tiny")
     # Some of the responses are longer, and all contexts.
     options = {"model": model, "max_length": 40}
     metrics = [{"kind": "bertscore", "layer": 2, **options}, {"kind": "grounded_cosine", **options}]
-    kept, marker = tmp_path / "kept", tmp_path / "kept/mini.json"
+    kept = tmp_path / "kept"
 
-    def encode(*wanted):
-        caplog.clear()
-        spec = json.dumps({"metrics": wanted})
-        command = ["encode", str(tables), "--metrics", spec, "--embeddings", str(kept), "--output", str(marker)]
-        assert main(command) == 0
-        return sum(int(n) for n in re.findall(r"(\d+) texts encoded", caplog.text))
-
-    def score(metric, name, *more):
+    def score(metric, *more):
+        """Return the scores and how many texts were encoded."""
         # A process of its own would not remember what an earlier command was told, or read.
         monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
         encoder_module._vectors.cache_clear()
+        caplog.clear()
         chosen = {k: v for k, v in metric.items() if k != "kind"}
         command = ["score", str(tables), "--metric", metric["kind"], "--options", json.dumps(chosen), *more]
-        assert main([*command, "--output", str(tmp_path / name)]) == 0
-        return schema.read(tmp_path / name, "scores")
+        assert main([*command, "--output", str(tmp_path / "scores.parquet")]) == 0
+        encoded = sum(int(n) for n in re.findall(r"(\d+) texts encoded", caplog.text))
+        return schema.read(tmp_path / "scores.parquet", "scores"), encoded
 
-    assert encode(metrics[0]) > 0
+    anew = [score(metric) for metric in metrics]
+    assert not kept.exists(), "without --embeddings, vectors are kept nowhere"
+    assert score(metrics[0], "--embeddings", str(kept))[1] == anew[0][1] > 0
     of_one = shards(kept)
-    encoder = json.loads(marker.read_text())["encoder"]
-    assert {path.parent for path in of_one} == {kept / encoder}
-    assert encode(*metrics) > 0
+    assert score(metrics[1], "--embeddings", str(kept))[1] == anew[1][1] > 0, "normalised responses and raw ones"
     of_both = shards(kept)
     assert of_one.items() < of_both.items(), "what was there stays as it is; the other metric's texts come beside it"
-    before = marker.read_bytes()
-    assert encode(*metrics) == 0
-    assert shards(kept) == of_both
-    assert marker.read_bytes() == before, "it depends on what was asked for, not on what was there"
-
-    anew = [score(metric, "anew.parquet") for metric in metrics]
-    assert shards(kept) == of_both, "without --embeddings, vectors are kept nowhere"
     monkeypatch.setattr(Vectors, "_encode", None)
-    for metric, expected in zip(metrics, anew, strict=True):
-        found = score(metric, "kept.parquet", "--embeddings", str(kept))
+    for metric, (expected, _) in zip(metrics, anew, strict=True):
+        found, encoded = score(metric, "--embeddings", str(kept))
         pd.testing.assert_frame_equal(found, expected, rtol=1e-5)
+        assert encoded == 0
         assert (found["cut"] > 0).any()
         assert (found["cut"] == 0).any() or metric["kind"] == "grounded_cosine"
+    assert shards(kept) == of_both
 
 
 def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
@@ -380,34 +371,21 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("metrics", "message"),
+    ("options", "message"),
     [
-        ([{"kind": "bleu"}], "metrics bleu; expected metrics of one and the same encoder"),
-        (
-            [{"kind": "bertscore", "layer": 5, "model": MINILM}, {"kind": "grounded_cosine"}],
-            "metrics bertscore, grounded_cosine; expected metrics of one and the same encoder",
-        ),
-        ([{"kind": "bertscore", "layr": 6}], "Did you mean 'layer'?"),
-        ([{"kind": "bertscor"}], "Did you mean 'bertscore'"),
-        ([{"kind": "bertscore", "model": "all-MiniLM"}], "Did you mean 'all-MiniLM-L6-v2'?"),
-        ([{"kind": "bertscore", "model": MINILM, "layer": 7}], "all-MiniLM-L6-v2: layer 7; expected 0 to 6"),
-        ([{"kind": "bertscore", "model": "./tiny"}], "model folder './tiny' is not present"),
+        ({"layr": 6}, "Did you mean 'layer'?"),
+        ({"model": "all-MiniLM"}, "Did you mean 'all-MiniLM-L6-v2'?"),
+        ({"model": MINILM, "layer": 7}, "all-MiniLM-L6-v2: layer 7; expected 0 to 6"),
+        ({"model": "./tiny"}, "model folder './tiny' is not present"),
     ],
 )
-def test_what_cannot_be_encoded_is_one_message(tables, tmp_path, capsys, metrics, message):
-    kept = tmp_path / "kept"
-    command = ["encode", tables, "--metrics", json.dumps({"metrics": metrics}), "--embeddings", kept]
-    assert message in fails(capsys, *command, "--output", kept / "mini.json")
-    assert not kept.exists()
-
-
-def test_encoding_needs_the_tables(tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_encoded_is_one_message(tables, tmp_path, capsys, monkeypatch, options, message):
     monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
-    metrics = json.dumps({"metrics": [{"kind": "grounded_cosine"}]})
-    command = ["encode", tmp_path / "nothing", "--metrics", metrics, "--embeddings", tmp_path / "kept"]
-    error = fails(capsys, *command, "--output", tmp_path / "kept/mini.json")
-    assert "nothing/contexts.parquet: no such file" in error
-    assert not (tmp_path / "kept").exists()
+    kept = tmp_path / "kept"
+    command = ["score", tables, "--metric", "bertscore", "--options", json.dumps(options), "--embeddings", kept]
+    assert message in fails(capsys, *command, "--output", tmp_path / "scores.parquet")
+    assert not kept.exists()
+    assert not (tmp_path / "scores.parquet").exists()
 
 
 def test_metrics_are_listed(capsys):

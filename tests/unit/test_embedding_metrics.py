@@ -1,9 +1,11 @@
 """Metrics of embeddings: against the package bert-score, against plain Python, and independent of batches and order."""
 
+import csv
 import json
 import math
 import shutil
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,13 @@ import pytest
 
 import comperdial
 import tinymodels
-from comperdial.encoding import encode_tables, encoder_of
-from comperdial.errors import ConfigError
+from comperdial import versions
+from comperdial.errors import ConfigError, FileError
+from comperdial.metrics._embedding import cosine, unit
+from comperdial.metrics.bertscore import BertScore, match
 from comperdial.models import runtime
 from comperdial.models.encoder import STORE_VARIABLE, Encoder, Vectors
+from comperdial.models.vectors import Encoded
 
 MINILM = "all-MiniLM-L6-v2"
 RESPONSES = [
@@ -192,14 +197,21 @@ def test_each_text_is_encoded_once_for_all_metrics(models, monkeypatch):
     forward = Vectors._encode
 
     def counting(self, texts):
-        encoded.extend(texts)
+        encoded.extend((self.encoder.keep, text) for text in texts)
         return forward(self, texts)
 
     monkeypatch.setattr(Vectors, "_encode", counting)
     for kind, options in (METRICS[0], METRICS[1], METRICS[3]):
         metric = comperdial.metric(kind, model=models["bert"], max_length=64, **options)
         metric.score(RESPONSES * 2, REFERENCES * 2, histories=[[{"speaker": "A", "text": "tea"}]] * 12)
-    assert sorted(encoded) == sorted({text.strip() for text in RESPONSES} | set(REFERENCES))
+    # Contexts are kept from their other end, and so are another encoder's.
+    starts = {("start", text.strip()) for text in RESPONSES + REFERENCES}
+    assert sorted(encoded) == sorted(starts | {("end", "tea")})
+
+
+def test_added_texts_are_counted_each_time(models, store):
+    vectors = Vectors(Encoder(models["bert"], 2, "fp32", 64), store)
+    assert [vectors.add(texts) for texts in (["tea", "tea"], ["a book", "tea", "the sea"], ["tea"])] == [1, 2, 0]
 
 
 def test_another_process_reads_what_was_encoded(models, store, monkeypatch):
@@ -238,6 +250,134 @@ def test_what_does_not_fit_is_cut_and_counted(models):
     assert whole.score(["tea " * 6], ["read " * 6])["f1"][0] == pytest.approx(scores["f1"][1])
 
 
+@pytest.mark.parametrize(
+    ("response", "context", "facts", "cut"),
+    [
+        (6, [6], [6], 0),
+        (10, [2], [2], 4),
+        (2, [4, 5], [2], 3),
+        (2, [2], [3, 5], 2),
+        (10, [4, 5], [], 4 + 3),
+        (10, [4, 5], [3, 5], 4 + 3 + 2),
+    ],
+)
+def test_grounded_cosine_counts_what_each_text_loses(models, response, context, facts, cut):
+    # Of each text, six words fit beside [CLS] and [SEP].
+    metric = comperdial.metric("grounded_cosine", model=models["bert"], max_length=8)
+    history = [{"speaker": "A", "text": "read " * words} for words in context]
+    scores = metric.score(["tea " * response], histories=[history], facts=[["book " * words for words in facts]])
+    assert scores.cut.tolist() == [cut]
+    assert scores.cut.dtype == np.int32
+
+
+def test_a_long_context_keeps_its_newest_words_and_a_fact_its_first():
+    # Six words fit beside [CLS] and [SEP]; each of these is one token.
+    metric = comperdial.metric("grounded_cosine", model=MINILM, max_length=8)
+
+    def run(context, fact):
+        history = [{"speaker": "A", "text": text} for text in context]
+        scores = metric.score(["i like tea"], histories=[history], facts=[[fact]])
+        return float(scores["context"][0]), float(scores["fact"][0]), int(scores.cut[0])
+
+    context, fact, cut = run(["like a book about", "green tea"], "i read a book about tea")
+    assert cut == 0
+    whole = (pytest.approx(context, abs=1e-5), pytest.approx(fact, abs=1e-5), 4 + 1)
+    # Other oldest words, and other last words of the fact: the same is left.
+    assert run(["no no no", "you like a book about", "green tea"], "i read a book about tea today") == whole
+    assert run(["the sea is", "you like a book about", "green tea"], "i read a book about tea again") == whole
+    # Another last utterance, and another first word of the fact, are others.
+    newest = run(["no no no", "you like a book about", "green sea"], "we read a book about tea today")
+    assert abs(newest[0] - context) > 1e-3
+    assert abs(newest[1] - fact) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("response", "references", "best", "cut"),
+    [
+        # Only the one that loses was cut.
+        ("green tea", ["book " * 9, "green tea"], 1, 0),
+        ("green tea", ["green tea", "book " * 9], 0, 0),
+        # Only the one that wins was cut.
+        ("tea tea tea tea tea tea", ["a book", "tea " * 10], 1, 4),
+        ("tea tea tea tea tea tea", ["tea " * 10, "a book"], 0, 4),
+        # Both were, and the response too.
+        ("tea " * 8, ["book " * 9, "tea " * 10], 1, 2 + 4),
+    ],
+)
+@pytest.mark.parametrize("kind", ["bertscore", "sentence_cosine", "embedding"])
+def test_cut_is_of_the_reference_that_counts(models, kind, response, references, best, cut):
+    options = {"layer": 2} if kind == "bertscore" else {}
+    metric = comperdial.metric(kind, model=models["bert"], text="raw", max_length=8, **options)
+    alone = metric.score([response] * 2, references)[metric.outputs[0]]
+    assert int(np.argmax(alone)) == best
+    scores = metric.score([response], [references])
+    assert scores[metric.outputs[0]][0] == pytest.approx(alone[best], abs=1e-5)
+    assert scores.cut.tolist() == [cut]
+
+
+def test_a_model_without_a_pooler_has_no_pooled_output(models, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = Path(shutil.copytree(models["bert"], tmp_path / "headless"))
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "pooler" not in name}
+    assert len(kept) == len(weights) - 2
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+    def run(model, kind, **options):
+        metric = comperdial.metric(kind, model=str(model), max_length=64, **options)
+        return metric.score(["i like tea"], ["do you read ?"])[metric.outputs[0]][0]
+
+    with pytest.raises(FileError, match=r"the weights lack 2 parts, the first: pooler\.dense\.bias"):
+        run(folder, "sentence_cosine", pooling="pooler")
+    for kind, options in (("sentence_cosine", {"pooling": "mean"}), ("bertscore", {"layer": 2})):
+        assert run(folder, kind, **options) == pytest.approx(run(models["bert"], kind, **options), abs=1e-6)
+
+
+def test_other_weights_in_the_same_folder_are_another_model(tmp_path, monkeypatch):
+    here = tmp_path / "mine"
+
+    def run(folder):
+        metrics = [
+            comperdial.metric(kind, model=str(folder), max_length=64, **options)
+            for kind, options in (*METRICS, ("bert_nsp", {}))
+        ]
+        histories = [[{"speaker": "A", "text": "what book ?"}]]
+        scores = [m.score(["i like tea"], ["do you read ?"], histories, [["the sea"]]) for m in metrics]
+        values = [float(found[name][0]) for m, found in zip(metrics, scores, strict=True) for name in m.outputs]
+        return values, [metric.signature() for metric in metrics]
+
+    tinymodels.bert(here, seed=1)
+    first, signatures = run(here)
+    tinymodels.bert(here, seed=2)
+    second, others = run(here)
+    assert not set(signatures) & set(others)
+    assert np.abs(np.subtract(first, second)).min() > 1e-4
+    # And they are those that it gets where nothing else was ever scored.
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "fresh"))
+    shutil.copytree(here, tmp_path / "elsewhere/mine")
+    expected, labels = run(tmp_path / "elsewhere/mine")
+    assert second == pytest.approx(expected, abs=1e-6)
+    assert others == labels
+    # The first model is found again, too.
+    monkeypatch.undo()
+    tinymodels.bert(here, seed=1)
+    third, again = run(here)
+    assert (third, again) == (pytest.approx(first, abs=1e-6), signatures)
+
+
+def test_a_cosine_does_not_pass_1():
+    rows = np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32)
+    # Rounding takes some of them beyond, or the test would say nothing.
+    assert max(float(np.dot(unit(row), unit(row))) for row in rows) > 1
+    similarity = [cosine(row, other) for row in rows for other in (row, -row)]
+    assert (max(similarity), min(similarity)) == (1, -1)
+    for row in rows:
+        same, other = (Encoded(np.stack([part] * 3), np.zeros(3, dtype=bool), 0) for part in (row, -row))
+        assert max(match(same, same)) <= 1
+        assert min(match(same, other)[1:]) >= -1
+
+
 def test_a_text_of_which_nothing_is_left_has_no_score(models):
     for kind in ("bertscore", "embedding"):
         options = {"layer": 2} if kind == "bertscore" else {}
@@ -255,12 +395,44 @@ def test_the_best_reference_counts(models):
     assert metric.score(["green tea"], [["a book", "...", "tea"]])["f1"][0] == max(one, other)
 
 
-def test_rescaling_is_the_packages(monkeypatch):
-    metric = comperdial.metric("bertscore", rescale=True)
-    # roberta-large's baseline at layer 17, as the package's file has it.
-    assert metric._baseline() == pytest.approx([0.83122575, 0.8315757, 0.83122575], abs=6e-4)
-    with pytest.raises(ConfigError, match="no baseline of model 'all-MiniLM-L6-v2'"):
+def package_baseline(layer):
+    """Return the baseline of roberta-large at a layer, by the letters that the package's file has."""
+    path = Path(find_spec("bert_score").origin).parent / "rescale_baseline/en/roberta-large.tsv"
+    with path.open(newline="", encoding="utf-8") as file:
+        (row,) = (row for row in csv.DictReader(file) if row["LAYER"] == str(layer))
+    return {letter: float(row[letter]) for letter in "PRF"}
+
+
+def test_a_rescaled_score_is_a_straight_line_of_the_score(models, monkeypatch):
+    # Of layer 0, since there the three differ most.
+    base = package_baseline(0)
+    assert len({round(value, 5) for value in base.values()}) == 3
+    monkeypatch.setattr(BertScore, "_baseline", lambda self: np.array([base["F"], base["P"], base["R"]]))
+    options = {"model": models["bert"], "layer": 2, "text": "raw", "max_length": 8}
+    plain = comperdial.metric("bertscore", **options).score(RESPONSES, REFERENCES)
+    found = comperdial.metric("bertscore", rescale=True, **options).score(RESPONSES, REFERENCES)
+    for output, letter in (("precision", "P"), ("recall", "R"), ("f1", "F")):
+        expected = (plain[output] - base[letter]) / (1 - base[letter])
+        np.testing.assert_allclose(found[output], expected, atol=1e-6)
+    assert found.cut.tolist() == plain.cut.tolist()
+    assert found.cut.any()
+
+
+@pytest.mark.parametrize("layer", [17, 0, 24])
+def test_the_baseline_is_the_packages(layer):
+    base = package_baseline(layer)
+    assert len(set(base.values())) == 3
+    metric = comperdial.metric("bertscore", layer=layer, rescale=True)
+    # In the order of the outputs, which is not the file's.
+    assert metric.outputs == ("f1", "precision", "recall")
+    assert metric._baseline().tolist() == pytest.approx([base["F"], base["P"], base["R"]], abs=1e-7)
+
+
+def test_a_model_without_a_baseline_is_not_rescaled():
+    with pytest.raises(ConfigError, match="no baseline of model 'all-MiniLM-L6-v2', layer 6"):
         comperdial.metric("bertscore", model=MINILM, layer=6, rescale=True)
+    with pytest.raises(ConfigError, match="no baseline of model 'roberta-large', layer 25"):
+        comperdial.metric("bertscore", layer=25, rescale=True)
 
 
 @pytest.mark.parametrize(
@@ -272,13 +444,38 @@ def test_what_the_model_does_not_have_is_said(models, options, problem):
         comperdial.metric("bertscore", model=models["bert"], **{"max_length": 64} | options).score(["tea"], ["tea"])
 
 
+def test_a_layer_that_the_model_lacks_is_said_before_anything_runs(models):
+    with pytest.raises(ConfigError, match="layer 17; expected 0 to 6"):
+        comperdial.metric("bertscore", model=MINILM, layer=17).unavailable()
+    with pytest.raises(ConfigError, match="max_length 65; expected at most 64"):
+        comperdial.metric("bertscore", model=models["bert"], layer=2, max_length=65).unavailable()
+    assert comperdial.metric("bertscore", model=MINILM, layer=6).unavailable() is None
+    # The layers of a model that is not here are not known.
+    assert "not present" in comperdial.metric("bertscore", model="./absent", layer=17).unavailable()
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers"])
+def test_vectors_are_of_one_version_of_what_makes_them(models, monkeypatch, package):
+    from importlib.metadata import version
+
+    encoder = Encoder(models["bert"], 2, "fp32", 64)
+    before = encoder.namespace()
+    assert version(package).partition("+")[0] in before
+    real = versions.installed
+    monkeypatch.setattr(versions, "installed", lambda name: "99.0" if name == package else real(name))
+    assert encoder.namespace() != before
+    monkeypatch.setattr(versions, "installed", lambda name: "99.0" if name == "numpy" else real(name))
+    assert encoder.namespace() == before
+
+
 def test_encoders_are_told_apart(models):
     folder = models["bert"]
     base = Encoder(folder, 2, "fp32", 64)
     assert base.namespace() == Encoder(folder, -1, "fp32", 64).namespace()
     others = [Encoder(folder, 1, "fp32", 64), Encoder(folder, 2, "bf16", 64), Encoder(folder, 2, "fp32", 32)]
     others += [Encoder(folder, 2, "fp32", 64, pooler=True), Encoder(models["roberta"], 2, "fp32", 64)]
-    assert len({encoder.namespace() for encoder in [base, *others]}) == 6
+    others += [Encoder(folder, 2, "fp32", 64, keep="end")]
+    assert len({encoder.namespace() for encoder in [base, *others]}) == 7
 
 
 def test_bf16_is_near(models):
@@ -288,12 +485,3 @@ def test_bf16_is_near(models):
     }
     assert np.abs(scores["fp32"] - scores["bf16"]).max() < 0.01
     assert (scores["fp32"] != scores["bf16"]).any()
-
-
-def test_metrics_of_several_encoders_are_not_encoded_together(models, tmp_path):
-    one = comperdial.metric("bertscore", model=models["bert"], layer=1, max_length=64)
-    other = comperdial.metric("bertscore", model=models["bert"], layer=2, max_length=64)
-    for metrics in ([one, other], [comperdial.metric("bleu")]):
-        with pytest.raises(ConfigError, match="one and the same encoder"):
-            encode_tables(metrics, tmp_path)
-    assert encoder_of(comperdial.metric("bleu")) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -303,6 +304,35 @@ def test_coherency_with_a_cut_context(make, room):
     expected = causal(wide, before + kept)[-len(kept) :]
     assert found["gpt2-coherency-sum"][0] == pytest.approx(sum(expected), abs=1e-4)
     assert found.cut.tolist() == [len(context) + len(spoken) - len(before) - len(kept)]
+
+
+@pytest.mark.parametrize("batch", [None, "1"])
+def test_coherency_of_no_tokens_is_no_score(make, monkeypatch, batch):
+    if batch:
+        monkeypatch.setenv("COMPERDIAL_BATCH_TOKENS", batch)
+    metric = make("gpt2_coherency")
+    plain = score(metric)
+    real = metric._tokenizer
+    empty = ("\u200b", " \u200b")
+
+    class Dropping:
+        """A tokenizer that makes nothing of some characters, as those of other models do."""
+
+        def __call__(self, texts, **options):
+            found = real(texts, **options)["input_ids"]
+            return {"input_ids": [[] if text in empty else ids for text, ids in zip(texts, found, strict=True)]}
+
+    metric.__dict__["_tokenizer"] = Dropping()
+    dialogues = [(["Hi!"], "\u200b"), DIALOGUES[0], (["\u200b"], "yes"), DIALOGUES[1], (["\u200b"], "\u200b")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = score(metric, dialogues)
+        alone = score(metric, dialogues[:1])
+    for name in metric.outputs:
+        np.testing.assert_array_equal(np.isnan(found[name]), [True, False, True, False, True])
+        np.testing.assert_allclose(found[name][[1, 3]], plain[name][:2], atol=1e-5)
+        assert np.isnan(alone[name]).all()
+    assert not found.cut.any()
 
 
 # ---- USR-MLM

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from comperdial import models
 from comperdial.cli import main
 from comperdial.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
-from comperdial.models import convert, digests, manifest, registry, store, weights
+from comperdial.models import convert, digests, manifest, registry, runtime, store, weights
 from comperdial.models.digests import Checksum
-from tinybert import answer, write_bert
+from tinybert import WORDS, answer, write_bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOSTED = {
@@ -397,6 +397,73 @@ def test_folders_that_lack_something_say_what(tmp_path, tiny):
         (sharded / "model.safetensors.index.json").write_text(content)
         with pytest.raises(MissingResourceError, match=r"shard '\.\./|no weight_map"):
             models.find(str(sharded))
+
+
+TOKENIZERS = [
+    ({"tokenizer.json"}, True),
+    ({"vocab.txt"}, True),
+    ({"vocab.json", "merges.txt"}, True),
+    ({"spm.model"}, True),
+    (set(), False),
+    ({"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}, False),
+    ({"vocab.json"}, False),
+    ({"merges.txt"}, False),
+    ({"tokenizer_config.json", "vocab.json"}, False),
+]
+
+
+@pytest.mark.parametrize(("files", "enough"), TOKENIZERS)
+def test_a_folder_needs_a_tokenizer(tiny, tmp_path, files, enough):
+    folder = copy(tiny, tmp_path / "mine")
+    for path in folder.iterdir():
+        if path.name not in ("config.json", "model.safetensors"):
+            path.unlink()
+    for name in files:
+        (folder / name).write_text("{}")
+    if enough:
+        assert models.find(str(folder)).name == "mine"
+        return
+    with pytest.raises(MissingResourceError, match=r"mine' has no tokenizer: .*tokenizer\.json, vocab\.txt"):
+        models.find(str(folder))
+    assert models.label(str(folder)) == "mine@absent"
+
+
+def test_a_tokenizer_without_words_is_refused(tiny, tmp_path):
+    assert len(runtime.load_tokenizer(models.find(str(tiny)))) == len(WORDS)
+    folder = copy(tiny, tmp_path / "mine")
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink()
+    # transformers makes one of special tokens only, and says nothing.
+    (folder / "other.model").write_bytes(b"")
+    with pytest.raises(FileError, match=r"mine: its tokenizer has no vocabulary"):
+        runtime.load_tokenizer(models.find(str(folder)))
+
+
+def test_a_name_of_the_registry_is_never_a_folder_here(tiny, tmp_path, monkeypatch):
+    copy(tiny, tmp_path / "roberta-large")
+    copy(tiny, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingResourceError, match=r"model 'roberta-large' is not present.*fetch roberta-large"):
+        models.find("roberta-large")
+    assert models.label("roberta-large") == "roberta-large@absent"
+    assert not store.is_folder("roberta-large")
+    assert models.find("./roberta-large") == models.Model(
+        "roberta-large", Path("roberta-large"), models.find("mine").digest
+    )
+    assert models.find("mine").path == Path("mine")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_adapter_is_refused(tiny, tmp_path, whole):
+    folder = copy(tiny, tmp_path / "mine")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "roberta-large"}')
+    if not whole:
+        (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    with pytest.raises((MissingResourceError, FileError), match="mine' is an adapter"):
+        models.find(str(folder))
+    (folder / "config.json").unlink()
+    with pytest.raises((MissingResourceError, FileError), match="mine'"):
+        models.find(str(folder))
 
 
 @pytest.mark.parametrize("shard", ["1GB", "2KB"])

@@ -294,16 +294,16 @@ def test_an_altered_model_is_repaired_file_by_file(there, home, upstream):
 
 
 def test_a_file_that_the_registry_asks_for_later_is_added(there, enter, upstream, tmp_path):
-    enter(files=["config.json"], optional=[])
+    enter(files=["config.json", "tokenizer.json"], optional=[])
     lock = tmp_path / "lock.yaml"
     fetch("bert", lock_file=lock)
     (store.home() / "bert/.model.safetensors-0123456789ab.part").write_bytes(b"half of an older one")
-    enter(files=["config.json", "vocab.txt"], optional=["tokenizer.json"])
+    enter(files=["config.json", "tokenizer.json", "vocab.txt"], optional=["tokenizer_config.json"])
     assert models.missing("bert") == "model 'bert' is altered: vocab.txt is not there"
     there.sent.clear()
     model = fetch("bert", lock_file=lock)
-    assert there.sent == ["vocab.txt", "tokenizer.json"]
-    assert {"bert/vocab.txt", "bert/tokenizer.json"} < set(read_lock(lock))
+    assert there.sent == ["vocab.txt", "tokenizer_config.json"]
+    assert {"bert/vocab.txt", "bert/tokenizer_config.json"} < set(read_lock(lock))
     assert not list(model.path.glob(".*"))
 
 

@@ -1,5 +1,7 @@
 import json
 import math
+import re
+import shutil
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial.errors import ConfigError, FileError, MissingResourceError
-from comperdial.metrics import create
+from comperdial.metrics import _sentences, create
 from comperdial.metrics._bleurt_model import load_pieces
 from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text
 from comperdial.metrics.bleurt import fitting
@@ -255,20 +257,61 @@ def write_punkt(root, abbreviations):
     (folder / "abbrev_types.txt").write_text("\n".join(abbreviations))
 
 
-def test_punkt_knows_abbreviations_and_is_never_replaced(t5, tmp_path, monkeypatch):
+@pytest.fixture
+def nltk_root(tmp_path, monkeypatch):
+    """Return the one folder that nltk looks for data in."""
     import nltk
 
-    monkeypatch.setattr("comperdial.wordnet.roots", lambda: [tmp_path])
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    root = tmp_path / "nltk_data"
+    root.mkdir(mode=0o755)
+    monkeypatch.setattr("comperdial.wordnet.roots", lambda: [root])
+    monkeypatch.setattr(nltk.data, "path", [str(root)])
+    return root
+
+
+def pack_punkt(root):
+    """Make an archive of what is unpacked, as nltk's downloader leaves it in a user's home."""
+    shutil.make_archive(str(root / "tokenizers/punkt_tab"), "zip", root / "tokenizers", "punkt_tab")
+    shutil.rmtree(root / "tokenizers/punkt_tab")
+
+
+def test_punkt_knows_abbreviations_and_is_never_replaced(t5, nltk_root):
     metric = create("unieval", model=t5)
     assert "punkt_tab, which splits sentences, is not on this machine" in (metric.unavailable() or "")
     with pytest.raises(MissingResourceError, match="sentences: untrained"):
         metric.score(["i like tea ."])
     assert unieval(t5).unavailable() is None
-    write_punkt(tmp_path, ["dr"])
+    write_punkt(nltk_root, ["dr"])
     assert metric.unavailable() is None
-    assert list(metric._splitter()("i like dr. tom. do you?")) == ["i like dr. tom.", "do you?"]
-    assert list(unieval(t5)._splitter()("i like dr. tom. do you?")) == ["i like dr.", "tom.", "do you?"]
+    text = "i like dr. tom. do you?"
+    assert list(_sentences.splitter("punkt")(text)) == ["i like dr. tom.", "do you?"]
+    assert list(_sentences.splitter("untrained")(text)) == ["i like dr.", "tom.", "do you?"]
+    pack_punkt(nltk_root)
+    assert metric.unavailable() is None
+    assert list(_sentences.splitter("punkt")(text)) == ["i like dr. tom.", "do you?"]
+
+
+def test_the_signature_names_punkts_bytes(t5, nltk_root):
+    metric = create("unieval", model=t5)
+    assert metric.signed("sentences") == "punkt@absent"
+    assert unieval(t5).signed("sentences") == "untrained"
+    write_punkt(nltk_root, ["dr"])
+    label = metric.signed("sentences")
+    assert re.fullmatch("punkt@[0-9a-f]{12}", label)
+    assert f"|sentences:{label}|" in metric.signature()
+    (nltk_root / "tokenizers/punkt_tab/english/README").write_text("nothing that nltk reads")
+    assert metric.signed("sentences") == label
+    pack_punkt(nltk_root)
+    assert metric.signed("sentences") == label, "the same bytes, packed"
+    write_punkt(nltk_root, ["dr", "mr"])
+    labels = {label, metric.signed("sentences")}
+    for name in ("collocations.tab", "sent_starters.txt", "ortho_context.tab"):
+        (nltk_root / "tokenizers/punkt_tab/english" / name).write_text("a\tb")
+        labels.add(metric.signed("sentences"))
+    assert len(labels) == 5
+    (nltk_root / "tokenizers/punkt_tab/english/sent_starters.txt").unlink()
+    assert metric.signed("sentences") == "punkt@absent"
+    assert "punkt_tab" in (metric.unavailable() or "")
 
 
 def test_the_table_of_answers_is_the_files_own(t5, tmp_path):
@@ -466,7 +509,12 @@ def test_the_numbers_of_positions_are_no_weights(tmp_path, bleurt):
         (lambda f: (f / "config.json").write_text('{"model_type": "bert"}'), ConfigError, "model_type is 'bert'"),
         (lambda f: (f / "config.json").write_text('{"model_type": "bleurt"}'), ConfigError, "lacks vocab_size, hidden"),
         (lambda f: (f / "model.safetensors").unlink(), MissingResourceError, "has no weights"),
-        (lambda f: (f / "tokenizer.json").unlink(), MissingResourceError, "no tokenizer; expected spm.model"),
+        (lambda f: (f / "tokenizer.json").unlink(), MissingResourceError, r"has no tokenizer: none of tokenizer\.json"),
+        (
+            lambda f: (f / "tokenizer.json").rename(f / "vocab.txt"),
+            MissingResourceError,
+            "no tokenizer; expected spm.model",
+        ),
         (
             lambda f: (f / "tokenizer.json").write_text((f / "tokenizer.json").read_text().replace("[CLS]", "[cls]")),
             FileError,

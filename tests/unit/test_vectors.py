@@ -2,12 +2,14 @@
 
 import logging
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comperdial.models import vectors
 from comperdial.models.vectors import Encoded, VectorStore, key
 
 
@@ -95,6 +97,78 @@ def test_an_index_that_is_no_index_is_left_out(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(VectorStore(tmp_path, 4)) == 0
     assert "not readable" in caplog.text
+
+
+def open_files():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_single_additions_make_one_shard_and_few_open_files(tmp_path):
+    before = open_files()
+    store = VectorStore(tmp_path, 4)
+    for number in range(2000):
+        with store.writer() as writer:
+            writer.add(f"text {number}", encoded(number, rows=2, cut=number))
+        if number % 500 == 0:
+            assert store.get(f"text {number}").cut == number
+            assert f"text {number + 1}" not in store
+    # The shard is written to and read from.
+    assert open_files() - before <= 3
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npy", ".vectors"]
+    again = VectorStore(tmp_path, 4)
+    assert len(again) == len(store) == 2000
+    for number in (0, 1, 999, 1998, 1999):
+        for one in (store, again):
+            np.testing.assert_array_equal(one.get(f"text {number}").vectors, encoded(number, rows=2).vectors)
+            assert one.get(f"text {number}").cut == number
+    store.close()
+    again.close()
+    assert open_files() == before
+
+
+def test_many_shards_are_read_with_few_open_files(tmp_path):
+    for number in range(80):
+        filled(tmp_path, [f"text {number}"]).close()
+    assert len(list(tmp_path.glob("*.npy"))) == 80
+    before = open_files()
+    store = VectorStore(tmp_path, 4)
+    for _ in range(2):
+        for number in range(80):
+            np.testing.assert_array_equal(store.get(f"text {number}").vectors, encoded(0, rows=1).vectors)
+    assert open_files() - before <= 40
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_large_shard_is_followed_by_another(tmp_path, monkeypatch, together):
+    # Each text has 3 rows of 17 bytes, so that a shard is full with its second.
+    monkeypatch.setattr(vectors, "_SHARD_BYTES", 100)
+    store = VectorStore(tmp_path, 4)
+    texts = [f"text {number}" for number in range(7)]
+    if together:
+        with store.writer() as writer:
+            for number, text in enumerate(texts):
+                writer.add(text, encoded(number))
+    else:
+        for number, text in enumerate(texts):
+            with store.writer() as writer:
+                writer.add(text, encoded(number))
+    assert sorted(path.stat().st_size for path in tmp_path.glob("*.vectors")) == [51, 102, 102, 102]
+    assert len(list(tmp_path.glob("*.npy"))) == 4
+    for one in (store, VectorStore(tmp_path, 4)):
+        assert len(one) == 7
+        for number, text in enumerate(texts):
+            np.testing.assert_array_equal(one.get(text).vectors, encoded(number).vectors)
+
+
+@pytest.mark.parametrize("limit", [1, 1 << 28])
+def test_of_two_copies_the_newest_counts(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(vectors, "_SHARD_BYTES", limit)
+    store = VectorStore(tmp_path, 4)
+    for seed in range(12):
+        with store.writer() as writer:
+            writer.add("a", encoded(seed))
+        np.testing.assert_array_equal(store.get("a").vectors, encoded(seed).vectors)
+    np.testing.assert_array_equal(VectorStore(tmp_path, 4).get("a").vectors, encoded(11).vectors)
 
 
 def test_vectors_of_another_shape_are_refused(tmp_path):

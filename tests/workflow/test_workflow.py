@@ -6,6 +6,7 @@ import re
 import resource
 import shutil
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -13,7 +14,6 @@ import yaml
 
 import tinymodels
 from comperdial import schema, scoring
-from comperdial.encoding import encoder_of
 from comperdial.metrics import Batch, create
 from comperdial.models.vectors import VectorStore
 
@@ -150,17 +150,20 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
 
 
 def test_each_text_is_encoded_once_for_all_metrics_of_an_encoder(finished):
-    assert len(list((finished.path / "logs/encode").rglob("usr_persona*.log"))) == 1, "one job a data set"
-    folder = finished.path / EMBEDDINGS / encoder_of(create("bertscore", model="all-MiniLM-L6-v2", layer=6))
-    assert {path.parent for path in vectors(finished)} == {folder}, "the last layer is layer 6"
-    texts = set()
-    for metric in (create("bertscore", model="all-MiniLM-L6-v2", layer=6), create("grounded_cosine")):
-        for responses, context in scoring.parts(finished.path / "data/tables/usr_persona"):
-            columns = (responses["response"], context["references"], context["history"], context["facts"])
-            texts |= set(metric.texts(Batch(*map(list, columns))))
+    metrics = create("bertscore", model="all-MiniLM-L6-v2", layer=6), create("grounded_cosine")
+    folder = finished.path / EMBEDDINGS / metrics[0].encoder.namespace()
+    # What is too long of a context is cut at its other end: contexts have a folder of their own.
+    ends = finished.path / EMBEDDINGS / replace(metrics[1].encoder, keep="end").namespace()
+    assert {path.parent for path in vectors(finished)} == {folder, ends}, "the last layer is layer 6"
+    texts, contexts = set(), set()
+    for responses, context in scoring.parts(finished.path / "data/tables/usr_persona"):
+        columns = (responses["response"], context["references"], context["history"], context["facts"])
+        texts |= {text for metric in metrics for text in metric.texts(Batch(*map(list, columns)))}
+        contexts |= {" ".join(u["text"].strip() for u in history[-3:]) for history in context["history"]}
     assert {*VectorStore(folder, 384).missing([*texts, "another text"])} == {"another text"}
+    assert {*VectorStore(ends, 384).missing([*contexts, "another text"])} == {"another text"}
     logs = "".join(path.read_text() for path in (finished.path / "logs").rglob("*.log"))
-    assert sum(map(int, re.findall(r"(\d+) texts encoded", logs))) == len(texts)
+    assert sum(map(int, re.findall(r"(\d+) texts encoded", logs))) == len(texts) + len(contexts)
     frame = pd.read_csv(finished.path / "results/tables/usr.csv").dropna(subset=["ours"])
     assert {"BERTScore on MiniLM (normalised)", "Grounded cosine on MiniLM"} <= set(frame["label"])
 
@@ -180,7 +183,7 @@ def test_vectors_that_were_deleted_are_made_again_when_they_are_needed(finished)
     assert "Nothing to be done" in finished.snakemake("-n"), "as in a clone, where there never were any"
     before, changed = finished.outputs(), SCORES.format("bertscore-minilm")
     finished.edit("params.yaml", "layer: 6}", "layer: 6, text: raw}")
-    assert {name for name in planned(finished) if not name.startswith(EMBEDDINGS)} == FROM_SCORES | {changed}
+    assert planned(finished) == FROM_SCORES | {changed}
     finished.snakemake(changed)
     assert finished.rewritten(before) == {changed}
     assert vectors(finished)

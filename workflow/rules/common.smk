@@ -32,7 +32,12 @@ try:
     CHALLENGES = {name: config["challenges"][name] for name in config["datasets"] if name in config["challenges"]}
     PUBLIC = {name: CATALOGUE.dataset(name) for name in config["datasets"] if name not in CHALLENGES}
     USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
-    METRICS = {name: create(options["kind"], **metric_options(name)) for name, options in config["metrics"].items()}
+    METRICS = {}
+    UNAVAILABLE = {}
+    for name, options in config["metrics"].items():
+        METRICS[name] = create(options["kind"], **metric_options(name))
+        if why := METRICS[name].unavailable():
+            UNAVAILABLE[name] = why
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 
@@ -67,7 +72,6 @@ BY_DIALOGUE = [
     or "dialogue" in CHALLENGES.get(name, {}).get("ratings", {})
 ]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
-UNAVAILABLE = {name: why for name, why in ((n, m.unavailable()) for n, m in METRICS.items()) if why}
 
 # A table's forms beside its HTML.
 FORMATS = (".md", ".tex", ".csv")

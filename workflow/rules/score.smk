@@ -1,27 +1,3 @@
-rule encode:
-    input:
-        multiext("data/tables/{dataset}/", "systems.parquet", "contexts.parquet", "responses.parquet"),
-        code=lambda wildcards: code("encoding", *(f"metrics.{METRICS[m].kind}" for m in ENCODERS[wildcards.encoder])),
-    output:
-        "data/embeddings/{encoder}/{dataset}.json",
-    log:
-        "logs/encode/{encoder}/{dataset}.log",
-    wildcard_constraints:
-        encoder=one_of(ENCODERS),
-    threads: workflow.cores
-    params:
-        folder=subpath(input[0], parent=True),
-        metrics=lambda wildcards: json.dumps(
-            {"metrics": [config["metrics"][metric] for metric in ENCODERS[wildcards.encoder]]}, sort_keys=True
-        ),
-        embeddings=lambda wildcards, output: os.path.dirname(os.path.dirname(output[0])),
-    message:
-        "Encode the texts of {wildcards.dataset}"
-    shell:
-        "comperdial encode {params.folder:q} --metrics {params.metrics:q} --embeddings {params.embeddings:q} "
-        "--output {output} 2> {log}"
-
-
 rule score:
     input:
         multiext(
@@ -30,7 +6,6 @@ rule score:
             "contexts.parquet",
             "responses.parquet",
         ),
-        encoded=lambda wildcards: encoded(wildcards.dataset, wildcards.metric),
         code=lambda wildcards: code("scoring", f"metrics.{METRICS[wildcards.metric].kind}"),
     output:
         "results/scores/{dataset}/{metric}.parquet",
@@ -43,7 +18,7 @@ rule score:
         options=lambda wildcards: json.dumps(metric_options(wildcards.metric), sort_keys=True),
         # What determines a score beyond the options: versions of libraries and of the metric itself.
         signature=lambda wildcards: METRICS[wildcards.metric].signature(),
-        embeddings=lambda wildcards: kept(wildcards.dataset, wildcards.metric),
+        embeddings=lambda wildcards: kept(wildcards.metric),
     message:
         "Score {wildcards.dataset} with {wildcards.metric}"
     shell:

@@ -2,29 +2,18 @@
 
 import re
 
-from comperdial.encoding import encoder_of
-from comperdial.metrics._model import ModelMetric
-
-# Metrics that compare vectors, by what makes the vectors: each text is encoded once for all of them.
-ENCODERS = {}
-for name, metric in METRICS.items():
-    if name not in UNAVAILABLE and (encoder := encoder_of(metric)):
-        ENCODERS.setdefault(encoder, []).append(name)
+from comperdial.metrics._embedding import EmbeddingMetric
+from comperdial.metrics._model import NeedsModel
 
 
-def encoded(dataset, metric):
-    """What says that a data set is encoded for a metric; nothing for one that compares no vectors."""
-    return [f"data/embeddings/{encoder}/{dataset}.json" for encoder, metrics in ENCODERS.items() if metric in metrics]
-
-
-def kept(dataset, metric):
+def kept(metric):
     """The option that names where vectors are kept: a cache, and no output, which Snakemake would remove before a job."""
-    return [f"--embeddings {Path(path).parent.parent}" for path in encoded(dataset, metric)]
+    return "--embeddings data/embeddings" if isinstance(METRICS[metric], EmbeddingMetric) else ""
 
 
 def runs_model(metric):
-    """Whether a metric runs a model itself: with all cores, where the others run side by side."""
-    return isinstance(METRICS[metric], ModelMetric) and not any(metric in metrics for metrics in ENCODERS.values())
+    """Whether a metric runs a model: with all cores, one after the other, so that each text is encoded once."""
+    return isinstance(METRICS[metric], NeedsModel)
 
 
 def score_file(dataset, metric):

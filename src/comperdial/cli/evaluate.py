@@ -29,19 +29,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     _output(command)
     command.set_defaults(run=_score)
 
-    command = commands.add_parser("encode", help="encode a folder of tables for metrics of embeddings, each text once")
-    command.add_argument("input", type=Path, help="a folder of tables")
-    command.add_argument(
-        "--metrics",
-        type=json_object,
-        required=True,
-        metavar="JSON",
-        help='{"metrics": [{"kind": …, options}, …]}, all of one encoder',
-    )
-    _embeddings(command)
-    command.add_argument("--output", type=Path, required=True, help="a JSON file that names the encoder")
-    command.set_defaults(run=_encode)
-
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
     command.add_argument("--ratings", type=Path, required=True, help="context_id, system_id, rating, …")
@@ -103,18 +90,6 @@ def _score(options: argparse.Namespace) -> None:
         return
     run = scoring.score_tables if options.input.is_dir() else scoring.score_file
     _emit(run(metric, name, options.input), options.output, "scores")
-
-
-def _encode(options: argparse.Namespace) -> None:
-    from comperdial import encoding
-    from comperdial.files import write_json
-    from comperdial.metrics import create
-
-    _keep_embeddings(options)
-    metrics = [create(options.pop("kind"), **options) for options in map(dict, options.metrics["metrics"])]
-    encoding.encode_tables(metrics, options.input)
-    # Not how many were new: that depends on what was there, and this file is to depend on its inputs alone.
-    write_json(options.output, {"encoder": encoding.encoder_of(metrics[0])})
 
 
 def _keep_embeddings(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.metrics._model import ModelMetric
+from comperdial.metrics._model import NeedsModel
 from comperdial.metrics.base import Batch, Scores, check_number
 from comperdial.models import encoder
 from comperdial.models.encoder import Encoder, Vectors
@@ -19,7 +19,7 @@ Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingMetric(ModelMetric):
+class EmbeddingMetric(NeedsModel):
     """A metric of token vectors; all with the same encoder share one store, where each text is encoded once."""
 
     layer: int = -1
@@ -30,6 +30,13 @@ class EmbeddingMetric(ModelMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number(self, "max_length", 3, 1_000_000)
+
+    def unavailable(self) -> str | None:
+        """Say so when a package or the model is not on this machine; a layer that the model lacks is an error."""
+        reason = super().unavailable()
+        if not reason:
+            self.encoder.namespace()
+        return reason
 
     @property
     def encoder(self) -> Encoder:
@@ -68,7 +75,7 @@ def unit(vectors: Vector) -> Vector:
 
 def cosine(one: Vector, other: Vector) -> float:
     """Return the cosine of two vectors, -1 to 1."""
-    return float(np.dot(unit(one), unit(other)))
+    return float(np.clip(np.dot(unit(one), unit(other)), -1, 1))
 
 
 POOLING = ("mean", "cls", "pooler")

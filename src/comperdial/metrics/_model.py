@@ -15,16 +15,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelMetric(Metric):
-    """A metric that runs a model of transformers; subclasses give ``model`` a default.
-
-    The device and the size of batches are the machine's affair (``COMPERDIAL_DEVICE``, ``COMPERDIAL_BATCH_TOKENS``):
-    they move a score by rounding only, and are no part of the signature.
-    """
+class NeedsModel(Metric):
+    """A metric that cannot do without a model, whether it runs it itself or takes what an encoder made with it."""
 
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
-    architecture: ClassVar[str] = "AutoModel"
-    """The class of transformers that the model is loaded as."""
 
     model: str
     """A name that ``comperdial models`` lists, or a folder with config.json, a tokenizer and safetensors."""
@@ -41,6 +35,24 @@ class ModelMetric(Metric):
         """Name the model with its checksum."""
         return models.label(self.model) if option == "model" else super().signed(option)
 
+    def _progress(self, items: Iterable[T], total: int) -> Iterable[T]:
+        """Show a bar on a terminal if it takes longer than two seconds."""
+        from tqdm import tqdm
+
+        return tqdm(items, self.kind, total=total, delay=2, disable=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMetric(NeedsModel):
+    """A metric that runs a model of transformers; subclasses give ``model`` a default.
+
+    The device and the size of batches are the machine's affair (``COMPERDIAL_DEVICE``, ``COMPERDIAL_BATCH_TOKENS``):
+    they move a score by rounding only, and are no part of the signature.
+    """
+
+    architecture: ClassVar[str] = "AutoModel"
+    """The class of transformers that the model is loaded as."""
+
     @cached_property
     def _network(self) -> Any:  # noqa: ANN401
         return runtime.load(models.verified(self.model), self.architecture, self.dtype)
@@ -48,12 +60,6 @@ class ModelMetric(Metric):
     @cached_property
     def _tokenizer(self) -> Any:  # noqa: ANN401
         return runtime.load_tokenizer(models.find(self.model))
-
-    def _progress(self, items: Iterable[T], total: int) -> Iterable[T]:
-        """Show a bar on a terminal if it takes longer than two seconds."""
-        from tqdm import tqdm
-
-        return tqdm(items, self.kind, total=total, delay=2, disable=None)
 
     def _batches(self, lengths: Sequence[int]) -> Iterable[list[int]]:
         """Group items by length, with a progress bar."""

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as library_version
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from comperdial import versions
 from comperdial.errors import ConfigError, ItemError, SchemaError
 from comperdial.metrics.text import clean
 
@@ -94,7 +93,7 @@ class Metric(ABC):
         self,
         responses: Sequence[str],
         references: Sequence[str | Sequence[str]] | None = None,
-        histories: Sequence[Sequence[Utterance]] | None = None,
+        histories: Sequence[Sequence[Utterance | str]] | None = None,
         facts: Sequence[Sequence[str]] | None = None,
     ) -> Scores:
         """Score responses.
@@ -105,8 +104,10 @@ class Metric(ABC):
             The n texts to score.
         references
             n references, each a text or several texts.
-        histories, facts
-            As in :class:`Batch`.
+        histories
+            n lists of utterances, oldest first: ``{"speaker": …, "text": …}``, or texts by two who take turns.
+        facts
+            n lists of texts.
 
         Returns
         -------
@@ -127,7 +128,7 @@ class Metric(ABC):
         batch = Batch(
             responses,
             self._column("references", several, count),
-            self._column("histories", histories, count),
+            [_utterances(history) for history in self._column("histories", histories, count)],
             self._column("facts", facts, count),
         )
         for index, response in enumerate(responses):
@@ -161,17 +162,17 @@ class Metric(ABC):
     def signature(self) -> str:
         """Return all that determines a score, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
         options = [f"{field.name}:{_short(self.signed(field.name))}" for field in fields(self)]
-        versions = [f"{name}:{installed_version(name)}" for name in self.libraries]
-        return "|".join([self.kind, *options, *versions, f"v:{self.version}"])
+        libraries = [f"{name}:{versions.installed(name)}" for name in self.libraries]
+        return "|".join([self.kind, *options, *libraries, f"v:{self.version}"])
 
 
-def installed_version(library: str) -> str:
-    """Return the version of a package as signatures name it; ``absent`` when it is not installed."""
-    try:
-        # Without the build: torch 2.13.0+cpu and 2.13.0+cu130 are one version.
-        return library_version(library).partition("+")[0]
-    except PackageNotFoundError:
-        return "absent"
+def _utterances(history: Sequence[Utterance | str]) -> list[Utterance]:
+    """Give texts their speakers: the one before the response is by the other of two, A."""
+    last = len(history) - 1
+    return [
+        {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
+        for place, said in enumerate(history)
+    ]
 
 
 def _is_filled(value: object) -> bool:

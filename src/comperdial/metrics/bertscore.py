@@ -11,10 +11,11 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from comperdial import versions
 from comperdial.errors import ConfigError
 from comperdial.metrics._embedding import EmbeddingMetric, unit
 from comperdial.metrics._pairs import compare_pairs
-from comperdial.metrics.base import Batch, Scores, check_choice, installed_version
+from comperdial.metrics.base import Batch, Scores, check_choice
 from comperdial.metrics.text import clean
 from comperdial.models.encoder import Encoder, Vectors
 from comperdial.models.vectors import Encoded
@@ -55,7 +56,7 @@ class BertScore(EmbeddingMetric):
 
     def signature(self) -> str:
         """Add the version of the package, where its baseline counts."""
-        package = f"|bert-score:{installed_version('bert-score')}" if self.rescale else ""
+        package = f"|bert-score:{versions.installed('bert-score')}" if self.rescale else ""
         return super().signature() + package
 
     @property
@@ -92,7 +93,8 @@ class BertScore(EmbeddingMetric):
         path = Path(package.origin if package and package.origin else "").parent.joinpath(
             "rescale_baseline", "en", f"{self.model}.tsv"
         )
-        if path.is_file():
+        # By its registered name: what a folder holds is not told by what it is called.
+        if path.is_file() and Path(self.model).name == self.model:
             for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
                 if int(row["LAYER"]) == self.layer:
                     return np.array([float(row[name]) for name in ("F", "P", "R")])
@@ -107,7 +109,7 @@ def match(hypothesis: Encoded, reference: Encoded) -> tuple[float, float, float]
     """Return F1, precision and recall of two encoded texts; NaN when one of them has no tokens of its own."""
     if hypothesis.special.all() or reference.special.all():
         return np.nan, np.nan, np.nan
-    similarity = unit(hypothesis.vectors) @ unit(reference.vectors).T
+    similarity = np.clip(unit(hypothesis.vectors) @ unit(reference.vectors).T, -1, 1)
     precision = float(similarity.max(axis=1)[~hypothesis.special].mean())
     recall = float(similarity.max(axis=0)[~reference.special].mean())
     total = precision + recall

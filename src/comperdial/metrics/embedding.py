@@ -54,7 +54,7 @@ def _cosines(hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
     one, other = own(hypothesis), own(reference)
     if not len(one) or not len(other):
         return np.nan, np.nan, np.nan
-    similarity = unit(one) @ unit(other).T
+    similarity = np.clip(unit(one) @ unit(other).T, -1, 1)
     greedy = (float(similarity.max(axis=1).mean()) + float(similarity.max(axis=0).mean())) / 2
     return cosine(one.mean(axis=0), other.mean(axis=0)), cosine(extrema(one), extrema(other)), greedy
 

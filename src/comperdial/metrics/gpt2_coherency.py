@@ -64,7 +64,10 @@ class Gpt2Coherency(ModelMetric):
         firsts, inverse = unique(inputs)
         pairs = [inputs[first] for first in firsts]
         values = np.full((2, len(pairs)), np.nan)
-        for items in self._batches([len(context) + len(response) for context, response in pairs]):
+        # Some tokenizers make nothing of some texts; such a response, or a first token without a context, has no score.
+        whole = [item for item, pair in enumerate(pairs) if all(pair)]
+        for group in self._batches([sum(map(len, pairs[item])) for item in whole]):
+            items = [whole[place] for place in group]
             tokens, mask = pad([[*pairs[item][0], *pairs[item][1]] for item in items], 0, self._network.device)
             rows = [row for row, item in enumerate(items) for _ in pairs[item][1]]
             places = [len(pairs[item][0]) + place for item in items for place in range(len(pairs[item][1]))]

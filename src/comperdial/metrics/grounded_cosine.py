@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ class GroundedCosine(EmbeddingMetric):
 
     model: str = "all-MiniLM-L6-v2"
     utterances: int = 3
-    """How many of the last utterances count as context."""
+    """How many of the last utterances count as context; what is too long of it is cut at its beginning."""
     pooling: Literal["mean", "cls"] = "mean"
 
     def __post_init__(self) -> None:
@@ -41,20 +41,21 @@ class GroundedCosine(EmbeddingMetric):
         return ("sum", "context", "fact")
 
     def texts(self, batch: Batch) -> Iterable[str]:
-        """Yield the responses, contexts and facts."""
+        """Yield the responses and facts."""
         yield from map(str.strip, batch.responses)
-        yield from filter(None, map(self._context, batch.histories))
         yield from filter(None, map(self._facts, batch.facts))
 
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
         """Compare every response with its context and its facts; each text's vector is made once."""
-        known: dict[str, tuple[Vector, int]] = {}
+        contexts = replace(self.encoder, keep="end").vectors()
+        contexts.add(filter(None, map(self._context, batch.histories)))
+        known: dict[tuple[str, bool], tuple[Vector, int]] = {}
 
-        def vector(text: str) -> tuple[Vector, int]:
-            if text not in known:
-                encoded = vectors[text]
-                known[text] = sentence(encoded, self.pooling), encoded.cut
-            return known[text]
+        def vector(text: str, *, is_context: bool = False) -> tuple[Vector, int]:
+            if (text, is_context) not in known:
+                encoded = (contexts if is_context else vectors)[text]
+                known[text, is_context] = sentence(encoded, self.pooling), encoded.cut
+            return known[text, is_context]
 
         values = np.full((len(batch), 3), np.nan)
         cut = np.zeros(len(batch), dtype=np.int32)
@@ -63,7 +64,7 @@ class GroundedCosine(EmbeddingMetric):
             own, cut[row] = vector(response.strip())
             for column, text in ((1, self._context(history)), (2, self._facts(facts))):
                 if text:
-                    other, excess = vector(text)
+                    other, excess = vector(text, is_context=column == 1)
                     values[row, column] = cosine(own, other)
                     cut[row] += excess
         values[:, 0] = values[:, 1] + values[:, 2]

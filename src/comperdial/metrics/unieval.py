@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from comperdial import models, wordnet
-from comperdial.errors import ConfigError, FileError, MissingResourceError
+from comperdial import models
+from comperdial.errors import ConfigError, FileError
 from comperdial.files import read_json
+from comperdial.metrics import _sentences
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
@@ -67,7 +68,13 @@ class UniEval(ModelMetric):
 
     def unavailable(self) -> str | None:
         """Say so when a package, the model or the sentence splitter's data is not on this machine."""
-        return super().unavailable() or (_missing_punkt() if self.sentences == "punkt" else None)
+        return super().unavailable() or (_sentences.missing() if self.sentences == "punkt" else None)
+
+    def signed(self, option: str) -> object:
+        """Name the sentence splitter's data with their checksum."""
+        if option == "sentences" and self.sentences == "punkt":
+            return f"punkt@{_sentences.checksum()}"
+        return super().signed(option)
 
     @cached_property
     def _network(self) -> Any:  # noqa: ANN401
@@ -85,7 +92,7 @@ class UniEval(ModelMetric):
 
     def compute(self, batch: Batch) -> Scores:
         """Ask every question that there is something to ask with; equal inputs are run once."""
-        split = self._splitter()
+        split = _sentences.splitter(self.sentences)
         inputs: dict[Input, int] = {}
         asked: dict[str, list[list[int]]] = {name: [] for name in DIMENSIONS}
         for response, utterances, facts in zip(batch.responses, batch.histories, batch.facts, strict=True):
@@ -105,18 +112,6 @@ class UniEval(ModelMetric):
             cut = np.maximum(cut, [lost[rows].max() if rows else 0 for rows in column]).astype(np.int32)
         overall = np.mean([values[name] for name in DIMENSIONS], axis=0)
         return Scores({"overall": overall, **values}, cut)
-
-    def _splitter(self) -> Callable[[str], Sequence[str]]:
-        if self.sentences == "punkt" and (problem := _missing_punkt()):
-            raise MissingResourceError(
-                problem,
-                hint="Run `python -m nltk.downloader punkt_tab`, or set the metric's option `sentences: untrained`",
-            )
-        from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTokenizer
-
-        splitter = PunktTokenizer("english") if self.sentences == "punkt" else PunktSentenceTokenizer()
-        tokenize: Callable[[str], Sequence[str]] = splitter.tokenize
-        return tokenize
 
     def _answers(self, inputs: Sequence[Input]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
         """Return p(Yes) / (p(Yes) + p(No)) of each input, and the number of tokens it lost."""
@@ -159,9 +154,3 @@ class UniEval(ModelMetric):
                 f"model {self.model!r} has no tokens that tell Yes from No", expected="a T5 that was trained as UniEval"
             )
         return [yes, no]
-
-
-def _missing_punkt() -> str | None:
-    if any((root / "tokenizers/punkt_tab/english/collocations.tab").is_file() for root in wordnet.roots()):
-        return None
-    return "nltk's punkt_tab, which splits sentences, is not on this machine"

@@ -8,17 +8,18 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from comperdial.errors import ConfigError
+from comperdial import versions
+from comperdial.errors import ConfigError, FileError
 from comperdial.files import read_json
 from comperdial.models import runtime
-from comperdial.models.store import find, verified
+from comperdial.models.store import Model, find, verified
 from comperdial.models.vectors import Encoded, VectorStore
 
 log = logging.getLogger(__name__)
@@ -48,9 +49,11 @@ class Encoder:
     dtype
         ``fp32``, or ``bf16``: matrix products in bfloat16, the rest in float32.
     max_length
-        The most tokens of a text, the model's own included; what is beyond is cut off at its end, and counted.
+        The most tokens of a text, the model's own included; what is beyond is cut off, and counted.
     pooler
         Whether the model's pooled output is stored as one more row, the last one, marked special.
+    keep
+        Which end of a text that is too long is kept: ``start`` or ``end``.
     prefix_space
         Whether tokenisers of RoBERTa's kind see a text's first word as they see the same word later on.
     """
@@ -60,15 +63,24 @@ class Encoder:
     dtype: str = "fp32"
     max_length: int = 512
     pooler: bool = False
+    keep: Literal["start", "end"] = "start"
     prefix_space: bool = False
 
     def namespace(self) -> str:
         """Return the name of the folder that holds the vectors: model checksum, layer, precision, code version."""
         model = find(self.model)
         config = _config(model.path)
-        layer = self.layer % (config["num_hidden_layers"] + 1)
-        more = ("-pooler" if self.pooler else "") + ("-prefix" if self.prefixes(config) else "")
-        return f"{model.digest}-layer{layer}-{self.dtype}-{self.max_length}{more}-v{VERSION}"
+        layers = config["num_hidden_layers"]
+        if not -layers - 1 <= self.layer <= layers:
+            raise ConfigError(f"layer {self.layer}", where=self.model, expected=f"0 to {layers}")
+        # RoBERTa counts positions from the padding's on.
+        room = config["max_position_embeddings"] - (2 if "roberta" in config["model_type"] else 0)
+        if self.max_length > room:
+            raise ConfigError(f"max_length {self.max_length}", where=self.model, expected=f"at most {room}")
+        parts = [model.digest, f"layer{self.layer % (layers + 1)}", self.dtype, f"{self.max_length}{self.keep}"]
+        parts += ["pooler"] * self.pooler + ["prefix"] * self.prefixes(config)
+        parts += [f"{package}{versions.installed(package)}" for package in runtime.PACKAGES]
+        return "-".join([*parts, f"v{VERSION}"])
 
     def prefixes(self, config: Mapping[str, Any]) -> bool:
         """Say whether ``prefix_space`` makes a difference for a model."""
@@ -76,12 +88,40 @@ class Encoder:
 
     def vectors(self) -> Vectors:
         """Return access to this encoder's vectors, the same for all who ask in this process."""
-        return _vectors(self, os.environ.get(STORE_VARIABLE) or None)
+        return _vectors(self, self.namespace(), os.environ.get(STORE_VARIABLE) or None)
 
 
 @cache
-def _vectors(encoder: Encoder, root: str | None) -> Vectors:
+def _vectors(encoder: Encoder, namespace: str, root: str | None) -> Vectors:
+    # By namespace too: a folder may hold another model than the last time.
     return Vectors(encoder, Path(root) if root else None)
+
+
+@lru_cache(maxsize=2)
+def _load(model: Model, layer: int, dtype: str, pooler: bool, device: str) -> Any:  # noqa: ANN401
+    """Load a network up to a layer; two at a time, since encoders that differ in other ways share one."""
+    import torch
+
+    # On a cpu, the fused attention of torch takes longer than the plain one for texts as short as an utterance.
+    plain = {"attn_implementation": "eager"} if device == "cpu" else {}
+    network = runtime.load(model, unused=() if pooler else ("pooler.",), **plain)
+    layers = network.config.num_hidden_layers
+    stack = getattr(getattr(network, "encoder", None), "layer", None)
+    if stack is None or len(stack) != layers:
+        raise ConfigError("no encoder.layer", where=model.name, expected="a model of BERT's kind")
+    wanted = layer % (layers + 1)
+    if not pooler:
+        # The layers above the wanted one would be computed for nothing.
+        network.encoder.layer = stack[:wanted]
+        network.config.num_hidden_layers = wanted
+    elif wanted != layers:
+        raise ConfigError("pooled output of a lower layer", where=model.name, expected="the last layer")
+    if dtype == "bf16":
+        # What autocast would otherwise do to all weights again for each batch.
+        for module in network.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.to(torch.bfloat16)
+    return network
 
 
 class Vectors:
@@ -110,13 +150,15 @@ class Vectors:
         block = list(islice(waiting, _BLOCK))
         if not block:
             return 0
+        added = 0
         with self.store.writer() as writer:
             while block:
                 for text, encoded in self._encode(block):
                     writer.add(text, encoded)
+                added += len(block)
                 block = list(islice(waiting, _BLOCK))
-        log.info("%s: %d texts encoded", self.encoder.model, writer.added)
-        return writer.added
+        log.info("%s: %d texts encoded", self.encoder.model, added)
+        return added
 
     def __getitem__(self, text: str) -> Encoded:
         """Return the vectors of a text; one that is not in the store is encoded."""
@@ -136,17 +178,7 @@ class Vectors:
 
     @cached_property
     def _config(self) -> dict[str, Any]:
-        config = _config(find(self.encoder.model).path)
-        layers = config["num_hidden_layers"]
-        if not -layers - 1 <= self.encoder.layer <= layers:
-            raise ConfigError(f"layer {self.encoder.layer}", where=self.encoder.model, expected=f"0 to {layers}")
-        # RoBERTa counts positions from the padding's on.
-        room = config["max_position_embeddings"] - (2 if "roberta" in config["model_type"] else 0)
-        if self.encoder.max_length > room:
-            raise ConfigError(
-                f"max_length {self.encoder.max_length}", where=self.encoder.model, expected=f"at most {room}"
-            )
-        return config
+        return _config(find(self.encoder.model).path)
 
     @cached_property
     def _tokenizer(self) -> Any:  # noqa: ANN401
@@ -155,29 +187,11 @@ class Vectors:
 
     @cached_property
     def _network(self) -> Any:  # noqa: ANN401
-        import torch
-
-        # On a cpu, the fused attention of torch takes longer than the plain one for texts as short as an utterance.
-        plain = {"attn_implementation": "eager"} if runtime.device().type == "cpu" else {}
-        unused = () if self.encoder.pooler else ("pooler.",)
-        network = runtime.load(verified(self.encoder.model), unused=unused, **plain)
-        layers = self._config["num_hidden_layers"]
-        wanted = self.encoder.layer % (layers + 1)
-        stack = getattr(getattr(network, "encoder", None), "layer", None)
-        if stack is None or len(stack) != layers:
-            raise ConfigError("no encoder.layer", where=self.encoder.model, expected="a model of BERT's kind")
-        if not self.encoder.pooler:
-            # The layers above the wanted one would be computed for nothing.
-            network.encoder.layer = stack[:wanted]
-            network.config.num_hidden_layers = wanted
-        elif wanted != layers:
-            raise ConfigError("pooled output of a lower layer", where=self.encoder.model, expected="the last layer")
-        if self.encoder.dtype == "bf16":
-            # What autocast would otherwise do to all weights again for each batch.
-            for module in network.modules():
-                if isinstance(module, torch.nn.Linear):
-                    module.to(torch.bfloat16)
-        return network
+        model = verified(self.encoder.model)
+        if not self.store.folder.name.startswith(model.digest):
+            raise FileError("the model changed while it was in use", where=str(model.path), expected="the same files")
+        place = str(runtime.device())
+        return _load(model, self.encoder.layer, self.encoder.dtype, self.encoder.pooler, place)
 
     def _encode(self, texts: list[str]) -> Iterator[tuple[str, Encoded]]:
         from tqdm import tqdm
@@ -188,7 +202,7 @@ class Vectors:
         cut = [max(0, len(row) - self.encoder.max_length) for row in ids]
         for item, excess in enumerate(cut):
             if excess:
-                ids[item], special[item] = _shorten(ids[item], special[item], self.encoder.max_length)
+                ids[item], special[item] = _shorten(ids[item], special[item], excess, self.encoder.keep)
         with tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
             for group in runtime.batches([len(row) for row in ids]):
                 states, pooled = self._forward([ids[item] for item in group])
@@ -226,12 +240,11 @@ def _config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _shorten(ids: list[int], special: list[int], most: int) -> tuple[list[int], list[int]]:
-    """Cut a text's own tokens at its end until ``most`` are left; the ones that the model adds stay."""
-    excess = len(ids) - most
-    end = len(ids)
-    while end and special[end - 1]:
-        end -= 1
-    if end - excess < 0:
-        raise ConfigError(f"max_length {most}", expected="room for the tokens that the model adds")
-    return ids[: end - excess] + ids[end:], special[: end - excess] + special[end:]
+def _shorten(ids: list[int], special: list[int], excess: int, keep: str) -> tuple[list[int], list[int]]:
+    """Leave out some of a text's own tokens, at its beginning or end; the ones that the model adds stay."""
+    own = [place for place, is_special in enumerate(special) if not is_special]
+    if excess > len(own):
+        raise ConfigError("max_length", expected="room for the tokens that the model adds")
+    left_out = set(own[:excess] if keep == "end" else own[len(own) - excess :])
+    places = [place for place in range(len(ids)) if place not in left_out]
+    return [ids[place] for place in places], [special[place] for place in places]

@@ -68,20 +68,26 @@ def load(
     FileError
         When the file lacks weights that the architecture has.
     """
+    import safetensors
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    network, found = getattr(transformers, architecture).from_pretrained(
-        model.path,
-        output_loading_info=True,
-        dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype],
-        use_safetensors=True,
-        local_files_only=True,
-        trust_remote_code=False,
-        **options,
-    )
+    try:
+        network, found = getattr(transformers, architecture).from_pretrained(
+            model.path,
+            output_loading_info=True,
+            dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype],
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            **options,
+        )
+    except safetensors.SafetensorError as error:
+        raise FileError(
+            f"the weights cannot be read ({error})", where=str(model.path), expected="whole safetensors"
+        ) from error
     # transformers makes up what a file lacks, at random, and says so only in a log.
     lacking = sorted(map(str, {*found["missing_keys"], *found["mismatched_keys"]}))
     if lacking := [name for name in lacking if not name.startswith(unused)]:
@@ -94,13 +100,28 @@ def load(
 
 
 def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
-    """Load a model's tokenizer from its folder."""
+    """Load a model's tokenizer from its folder.
+
+    Raises
+    ------
+    FileError
+        When it knows nothing but special tokens: transformers makes such a one where the vocabulary is missing.
+    """
     import transformers
 
     transformers.logging.set_verbosity_error()
-    return transformers.AutoTokenizer.from_pretrained(
-        model.path, local_files_only=True, trust_remote_code=False, **options
-    )
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            model.path, local_files_only=True, trust_remote_code=False, **options
+        )
+    except (ValueError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise FileError(
+            f"its tokenizer cannot be read ({reason})", where=str(model.path), expected="the files of its tokenizer"
+        ) from error
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise FileError("its tokenizer has no vocabulary", where=str(model.path), expected="the files of its tokenizer")
+    return tokenizer
 
 
 def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:

@@ -50,8 +50,8 @@ def find(name: str) -> Model:
     Parameters
     ----------
     name
-        A folder (a path with a separator, one that starts with a dot, or any that holds ``config.json``) or a name that
-        ``comperdial models`` lists.
+        A name that ``comperdial models`` lists, or a folder: a path with a separator, or any other that holds
+        ``config.json``. A folder that is called like a listed model is ``./name``.
 
     Raises
     ------
@@ -159,8 +159,9 @@ def audit(name: str) -> tuple[State, str]:
 
 def is_folder(name: str) -> bool:
     """Return whether a model's name stands for a folder."""
-    separated = "/" in name or os.sep in name or name.startswith((".", "~"))
-    return separated or (name != "" and Path(name, "config.json").is_file())
+    if "/" in name or os.sep in name or name.startswith((".", "~")):
+        return True
+    return name != "" and name not in registry.names() and Path(name, "config.json").is_file()
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,8 @@ def _misfit(found: _Found) -> str | None:
         size = (found.folder / file).stat().st_size
         if size != pin.bytes:
             return f"{file} has {size:,} bytes, not {pin.bytes:,}"
-    return None
+    lacking = _lacks_tokenizer(found.folder)
+    return f"it has {lacking}" if lacking else None
 
 
 def _other_bytes(found: _Found) -> str | None:
@@ -228,6 +230,11 @@ def _altered(name: str, found: _Found, problem: str) -> MissingResourceError:
 def _own(name: str) -> Model:
     folder = Path(name).expanduser()
     expected = "a folder with config.json, a tokenizer and safetensors"
+    if (folder / "adapter_config.json").is_file():
+        raise MissingResourceError(
+            f"model folder {name!r} is an adapter, which is not read",
+            expected="a whole model: merge the adapter into it",
+        )
     if not (folder / "config.json").is_file():
         raise MissingResourceError(f"model folder {name!r} is not present", expected=expected)
     try:
@@ -244,4 +251,14 @@ def _own(name: str) -> Model:
         )
     if not files:
         raise MissingResourceError(f"model folder {name!r} has no weights", expected=expected)
+    if without := _lacks_tokenizer(folder):
+        raise MissingResourceError(f"model folder {name!r} has {without}", expected=expected)
     return Model(folder.resolve().name, folder, digests.combine(digests.remembered(folder, home() / digests.CACHE)))
+
+
+def _lacks_tokenizer(folder: Path) -> str | None:
+    """Say what a tokenizer cannot be made without; transformers would make up an empty one, and say nothing."""
+    ways = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
+    if any(all((folder / file).is_file() for file in way) for way in ways) or list(folder.glob("*.model")):
+        return None
+    return f"no tokenizer: none of {', '.join(' with '.join(way) for way in ways)}, *.model"

@@ -1,8 +1,8 @@
 """A store of token vectors on disk, addressed by what was encoded: text by text, whole or not at all.
 
-A shard is two files: rows of float32 (``<name>.vectors``) and an index (``<name>.npy``). The index gets its name last,
-so a shard without one was not finished and does not count. Any number of processes may read and write: a writer makes
-shards of its own, and a text that two of them encode is held twice, which costs room and nothing else.
+A shard is two files: rows of float32 (``<name>.vectors``) and an index (``<name>.npy``), which is written after the
+rows that it names: rows without an entry do not count. Any number of processes may read and write: each writes a shard
+of its own, and a text that two of them encode is held twice, which costs room and nothing else.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import logging
 import os
 import uuid
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedWriter
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +35,9 @@ _ENTRY = np.dtype(
         ("shard", "<i4"),
     ]
 )
-# A run that is stopped loses at most this much work.
+# A shard's index is written anew as it grows, so a shard does not grow for ever.
 _SHARD_BYTES = 1 << 28
+_FILES = 32
 
 
 @dataclass(frozen=True)
@@ -76,31 +79,26 @@ class VectorStore:
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.folder = folder
         self.dimensions = dimensions
-        self._files: list[int] = []
         self._shards: list[Path] = []
+        self._open: OrderedDict[int, int] = OrderedDict()
         self._index = np.empty(0, dtype=_ENTRY)
+        self._writer = Writer(folder, dimensions)
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in the shards that have come since."""
-        self.close()
-        parts = []
+        """Take in the shards that other processes have finished since."""
+        known = set(self._shards)
         for path in sorted(self.folder.glob("*.npy")):
-            part = self._read_index(path)
-            if part is not None:
-                part["shard"] = len(self._shards)
-                self._shards.append(path.with_suffix(".vectors"))
-                self._files.append(os.open(self._shards[-1], os.O_RDONLY))
-                parts.append(part)
-        joined = np.concatenate(parts) if parts else np.empty(0, dtype=_ENTRY)
-        self._index = joined[np.argsort(joined["high"], kind="stable")]
+            if path.with_suffix(".vectors") not in known:
+                part = self._read_index(path)
+                if part is not None:
+                    self._take(path.with_suffix(".vectors"), part)
 
     def close(self) -> None:
         """Let go of the files."""
-        for handle in self._files:
-            os.close(handle)
-        self._files, self._shards = [], []
-        self._index = np.empty(0, dtype=_ENTRY)
+        while self._open:
+            os.close(self._open.popitem()[1])
+        self._writer.close()
 
     def __del__(self) -> None:
         self.close()
@@ -126,9 +124,10 @@ class VectorStore:
         if entry is None:
             return None
         rows, width = int(entry["rows"]), self.dimensions * 4
-        data = os.pread(self._files[entry["shard"]], rows * (width + 1), int(entry["start"]))
+        shard = int(entry["shard"])
+        data = os.pread(self._file(shard), rows * (width + 1), int(entry["start"]))
         if zlib.crc32(data) != entry["check"]:
-            log.warning("%s: damaged at byte %d; encoding anew", self._shards[entry["shard"]], entry["start"])
+            log.warning("%s: damaged at byte %d; encoding anew", self._shards[shard], entry["start"])
             return None
         vectors = np.frombuffer(data, dtype="<f4", count=rows * self.dimensions).reshape(rows, self.dimensions)
         return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=rows * width), int(entry["cut"]))
@@ -136,12 +135,28 @@ class VectorStore:
     @contextmanager
     def writer(self) -> Iterator[Writer]:
         """Give something to add texts to; they are in the store once the block has ended, whether well or not."""
-        writer = Writer(self.folder, self.dimensions)
         try:
-            yield writer
+            yield self._writer
         finally:
-            writer.finish()
-            self.refresh()
+            for path, part in self._writer.commit():
+                self._take(path, part)
+
+    def _take(self, path: Path, part: npt.NDArray[np.void]) -> None:
+        """Add entries of a shard to the index, which stays sorted; of two of a text, the one that came last counts."""
+        if path not in self._shards:
+            self._shards.append(path)
+        part["shard"] = self._shards.index(path)
+        joined = np.concatenate([self._index, part])
+        self._index = joined[np.argsort(joined["high"], kind="stable")]
+
+    def _file(self, shard: int) -> int:
+        """Return an open file of a shard; only the last ones used stay open."""
+        if shard not in self._open:
+            if len(self._open) >= _FILES:
+                os.close(self._open.popitem(last=False)[1])
+            self._open[shard] = os.open(self._shards[shard], os.O_RDONLY)
+        self._open.move_to_end(shard)
+        return self._open[shard]
 
     def _find(self, text: str) -> np.void | None:
         high, low = key(text)
@@ -161,7 +176,9 @@ class VectorStore:
         except (OSError, ValueError, EOFError) as error:
             log.warning("%s: not readable (%s); its texts are encoded anew", path, error)
             return None
-        needed = max((int(e["start"]) + int(e["rows"]) * (self.dimensions * 4 + 1) for e in part), default=0)
+        needed = 0
+        if part.dtype == _ENTRY and len(part):
+            needed = int((part["start"] + part["rows"].astype(np.int64) * (self.dimensions * 4 + 1)).max())
         if part.dtype != _ENTRY or size < needed:
             log.warning("%s: not whole; its texts are encoded anew", path)
             return None
@@ -169,22 +186,25 @@ class VectorStore:
 
 
 class Writer:
-    """Adds texts to a store's folder, a shard at a time."""
+    """Adds texts to a store's folder: to one shard of its own, and to another once that is large."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
-        self.added = 0
         self._folder = folder
         self._dimensions = dimensions
-        self._entries: list[tuple[int, int, int, int, int, int, int]] = []
         self._path: Path | None = None
+        self._file: BufferedWriter | None = None
         self._position = 0
+        self._entries: list[tuple[int, int, int, int, int, int, int]] = []
+        # How many entries of the shard are in its index already; shards that are complete and not handed out yet.
+        self._committed = 0
+        self._done: list[tuple[Path, npt.NDArray[np.void]]] = []
 
     def add(self, text: str, encoded: Encoded) -> None:
         """Write one text."""
         if encoded.vectors.shape != (len(encoded.special), self._dimensions):
             raise ValueError(f"vectors of shape {encoded.vectors.shape}, expected (rows, {self._dimensions})")
         data = encoded.vectors.astype("<f4", copy=False).tobytes() + encoded.special.tobytes()
-        if self._path is None:
+        if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             # Later shards sort after earlier ones, so that the newest copy of a text is the last one found.
             number = len(list(self._folder.glob("*.npy")))
@@ -195,17 +215,30 @@ class Writer:
         rows = len(encoded.special)
         self._entries.append((high, low, self._position, rows, encoded.cut, zlib.crc32(data), 0))
         self._position += len(data)
-        self.added += 1
         if self._position >= _SHARD_BYTES:
-            self.finish()
+            self._write_index()
+            self.close()
 
-    def finish(self) -> None:
-        """Complete the shard that is being written."""
-        if self._path is None:
+    def commit(self) -> list[tuple[Path, npt.NDArray[np.void]]]:
+        """Make what was added last, and return the new entries of each shard."""
+        self._write_index()
+        done, self._done = self._done, []
+        return done
+
+    def close(self) -> None:
+        """End the shard that is being written."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._path, self._entries, self._position, self._committed = None, None, [], 0, 0
+
+    def _write_index(self) -> None:
+        if self._file is None or self._path is None or self._committed == len(self._entries):
             return
-        self._file.close()
+        self._file.flush()
         temporary = self._path.with_suffix(".tmp")
+        entries = np.array(self._entries, dtype=_ENTRY)
         with temporary.open("wb") as file:
-            np.save(file, np.array(self._entries, dtype=_ENTRY), allow_pickle=False)
+            np.save(file, entries, allow_pickle=False)
         temporary.replace(self._path.with_suffix(".npy"))
-        self._path, self._entries, self._position = None, [], 0
+        self._done.append((self._path, entries[self._committed :]))
+        self._committed = len(self._entries)

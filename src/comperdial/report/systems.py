@@ -35,7 +35,9 @@ def systems_frame(
     -------
     DataFrame
         One row a system, references left out: kind, track, description, responses scored, ratings of turns and
-        dialogues, then one column an output. The best rated first; without ratings, by name.
+        dialogues, then one column an output. The best rated first; without ratings, by name. Its
+        ``attrs`` say how many responses have a score at all (``responses``), and for each output how many have this one
+        and of how many of these the input was cut (``partial``).
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     for level, ratings in (("turn", turn_ratings), ("dialogue", dialogue_ratings)):
@@ -51,7 +53,9 @@ def systems_frame(
             raise UnknownNameError("score", name, [":".join(pair) for pair in known], where="tables.systems")
         chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
         if len(chosen):
+            frame.attrs.setdefault("partial", {})[name] = (len(chosen), int((chosen["cut"] > 0).sum()))
             frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
+    frame.attrs["responses"] = len(of_turns[["item_id", "system_id"]].drop_duplicates())
     if frame.empty:
         raise SchemaError("no systems", expected="at least one that is no reference")
     order = ["turn_rating", "dialogue_rating"]
@@ -97,15 +101,27 @@ def systems_document(
     return Document(
         title=f"Systems of {title}",
         caption=with_suffix(
-            f"Every system of {title}: its mean rating and its mean scores over all turns. Scores do not compare "
-            "between columns.",
+            f"Every system of {title}: its mean rating and its mean scores over all turns that have one. "
+            "Scores do not compare between columns.",
             suffix,
         ),
         sections=[Section(f"Systems of {title}", columns, rows)],
         tidy=frame,
         notes=[
             "The CSV file has a description of each system",
+            *_partial_notes(frame),
             *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
         ],
     )
+
+
+def _partial_notes(frame: pd.DataFrame) -> list[str]:
+    everything = frame.attrs.get("responses", 0)
+    notes = []
+    for name, (scored, cut) in frame.attrs.get("partial", {}).items():
+        if scored < everything:
+            notes.append(f"{name}: {scored} of {everything} responses have a score")
+        if cut:
+            notes.append(f"{name}: the input of {cut} responses did not fit the model and was cut")
+    return notes

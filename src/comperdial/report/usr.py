@@ -193,6 +193,7 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
             *partial_notes(frame[frame["ours"].notna()], "label"),
             *(f"{cited.loc[s, 'short']}: {cited.loc[s, 'citation']}; {cited.loc[s, 'read_from']}" for s in used),
             *(f"{label}: {note}" for label, note in of_row["note"].dropna().items()),
+            *(f"{label} was computed with the model {model}" for label, model in _models(frame).items()),
             *(
                 f"{row['label']}: {_absent(row)}: {row['not_run']}"
                 for row in frame.drop_duplicates(["label", "not_run"]).to_dict("records")
@@ -205,3 +206,10 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
 def _absent(cell: Mapping[Any, Any]) -> str | None:
     """Say in two words why a cell has no value of ours; None if it may have one."""
     return _ABSENT[bool(cell["recorded"])] if pd.notna(cell["not_run"]) else None
+
+
+def _models(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the model of each row that has one: a row's name says which it should be, the signature which it is."""
+    signatures = frame.dropna(subset=["signature"]).drop_duplicates("label").set_index("label")["signature"]
+    found = signatures.str.extract(r"\|model:([^|]+)", expand=False).dropna()
+    return {str(label): str(model) for label, model in found.items()}
