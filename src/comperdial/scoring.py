@@ -28,8 +28,6 @@ _COLUMNS = {
     "system_id": "who wrote it; default: system",
 }
 _ALIASES = {"reference": "references"}
-
-
 # Responses that are scored at once: enough to share work, few enough to keep memory flat.
 _PART = 4096
 
@@ -101,7 +99,7 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
 
 def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
     """Lay a metric's outputs out as table ``scores``, without the values that are missing."""
-    parts = [
+    frames = [
         pd.DataFrame(
             {
                 "dataset": responses["dataset"].to_numpy(),
@@ -117,7 +115,7 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
         )
         for output, column in values.items()
     ]
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
     return schema.validate(frame[frame["value"].notna()], "scores")
 
 

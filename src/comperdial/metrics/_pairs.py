@@ -1,57 +1,56 @@
-"""Compare encoded responses with encoded references: equal pairs once, the best reference counts."""
+"""What metrics that compare an encoded response with encoded references have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from comperdial.metrics.base import Batch, Scores
+from comperdial.metrics._embedding import EmbeddingMetric
+from comperdial.metrics.base import Batch, Scores, check_choice
 from comperdial.metrics.text import clean
 from comperdial.models.encoder import Vectors
 from comperdial.models.vectors import Encoded
 
-Compare = Callable[[Encoded, Encoded], tuple[float, ...]]
 
+@dataclass(frozen=True, kw_only=True)
+class PairMetric(EmbeddingMetric):
+    """A metric of a response and a reference; of several references, the one with the best main output counts."""
 
-def compare_pairs(
-    batch: Batch,
-    vectors: Vectors,
-    outputs: Sequence[str],
-    text: str,
-    compare: Compare,
-    progress: Callable[[Iterable[Any], int], Iterable[Any]],
-) -> Scores:
-    """Score a batch.
+    text: Literal["normalised", "raw"] = "normalised"
+    """``normalised`` as in ComperDial's Table 14, or ``raw``: the text as it is."""
 
-    Parameters
-    ----------
-    batch
-        Its responses and references.
-    vectors
-        Hold all of them, in the form that ``text`` says.
-    outputs
-        The names of what ``compare`` returns; by the first one, the best of several references is chosen.
-    text
-        ``normalised`` or ``raw``.
-    compare
-        Gives the outputs of a response and a reference, NaN where there are none.
-    progress
-        Shows a bar.
-    """
-    known: dict[tuple[str, str], tuple[float, ...]] = {}
-    rows, cut = [], []
-    for response, references in progress(zip(batch.responses, batch.references, strict=True), len(batch)):
-        hypothesis = clean(response, text)
-        best, best_cut = (np.nan,) * len(outputs), 0
-        for reference in (clean(reference, text) for reference in references):
-            if (hypothesis, reference) not in known:
-                known[hypothesis, reference] = compare(vectors[hypothesis], vectors[reference])
-            found = known[hypothesis, reference]
-            if np.isnan(best[0]) or found[0] > best[0]:
-                best, best_cut = found, vectors[reference].cut
-        rows.append(best)
-        cut.append(vectors[hypothesis].cut + best_cut)
-    values = np.array(rows, dtype=np.float64).reshape(len(rows), len(outputs))
-    return Scores({name: values[:, column] for column, name in enumerate(outputs)}, np.array(cut, np.int32))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "text", ("normalised", "raw"))
+
+    @abstractmethod
+    def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
+        """Return the outputs of one response and one reference, NaN where there are none."""
+
+    def texts(self, batch: Batch) -> Iterable[str]:
+        """Yield the responses and the references."""
+        for response, references in zip(batch.responses, batch.references, strict=True):
+            yield from (clean(text, self.text) for text in (response, *references))
+
+    def compare(self, batch: Batch, vectors: Vectors) -> Scores:
+        """Compare every response with its references; equal pairs once."""
+        known: dict[tuple[str, str], tuple[float, ...]] = {}
+        rows, cut = [], []
+        items = zip(batch.responses, batch.references, strict=True)
+        for response, references in self._progress(items, len(batch)):
+            hypothesis = clean(response, self.text)
+            best, best_cut = (np.nan,) * len(self.outputs), 0
+            for reference in (clean(reference, self.text) for reference in references):
+                if (hypothesis, reference) not in known:
+                    known[hypothesis, reference] = self.pair(vectors[hypothesis], vectors[reference])
+                found = known[hypothesis, reference]
+                if np.isnan(best[0]) or found[0] > best[0]:
+                    best, best_cut = found, vectors[reference].cut
+            rows.append(best)
+            cut.append(vectors[hypothesis].cut + best_cut)
+        values = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
+        return Scores({name: values[:, column] for column, name in enumerate(self.outputs)}, np.array(cut, np.int32))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from comperdial import versions
 from comperdial.errors import ConfigError
-from comperdial.metrics._embedding import EmbeddingMetric, unit
-from comperdial.metrics._pairs import compare_pairs
-from comperdial.metrics.base import Batch, Scores, check_choice
-from comperdial.metrics.text import clean
+from comperdial.metrics._embedding import unit
+from comperdial.metrics._pairs import PairMetric
+from comperdial.metrics.base import Batch, Scores
 from comperdial.models.encoder import Encoder, Vectors
 from comperdial.models.vectors import Encoded
 
@@ -24,7 +22,7 @@ _Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertScore(EmbeddingMetric):
+class BertScore(PairMetric):
     """Precision, recall and F1 of the best cosines between the tokens of a response and of its reference.
 
     Source: Zhang et al. 2020, without idf weights. Equal to the package bert-score given one pair at a time: a token
@@ -37,7 +35,6 @@ class BertScore(EmbeddingMetric):
 
     model: str = "roberta-large"
     layer: int = 17
-    text: Literal["normalised", "raw"] = "normalised"
     prefix_space: bool = True
     """Let RoBERTa's tokeniser see a first word like any other, as the package asks and transformers 5 ignores."""
     rescale: bool = False
@@ -45,7 +42,6 @@ class BertScore(EmbeddingMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, "text", ("normalised", "raw"))
         if self.rescale and find_spec("bert_score"):
             self._baseline()
 
@@ -69,14 +65,19 @@ class BertScore(EmbeddingMetric):
         """Return what makes the vectors."""
         return replace(super().encoder, prefix_space=self.prefix_space)
 
-    def texts(self, batch: Batch) -> Iterable[str]:
-        """Yield the responses and the references."""
-        for response, references in zip(batch.responses, batch.references, strict=True):
-            yield from (clean(text, self.text) for text in (response, *references))
+    def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
+        """Return F1, precision and recall of two texts; NaN when one of them has no tokens of its own."""
+        if hypothesis.special.all() or reference.special.all():
+            return np.nan, np.nan, np.nan
+        similarity = np.clip(unit(hypothesis.vectors) @ unit(reference.vectors).T, -1, 1)
+        precision = float(similarity.max(axis=1)[~hypothesis.special].mean())
+        recall = float(similarity.max(axis=0)[~reference.special].mean())
+        total = precision + recall
+        return (2 * precision * recall / total if total else 0.0), precision, recall
 
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Match every response with its references."""
-        scores = compare_pairs(batch, vectors, self.outputs, self.text, match, self._progress)
+        """Match every response with its references, and rescale."""
+        scores = super().compare(batch, vectors)
         if not self.rescale:
             return scores
         baseline = dict(zip(self.outputs, self._baseline(), strict=True))
@@ -103,14 +104,3 @@ class BertScore(EmbeddingMetric):
             where=f"option 'rescale' of metric {self.kind!r}",
             expected="a model and layer that the package bert-score has one for, such as roberta-large, 17",
         )
-
-
-def match(hypothesis: Encoded, reference: Encoded) -> tuple[float, float, float]:
-    """Return F1, precision and recall of two encoded texts; NaN when one of them has no tokens of its own."""
-    if hypothesis.special.all() or reference.special.all():
-        return np.nan, np.nan, np.nan
-    similarity = np.clip(unit(hypothesis.vectors) @ unit(reference.vectors).T, -1, 1)
-    precision = float(similarity.max(axis=1)[~hypothesis.special].mean())
-    recall = float(similarity.max(axis=0)[~reference.special].mean())
-    total = precision + recall
-    return (2 * precision * recall / total if total else 0.0), precision, recall

@@ -15,7 +15,7 @@ from comperdial.errors import ConfigError
 from comperdial.metrics._bleurt_model import Pieces, load_network, load_pieces, missing_package
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
-from comperdial.metrics.text import normalise
+from comperdial.metrics.text import clean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +67,12 @@ class Bleurt(ModelMetric):
 
     def compute(self, batch: Batch) -> Scores:
         """Score every pair of texts once."""
-        prepare = normalise if self.text == "normalised" else str.strip
         pairs: dict[tuple[str, str], int] = {}
         rows = [
-            [pairs.setdefault((prepare(reference), prepare(response)), len(pairs)) for reference in references]
+            [
+                pairs.setdefault((clean(reference, self.text), clean(response, self.text)), len(pairs))
+                for reference in references
+            ]
             for response, references in zip(batch.responses, batch.references, strict=True)
         ]
         scores, lost = self._pair_scores(list(pairs))

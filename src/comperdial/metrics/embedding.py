@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from comperdial.metrics._embedding import EmbeddingMetric, Vector, cosine, own, unit
-from comperdial.metrics._pairs import compare_pairs
-from comperdial.metrics.base import Batch, Scores, check_choice
-from comperdial.metrics.text import clean
-from comperdial.models.encoder import Vectors
+from comperdial.metrics._embedding import Vector, cosine, own, unit
+from comperdial.metrics._pairs import PairMetric
 from comperdial.models.vectors import Encoded
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedding(EmbeddingMetric):
+class Embedding(PairMetric):
     """The three cosines of Liu et al. 2016 between a response and its reference, best reference; -1 to 1.
 
     Average compares the means of the token vectors; extrema compares, in each dimension, the value farthest from zero;
@@ -29,34 +25,20 @@ class Embedding(EmbeddingMetric):
     kind: ClassVar[str] = "embedding"
 
     model: str = "all-MiniLM-L6-v2"
-    text: Literal["normalised", "raw"] = "normalised"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, "text", ("normalised", "raw"))
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Return the three cosines."""
         return ("average", "extrema", "greedy")
 
-    def texts(self, batch: Batch) -> Iterable[str]:
-        """Yield the responses and the references."""
-        for response, references in zip(batch.responses, batch.references, strict=True):
-            yield from (clean(text, self.text) for text in (response, *references))
-
-    def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Compare every response with its references."""
-        return compare_pairs(batch, vectors, self.outputs, self.text, _cosines, self._progress)
-
-
-def _cosines(hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
-    one, other = own(hypothesis), own(reference)
-    if not len(one) or not len(other):
-        return np.nan, np.nan, np.nan
-    similarity = np.clip(unit(one) @ unit(other).T, -1, 1)
-    greedy = (float(similarity.max(axis=1).mean()) + float(similarity.max(axis=0).mean())) / 2
-    return cosine(one.mean(axis=0), other.mean(axis=0)), cosine(extrema(one), extrema(other)), greedy
+    def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
+        """Return the three cosines of one pair."""
+        one, other = own(hypothesis), own(reference)
+        if not len(one) or not len(other):
+            return np.nan, np.nan, np.nan
+        similarity = np.clip(unit(one) @ unit(other).T, -1, 1)
+        greedy = (float(similarity.max(axis=1).mean()) + float(similarity.max(axis=0).mean())) / 2
+        return cosine(one.mean(axis=0), other.mean(axis=0)), cosine(extrema(one), extrema(other)), greedy
 
 
 def extrema(vectors: Vector) -> Vector:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from comperdial.metrics._embedding import POOLING, EmbeddingMetric, cosine, sentence
-from comperdial.metrics._pairs import compare_pairs
-from comperdial.metrics.base import Batch, Scores, check_choice
-from comperdial.metrics.text import clean
-from comperdial.models.encoder import Encoder, Vectors
+from comperdial.metrics._embedding import POOLING, cosine, sentence
+from comperdial.metrics._pairs import PairMetric
+from comperdial.metrics.base import check_choice
+from comperdial.models.encoder import Encoder
 from comperdial.models.vectors import Encoded
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceCosine(EmbeddingMetric):
+class SentenceCosine(PairMetric):
     """Cosine of one vector a text, best reference; -1 to 1.
 
     Source: the SimCSE row of the DEnsity paper (sup-simcse-bert-base-uncased between answer and response). SimCSE's
@@ -28,12 +26,11 @@ class SentenceCosine(EmbeddingMetric):
     kind: ClassVar[str] = "sentence_cosine"
 
     model: str = "sup-simcse-bert-base-uncased"
-    pooling: Literal["mean", "cls", "pooler"] = "pooler"
     text: Literal["normalised", "raw"] = "raw"
+    pooling: Literal["mean", "cls", "pooler"] = "pooler"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, "text", ("normalised", "raw"))
         check_choice(self, "pooling", POOLING)
 
     @property
@@ -46,17 +43,8 @@ class SentenceCosine(EmbeddingMetric):
         """Return the one score."""
         return ("cosine",)
 
-    def texts(self, batch: Batch) -> Iterable[str]:
-        """Yield the responses and the references."""
-        for response, references in zip(batch.responses, batch.references, strict=True):
-            yield from (clean(text, self.text) for text in (response, *references))
-
-    def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Compare every response with its references."""
-
-        def of_pair(hypothesis: Encoded, reference: Encoded) -> tuple[float]:
-            if hypothesis.special.all() or reference.special.all():
-                return (np.nan,)
-            return (cosine(sentence(hypothesis, self.pooling), sentence(reference, self.pooling)),)
-
-        return compare_pairs(batch, vectors, self.outputs, self.text, of_pair, self._progress)
+    def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
+        """Return the cosine of one pair."""
+        if hypothesis.special.all() or reference.special.all():
+            return (np.nan,)
+        return (cosine(sentence(hypothesis, self.pooling), sentence(reference, self.pooling)),)
