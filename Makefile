@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'No virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 1; }
 	python -m pip install --quiet --constraint requirements.lock $(TORCH)
-	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,neural,dev]'
+	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,neural,judge,dev]'
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
 	@touch $@
 

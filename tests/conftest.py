@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -70,10 +71,17 @@ def _fetched(source: Source, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def unieval_predictions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function: a source's name in the catalogue -> its real file; it skips without the file."""
+    catalogue = load_catalogue(ROOT / "data/sources.yaml")
+    folder = tmp_path_factory.mktemp("raw")
+    return lambda name: _fetched(catalogue.file(name), folder)
+
+
+@pytest.fixture(scope="session")
+def unieval_predictions(real_file: Callable[[str], Path]) -> Path:
     """Return what UniEval's authors recorded of USR-TopicalChat."""
-    source = load_catalogue(ROOT / "data/sources.yaml").file("unieval_topical_predictions")
-    return _fetched(source, tmp_path_factory.mktemp("raw"))
+    return real_file("unieval_topical_predictions")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,21 +120,34 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
     return schema.validate(frame[frame["value"].notna()], "scores")
 
 
-def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
-    """Score a JSONL, CSV or Parquet file of responses.
+@dataclass(frozen=True)
+class Records:
+    """What a user's file of responses holds.
 
-    Its columns: ``response``, and as far as the metric needs them ``references`` (or ``reference``), ``history`` and
+    Attributes
+    ----------
+    responses
+        Table ``responses``, one row a record, in the file's order.
+    histories, references, facts
+        A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+    """
+
+    responses: pd.DataFrame
+    histories: list[list[Any]] | None
+    references: list[list[Any]] | None
+    facts: list[list[Any]] | None
+
+
+def read_records(path: str | Path) -> Records:
+    """Read a JSONL, CSV or Parquet file of responses.
+
+    Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
     ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
-
-    Returns
-    -------
-    DataFrame
-        Table ``scores``.
 
     Raises
     ------
     SchemaError
-        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
+        When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
     frame = check_columns(read_table(path), [*_COLUMNS, *_ALIASES], path)
@@ -157,10 +171,26 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
-    histories = _lists(frame, "history", path)
-    references, facts = _lists(frame, "references", path), _lists(frame, "facts", path)
+    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")))
+
+
+def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
+    """Score a file of responses, which is read by :func:`read_records`.
+
+    Returns
+    -------
+    DataFrame
+        Table ``scores``.
+
+    Raises
+    ------
+    SchemaError
+        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
+    """
+    records = read_records(path)
+    responses = records.responses
     try:
-        values = metric.score(list(responses["response"]), references, histories, facts)
+        values = metric.score(list(responses["response"]), records.references, records.histories, records.facts)
     except ItemError as error:
         raise error.at(f"{path}, record {error.index + 1}") from error
     except SchemaError as error:

@@ -146,7 +146,7 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
         assert "meteor_raw: not run: " in page
         assert "- bertscore_raw: not run: model 'roberta-large' is not present" in page
     made = {path.stem for path in (finished.path / SCORES).parent.iterdir()}
-    assert made == {"f1", "bleu_raw", "bertscore-minilm", "grounded-cosine-minilm"}
+    assert made == {"f1", "bleu_raw", "bertscore-minilm", "grounded-cosine-minilm", "cpds-d_rules"}
 
 
 def test_each_text_is_encoded_once_for_all_metrics_of_an_encoder(finished):
@@ -371,3 +371,36 @@ def test_scores_computed_elsewhere_stand_beside_the_others(finished):
     said = finished.snakemake("-n", check=False)
     assert "params.yaml, recorded.bleu: 'bleu' is the name of a metric that is computed here" in said
     assert "Traceback" not in said
+
+
+def ledger(workdir):
+    return {path: path.read_bytes() for path in (workdir.path / "data/ledger").rglob("*.parquet")}
+
+
+def test_a_judge_is_asked_once_and_again_only_for_another_prompt(finished):
+    scores, before = SCORES.format("cpds-d_rules"), ledger(finished)
+    assert len(before) == 1
+    first = (finished.path / scores).read_bytes()
+    (finished.path / scores).unlink()
+    finished.snakemake(scores)
+    # Out of the ledger alone: no answer was added.
+    assert ledger(finished) == before and (finished.path / scores).read_bytes() == first
+    finished.edit("src/comperdial/judges/prompts/cpds_detail.md", "### Response:", "### Response:\n")
+    stale = planned(finished)
+    assert {
+        scores,
+        "results/judgements/usr_persona/cpds-d_rules.parquet",
+        "results/tables/usr_persona_judges.md",
+    } <= stale
+    assert not {name for name in stale if name.startswith("results/scores/")} - {scores}
+    finished.snakemake(scores)
+    assert set(before) < set(ledger(finished)) and (finished.path / scores).read_bytes() != first
+
+
+def test_judges_are_named_with_their_scores_and_without(finished):
+    table = (finished.path / "results/tables/usr_persona_judges.md").read_text()
+    assert "cpds-d by rules | 24 |" in table and "no LLM's" in table
+    assert "cpds-d by gpt-4: not run: not asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0" in table
+    correlations = (finished.path / "results/tables/usr_persona_correlations.md").read_text()
+    assert "cpds-d_rules humanness" in correlations and "judge:rules" in correlations
+    assert "cpds-d_gpt-4: not run: not asked" in correlations

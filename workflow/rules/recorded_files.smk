@@ -32,7 +32,7 @@ def recorded_files(dataset):
 
 def recorded_of():
     """Of which data set each recorded metric is, as JSON."""
-    return json.dumps({name: entry.dataset for name, entry in RECORDED.items()}, sort_keys=True)
+    return json.dumps({name: entry.dataset for name, entry in {**RECORDED, **ENTRIES}.items()}, sort_keys=True)
 
 
 def recorded_scores(recorded):

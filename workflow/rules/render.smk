@@ -127,6 +127,8 @@ rule tables:
         expand("results/tables/{dataset}_{kind}.html", dataset=DATASETS, kind=["systems", "counts"]),
         expand("results/tables/{dataset}_{kind}.html", dataset=RATED, kind=["correlations", "alpha"]),
         expand("results/tables/{dataset}_level_differences.html", dataset=BY_DIALOGUE),
+        expand("results/tables/{dataset}_recorded_judges.html", dataset=[name for name in DATASETS if heard_of(name)]),
+        expand("results/tables/{dataset}_judges.html", dataset=[name for name in DATASETS if judged_by(name)]),
         expand("results/tables/{dataset}_example.html", dataset=[*CHALLENGES, *BY_DIALOGUE]),
         rules.usr_table.output if USR else [],
         rules.usr_agreement.output if USR else [],

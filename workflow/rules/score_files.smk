@@ -20,24 +20,26 @@ def score_file(dataset, metric):
     return f"results/scores/{dataset}/{metric}.parquet"
 
 
-def has_scores(dataset, metric):
-    """Whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
-    path = score_file(dataset, metric)
-    if metric not in UNAVAILABLE:
-        return True
+def fits(path, signature):
+    """Whether a file holds scores made in the way of a signature: pulled ones can stand for ones not made here."""
     if not os.path.exists(path):
         return False
     import pyarrow.parquet
 
     made = pyarrow.parquet.read_table(path, columns=["signature"])["signature"].unique().to_pylist()
     # Of a model that is not here the checksum is not known: the one that the scores were made with stands in the tables.
-    fitting = re.escape(METRICS[metric].signature()).replace("@absent", "@[0-9a-f]{12}")
+    fitting = re.escape(signature).replace("@absent", "@[0-9a-f]{12}")
     return len(made) == 1 and re.fullmatch(fitting, made[0]) is not None
+
+
+def has_scores(dataset, metric):
+    """Whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
+    return metric not in UNAVAILABLE or fits(score_file(dataset, metric), METRICS[metric].signature())
 
 
 def score_files(wildcards):
     made = [score_file(wildcards.dataset, metric) for metric in METRICS if has_scores(wildcards.dataset, metric)]
-    return made + recorded_files(wildcards.dataset)
+    return made + recorded_files(wildcards.dataset) + judged_files(wildcards.dataset) + heard_files(wildcards.dataset)
 
 
 def not_run(datasets):
@@ -47,4 +49,4 @@ def not_run(datasets):
         for metric, why in UNAVAILABLE.items()
         if not all(has_scores(dataset, metric) for dataset in datasets)
     }
-    return json.dumps(missing, sort_keys=True)
+    return json.dumps(missing | not_judged(datasets), sort_keys=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from comperdial.challenge.api import Api, SimulatedApi
 from comperdial.challenge.limits import TRACKS
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError
+
+MakeApi = Callable[[Mapping[str, Any], str], Api]
+"""Makes the language model of an entry ``api`` that names a service; is told where the entry stands."""
 
 _ENTRY = {"id", "kind", "file", "class", "track", "skill", "description", "options"}
 
@@ -25,12 +28,32 @@ class Roster:
     agents
         Entries with ``id`` and either ``kind`` (of :mod:`comperdial.challenge.agents`) or ``file`` (a Python file) with
         ``class``; maybe ``track``, ``description``, ``options``, and ``skill`` (0 to 1), an input of simulated raters.
-    api
-        The language model of the API track, or None.
+    model
+        The language model of the API track; None if there is none, or nobody made it.
+    unmade
+        Where the entry of a service stands that nobody made; None if there is none.
     """
 
     agents: list[dict[str, Any]]
-    api: Api | None
+    model: Api | None
+    unmade: str | None = None
+
+    @property
+    def api(self) -> Api | None:
+        """Return the language model of the API track, or None.
+
+        Raises
+        ------
+        ConfigError
+            When the roster names a service, and was read without what makes its client.
+        """
+        if self.unmade:
+            raise ConfigError(
+                "it names a service, and nothing here can reach one",
+                where=self.unmade,
+                expected="bank, strength and seed of the simulated model, or `make_api` for read_roster",
+            )
+        return self.model
 
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
@@ -46,8 +69,16 @@ class Roster:
         return {entry["id"]: float(entry["skill"]) for entry in self.agents if "skill" in entry}
 
 
-def read_roster(path: str | Path) -> Roster:
+def read_roster(path: str | Path, make_api: MakeApi | None = None) -> Roster:
     """Read and check a roster.
+
+    Parameters
+    ----------
+    path
+        The YAML file.
+    make_api
+        Makes the language model where the entry ``api`` names a service. Without it such a roster has no model, which
+        is an error for who asks for it; who wants the agents only need not reach the service.
 
     Raises
     ------
@@ -64,8 +95,11 @@ def read_roster(path: str | Path) -> Roster:
     names = [entry["id"] for entry in content["agents"]]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"agent {repeated!r} stands there twice", where=str(path), expected="each id once")
-    api = content.get("api")
-    return Roster(content["agents"], None if api is None else _simulated(api, f"{path}, api"))
+    api, where = content.get("api"), f"{path}, api"
+    # What names a key may hold one by mistake: nothing here shows it.
+    if isinstance(api, Mapping) and {"service", "key"} & set(api):
+        return Roster(content["agents"], *((make_api(api, where), None) if make_api else (None, where)))
+    return Roster(content["agents"], None if api is None else _simulated(api, where))
 
 
 def _check(entry: Any, where: str) -> None:  # noqa: ANN401
@@ -94,7 +128,9 @@ def _check_share(value: Any, name: str, where: str) -> None:  # noqa: ANN401
 
 def _simulated(options: Any, where: str) -> Api:  # noqa: ANN401
     if not isinstance(options, Mapping) or set(options) != {"bank", "strength", "seed"}:
-        raise ConfigError(f"it is {options!r}", where=where, expected="bank, strength and seed of the simulated model")
+        raise ConfigError(
+            f"it is {options!r}", where=where, expected="bank, strength and seed of the simulated model, or a service"
+        )
     _check_share(options["strength"], "strength", where)
     seed = options["seed"]
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +144,9 @@ def _run(options: argparse.Namespace) -> int:
     dialogues = read_dialogues(options.dialogues)
     api = _load_api(options.api) if options.api else None
     if options.roster:
-        roster = read_roster(options.roster)
+        roster = read_roster(options.roster, None if api else _make_api)
         runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
+        _close(roster.model)
     else:
         spec = _class(options.agent) | {"options": options.options}
         runs = [run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)]
@@ -166,6 +167,19 @@ def _run(options: argparse.Namespace) -> int:
 def _class(text: str) -> dict[str, Any]:
     file, _, name = text.partition(":")
     return {"file": file, "class": name or None}
+
+
+def _make_api(options: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - the class needs the judges' modules
+    from comperdial.judges.chat_api import make_api
+
+    return make_api(options, where)
+
+
+def _close(model: Any) -> None:  # noqa: ANN401
+    """Say what a model of a service cost, and close it."""
+    if hasattr(model, "close"):
+        print(f"the language model's answers cost ${model.spent:,.4f}")
+        model.close()
 
 
 def _load_api(text: str) -> Any:  # noqa: ANN401 - any class of a user's

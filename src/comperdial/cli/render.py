@@ -40,6 +40,15 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     kind = add_kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
     for add in (add_paper, _titles):
         add(kind)
+    kind = add_kind(kinds, "judges", _render_judges, "what judges were asked, and what came back")
+    kind.add_argument("--labels", type=json_object, default={}, metavar="JSON", help="a name for each metric")
+    for add in (add_not_run, add_simulated, _titles):
+        add(kind)
+    kind = add_kind(kinds, "recorded-judges", _render_recorded_judges, "recorded answers, beside the reported figures")
+    for name in ("prompts", "models"):
+        kind.add_argument(f"--{name}", type=json_object, default={}, metavar="JSON", help=f"{name} by judge")
+    for add in (add_paper, _titles):
+        add(kind)
     kind = add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder")
     add_target(kind)
     add_simulated(kind)
@@ -91,6 +100,28 @@ def _render_agreement(options: argparse.Namespace) -> None:
         options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value", "note")
     )
     document.write(tables.agreement_document(found, reported, options.titles), options.output)
+
+
+def _render_judges(options: argparse.Namespace) -> None:
+    from comperdial.report import document
+    from comperdial.report.judges import judges_document, judges_frame
+
+    frame = judges_frame(options.inputs)
+    names = [options.titles.get(name, name) for name in dict.fromkeys(frame["dataset"])]
+    made = judges_document(frame, ", ".join(names), options.labels, options.not_run, suffix=suffix(options))
+    document.write(made, options.output)
+
+
+def _render_recorded_judges(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial.report import document
+    from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
+
+    counted = pd.concat([pd.read_csv(path) for path in options.inputs], ignore_index=True)
+    frame = recorded_judges_frame(counted, pd.read_csv(options.paper / "recorded_judges.csv"), options.prompts)
+    made = recorded_judges_document(frame, ", ".join(options.titles.values()), options.models)
+    document.write(made, options.output)
 
 
 def _render_summary(options: argparse.Namespace) -> None:

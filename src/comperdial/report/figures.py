@@ -40,6 +40,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     ----------
     frame
         As :func:`comperdial.report.usr.usr_frame` gives it; rows that were not run are left out.
+        A data set has the rows that have a value on it.
     titles
         A title for each dataset.
     """
@@ -49,15 +50,16 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     import matplotlib.pyplot as plt
 
     run = frame[frame["ours"].notna()]
-    labels = list(dict.fromkeys(run["label"]))
     datasets = list(dict.fromkeys(run["dataset"]))
-    height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
+    rows = {dataset: list(dict.fromkeys(run.loc[run["dataset"] == dataset, "label"])) for dataset in datasets}
+    counts = [len(labels) for labels in rows.values()]
     with mpl.rc_context(_STYLE):
         figure, axes = plt.subplots(
-            len(datasets), 2, figsize=(8.6, 0.27 * len(labels) * len(datasets) + 1.4), sharex="col", sharey=True,
-            squeeze=False, layout="constrained",
+            len(datasets), 2, figsize=(8.6, 0.27 * sum(counts) + 1.4), sharex="col", sharey="row",
+            squeeze=False, layout="constrained", height_ratios=counts,
         )  # fmt: skip
-        for line, dataset in enumerate(datasets):
+        for line, (dataset, labels) in enumerate(rows.items()):
+            height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
             for column, level in enumerate(_LEVELS):
                 ax = axes[line][column]
                 cells = run[(run["dataset"] == dataset) & (run["level"] == level)]
@@ -79,7 +81,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
                 ax.set_axisbelow(True)
                 ax.set_title(f"{titles.get(dataset, dataset)}: {_LEVELS[level].lower()}", loc="left", fontweight="bold")
                 if line == len(datasets) - 1:
-                    ax.set_xlabel(f"Correlation with human rating ({run['target'].iloc[0]})")
+                    ax.set_xlabel(f"Correlation with rating ({run['target'].iloc[0]})")
         handles, names = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
     return figure

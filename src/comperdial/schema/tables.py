@@ -100,6 +100,10 @@ def _one_of(name: str, values: tuple[str, ...]) -> Field:
     return Field(name, pa.string(), check=values.__contains__, expected="one of " + ", ".join(values))
 
 
+def _optional(name: str, type: pa.DataType, check: Callable[[Any], bool], expected: str) -> Field:
+    return Field(name, type, nullable=True, check=check, expected=expected)
+
+
 def _list_of_texts(name: str) -> Field:
     return Field(name, TEXTS, check=_texts, expected="a list of texts, none of them empty")
 
@@ -112,13 +116,7 @@ def _ratings(level: str, item: str) -> Table:
             _name(item),
             _name("system_id"),
             _name("annotator_id"),
-            Field(
-                "position",
-                pa.int32(),
-                nullable=True,
-                check=lambda value: value >= 0,
-                expected="a whole number of 0 or more",
-            ),
+            _optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
             _name("dimension"),
             _number("rating"),
             _number("scale_min"),
@@ -143,7 +141,7 @@ TABLES: Mapping[str, Table] = {
                 _name("dataset"),
                 _name("system_id"),
                 _one_of("kind", SYSTEM_KINDS),
-                Field("track", pa.string(), nullable=True, check=_is_text, expected="a text"),
+                _optional("track", pa.string(), _is_text, "a text"),
                 Field("description", pa.string(), check=_is_text, expected="a text"),
             ),
             key=("dataset", "system_id"),
@@ -203,6 +201,31 @@ TABLES: Mapping[str, Table] = {
                 _name("signature"),
             ),
             key=("dataset", "level", "item_id", "system_id", "metric", "output"),
+        ),
+        Table(
+            "judgements",
+            (
+                _name("dataset"),
+                _one_of("level", LEVELS),
+                _name("item_id"),
+                _name("system_id"),
+                _name("metric"),
+                _count("sample"),
+                _optional("key", pa.string(), _is_text, "a text"),
+                _count("tries"),
+                _optional("value", pa.float32(), math.isfinite, "a finite number"),
+                _optional("failure", pa.string(), _filled, "a text that is not empty"),
+                _optional("rationale", pa.string(), _filled, "a text that is not empty"),
+                _optional("input_tokens", pa.int32(), lambda value: value >= 0, "a count"),
+                _optional("output_tokens", pa.int32(), lambda value: value >= 0, "a count"),
+                _optional("cost", pa.float64(), lambda value: value >= 0, "US dollars"),
+            ),
+            key=("dataset", "level", "item_id", "system_id", "metric", "sample"),
+            row_check=RowCheck(
+                holds=lambda frame: frame["value"].isna() != frame["failure"].isna(),
+                problem=lambda row: f"value {row['value']} and failure {row['failure']!r}",
+                expected=lambda _row: "either a value or why there is none",
+            ),
         ),
         Table(
             "correlations",

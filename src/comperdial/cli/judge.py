@@ -1,0 +1,184 @@
+"""Commands of judges: what they would cost, asking them, and what they said."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial.cli import judge_batch, judge_file, judge_import
+from comperdial.cli.common import json_object
+
+if TYPE_CHECKING:
+    from comperdial.judging.base import Judging, Task
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's command."""
+    command = commands.add_parser("judge", help="have responses and dialogues rated by a language model (or by rules)")
+    what = command.add_subparsers(title="what", metavar="WHAT", required=True)
+    kind = what.add_parser("list", help="judges and variants of params.yaml, and which can run here")
+    _add_choice(kind)
+    kind.set_defaults(run=_list)
+    kind = what.add_parser("plan", help="calls, tokens and money of what is not in the ledger yet; asks nothing")
+    _add_choice(kind)
+    kind.set_defaults(run=_plan)
+    kind = what.add_parser("run", help="ask for what is not in the ledger yet, within the budget")
+    _add_choice(kind)
+    kind.add_argument(
+        "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
+    )
+    kind.set_defaults(run=_run)
+    kind = what.add_parser("show", help="a dialogue of a system with its scores and rationales")
+    kind.add_argument("system")
+    kind.add_argument("dialogue")
+    kind.add_argument("--dataset", default="demo", help="default: demo")
+    kind.add_argument("--metrics", nargs="*", help="default: all that judges made")
+    kind.add_argument("--results", type=Path, default=Path("results"), help="default: results")
+    kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
+    kind.set_defaults(run=_show)
+    judge_file.add_kinds(what)
+    judge_import.add_kinds(what)
+    judge_batch.add_kinds(what)
+    kind = what.add_parser("score", help="scores of one metric of a judge: what the workflow calls")
+    kind.add_argument("folder", type=Path, help="the data set's folder of tables")
+    kind.add_argument("--metric", required=True)
+    kind.add_argument("--sections", type=json_object, required=True, metavar="JSON", help="`judges` and `judging`")
+    kind.add_argument("--turns", type=Path, help="the scores of the turns, at dialogue level")
+    kind.add_argument("--output", type=Path, required=True, help="the scores")
+    kind.add_argument("--judgements", type=Path, required=True, help="how each came about")
+    kind.set_defaults(run=_score)
+
+
+def _add_choice(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
+    kind.add_argument("--datasets", nargs="+", help="default: those of params.yaml")
+    kind.add_argument("--judges", nargs="+", help="default: all that judge these data sets")
+    kind.add_argument("--variants", nargs="+", help="default: all")
+    kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
+
+
+def _judging(options: argparse.Namespace) -> tuple[Judging, list[str]]:
+    import dataclasses
+
+    from comperdial.config import load_yaml
+    from comperdial.errors import UnknownNameError
+    from comperdial.judging.config import read_judging
+
+    config = load_yaml(options.params)
+    judging = read_judging(config.get("judges"), config.get("judging"))
+    for chosen, known, what in (
+        (options.judges, judging.judges, "judge"),
+        (options.variants, judging.variants, "variant"),
+    ):
+        for name in chosen or ():
+            if name not in known:
+                raise UnknownNameError(what, name, known, where=str(options.params))
+    datasets = options.datasets or config["datasets"]
+    if options.judges:
+        # A judge that is named judges the data sets that are named, whatever the configuration says of them.
+        named = dict.fromkeys(datasets, tuple(options.judges))
+        judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **named})
+    if getattr(options, "budget", None) is not None:
+        judging = dataclasses.replace(judging, budget=options.budget)
+    return judging, list(datasets)
+
+
+def _tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
+    """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
+    from comperdial.errors import FileError
+
+    folder = options.tables / dataset
+    if not (folder / "responses.parquet").is_file():
+        raise FileError(
+            "no tables of this data set",
+            where=str(folder),
+            expected="responses.parquet and others",
+            hint=f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{dataset}]'",
+        )
+    for task in judging.tasks(dataset, dialogues=_has_dialogues(folder)).values():
+        chosen = not options.variants or task.variant.name in options.variants
+        if chosen and task.samples == task.wanted[0]:
+            yield folder, task
+
+
+def _has_dialogues(folder: Path) -> bool:
+    from comperdial import schema
+
+    return bool(schema.read(folder / "contexts.parquet", "contexts")["dialogue_id"].duplicated().any())
+
+
+def _list(options: argparse.Namespace) -> None:
+    from comperdial.judging.tasks import signature, unavailable
+
+    judging, datasets = _judging(options)
+    for dataset in datasets:
+        for _, task in _tasks(options, judging, dataset):
+            why = unavailable(judging, task, dataset)
+            print(f"{dataset}  {task.name}: {'not run: ' + why if why else signature(judging, task)}")
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from comperdial.judges.ledger import Ledger
+    from comperdial.judging.plan import as_text, plan
+
+    judging, datasets = _judging(options)
+    plans = [
+        plan(judging, task, folder, dataset=dataset)
+        for dataset in datasets
+        for folder, task in _tasks(options, judging, dataset)
+    ]
+    print(as_text(plans))
+    spent = Ledger(judging.ledger).spent()
+    print(f"\nThe ledger's answers have cost {spent:.2f} US dollars so far; the budget is {judging.budget:.2f}.")
+    print("Tokens are estimates, without a model's own tokenizer. Prices and their dates: " + str(judging.prices))
+
+
+def _run(options: argparse.Namespace) -> None:
+    from comperdial.judging.running import ask, turn_scores
+
+    judging, datasets = _judging(options)
+    for dataset in datasets:
+        for folder, task in _tasks(options, judging, dataset):
+            turns = turn_scores(judging, task, folder, dataset=dataset)[0] if task.variant.turns else None
+            report = ask(judging, task, folder, dataset=dataset, turns=turns)
+            print(f"{dataset}  {task.name}: {report}")
+
+
+def _show(options: argparse.Namespace) -> None:
+    from comperdial.errors import UnknownNameError
+    from comperdial.judging.show import show
+
+    folder = options.results / "judgements" / options.dataset
+    known = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
+    for name in options.metrics or ():
+        if name not in known:
+            raise UnknownNameError("metric", name, known, where=str(folder))
+    chosen = options.metrics or [name for name in known if "-once_" not in name]
+    print(
+        show(
+            options.tables / options.dataset,
+            [options.results / "scores" / options.dataset / f"{name}.parquet" for name in chosen],
+            [known[name] for name in chosen],
+            system=options.system,
+            dialogue=options.dialogue,
+        )
+    )
+
+
+def _score(options: argparse.Namespace) -> None:
+    from comperdial import schema
+    from comperdial.errors import UnknownNameError
+    from comperdial.judging.running import judge
+    from comperdial.judging.sections import read_sections
+
+    judging = read_sections(options.sections)
+    dataset = options.folder.name
+    tasks = judging.tasks(dataset)
+    if options.metric not in tasks:
+        raise UnknownNameError("metric", options.metric, tasks, where="--metric")
+    turns = schema.read(options.turns, "scores") if options.turns else None
+    made = judge(judging, tasks[options.metric], options.folder, dataset=dataset, turns=turns)
+    schema.write(options.output, made.scores, "scores")
+    schema.write(options.judgements, made.judgements, "judgements")

@@ -1,0 +1,147 @@
+"""Commands for OpenAI's Batch API: answers within a day, at a lower price."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from time import sleep as _sleep
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comperdial.judges.batch_files import State
+    from comperdial.judging.base import Judging
+
+_POLL = 60.0
+
+
+def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add ``batch`` to the commands of ``judge``."""
+    batch = what.add_parser("batch", help="OpenAI's Batch API: write requests, submit them, collect the answers")
+    steps = batch.add_subparsers(title="steps", metavar="STEP", required=True)
+    for name, run, about in (
+        ("write", _write, "write what the ledger lacks to files of requests; asks nothing"),
+        ("submit", _submit, "have batches made of the files that were written, within the budget"),
+        ("collect", _collect, "put the answers of batches that have ended into the ledger"),
+    ):
+        step = steps.add_parser(name, help=about)
+        _add_options(step)
+        step.set_defaults(run=run)
+        if name == "submit":
+            step.add_argument(
+                "--budget", type=float, help="US dollars, as `judge run` takes it; default: params.yaml's"
+            )
+        if name == "collect":
+            step.add_argument("--wait", action="store_true", help="until all batches have ended; without it, ask once")
+            step.add_argument(
+                "--interval",
+                type=_seconds,
+                default=_POLL,
+                help=f"seconds from one look to the next (default: {_POLL:g})",
+            )
+            step.add_argument(
+                "--skip-broken",
+                action="store_true",
+                help="take lines that cannot be read for requests without an answer",
+            )
+
+
+def _add_options(step: argparse.ArgumentParser) -> None:
+    from comperdial.cli.judge import _add_choice
+
+    _add_choice(step)
+    step.add_argument("--batches", type=Path, default=Path("data/batches"), help="default: data/batches")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
+    return value
+
+
+def _write(options: argparse.Namespace) -> None:
+    from comperdial.cli.judge import _judging, _tasks
+    from comperdial.judging.batch import write
+
+    judging, datasets = _judging(options)
+    for dataset in datasets:
+        for folder, task in _tasks(options, judging, dataset):
+            states, skipped = write(judging, task, folder, dataset=dataset, root=options.batches)
+            if skipped:
+                print(f"{dataset}  {task.name}: nothing written: {skipped}")
+            for state in states:
+                worst = "no price is known" if state.worst is None else f"at most ${state.worst:,.2f}"
+                size = f"{state.requests:,} requests, {state.bytes / 1e6:.1f} MB"
+                print(f"{dataset}  {task.name}: {state.file()}: {size}, {worst}")
+
+
+def _chosen(options: argparse.Namespace) -> tuple[Judging, list[State]]:
+    """Return the configuration and the files of requests that the options choose: all of them, without any."""
+    from comperdial.cli.judge import _judging
+    from comperdial.judges.batch_files import read_states
+
+    judging, _ = _judging(options)
+    chosen = [
+        state
+        for state in read_states(options.batches)
+        if (not options.datasets or state.dataset in options.datasets)
+        and (not options.judges or state.family.judge in options.judges)
+        and (not options.variants or state.variant in options.variants)
+    ]
+    return judging, chosen
+
+
+def _submit(options: argparse.Namespace) -> None:
+    from comperdial.judges.batch_files import SUBMITTING, WRITTEN
+    from comperdial.judging.batch import submit
+
+    judging, chosen = _chosen(options)
+    waiting = [state for state in chosen if state.status in (WRITTEN, SUBMITTING)]
+    if not waiting:
+        print(f"{options.batches}: nothing to submit")
+    for state in waiting:
+        made, found = submit(judging, state, root=options.batches)
+        print(f"{made.name}: {'known to the service already, as' if found else 'submitted as'} {made.batch}")
+
+
+def _collect(options: argparse.Namespace) -> None:
+    from comperdial.errors import FileError
+    from comperdial.judges.batch_files import SUBMITTED, SUBMITTING
+    from comperdial.judges.batches import LaterError
+    from comperdial.judging.batch_results import collect
+
+    judging, chosen = _chosen(options)
+    for state in chosen:
+        if state.status == SUBMITTING:
+            print(f"{state.name}: may be with the service; `comperdial judge batch submit` finds out")
+    waiting = [state for state in chosen if state.status == SUBMITTED]
+    if not waiting:
+        print(f"{options.batches}: nothing to collect")
+    broken: list[str] = []
+    while waiting:
+        for state in list(waiting):
+            try:
+                outcome = collect(judging, state, root=options.batches, skip_broken=options.skip_broken)
+            except LaterError as error:
+                if not options.wait:
+                    raise
+                print(f"{state.name}: {error.problem}", flush=True)
+                continue
+            print(outcome, flush=True)
+            broken += [] if options.skip_broken else outcome.broken
+            if outcome.ended:
+                waiting.remove(state)
+        if not options.wait or not waiting:
+            break
+        _sleep(options.interval)
+    if broken:
+        raise FileError(
+            f"{len(broken):,} lines that cannot be read",
+            where=broken[0],
+            expected="what came of a request on each line",
+            hint="All other lines are in the ledger. Collect again; if it stays so, `--skip-broken` gives these up",
+        )

@@ -1,0 +1,299 @@
+"""The workers of a run: each takes a slot, asks until it has a rating, and sees its answers on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from comperdial.judges._answers import JudgeError, Refused, Transient
+from comperdial.judges._report import INTERRUPTED, Report
+from comperdial.judges._writing import Writer
+from comperdial.judges.base import Answer, Completion, Message, Parsed, key
+from comperdial.judges.limits import Throttle
+from comperdial.judges.prices import FREE, Budget, Price, estimate_input, most_input, most_output
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from comperdial.judges.client import Client
+    from comperdial.judges.ledger import Shelf
+    from comperdial.judges.running import Slot
+
+# So many failures for one reason, and not one answer: it will not get better.
+_HOPELESS = 10
+_NOT_REACHED = "not reached"
+_TOO_MANY = "429"
+# So many judgements from the ledger before signals and the progress bar get their turn.
+_TURN = 256
+
+
+class _Stopped(Exception):
+    """The run ends here; why, its report says."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run has to do, but for the slots; see :func:`~comperdial.judges.running.run_async`."""
+
+    shelf: Shelf
+    client: Client
+    samples: int
+    retries: int
+    parse: Callable[[Completion], Parsed]
+    parameters: Mapping[str, Any]
+    throttle: Throttle
+    price: Price | None
+    budget: Budget
+    bar: tqdm[Any] | None
+
+
+class Workers:
+    """All workers of a run, and what they share."""
+
+    def __init__(self, job: Job, report: Report) -> None:
+        self._job = job
+        self._report = report
+        self._family = job.shelf.family.id
+        self._longest = most_output(job.parameters)
+        self._writer = Writer(job.shelf, report.keep)
+        self._tasks: list[asyncio.Task[None]] = []
+        # Those with a call under way or an answer on its way to the disk.
+        self._flying: set[asyncio.Task[None] | None] = set()
+        self._asking: dict[str, asyncio.Event] = {}
+        self._failed: set[str] = set()
+        self._settled = asyncio.Event()
+        self._row = ("", 0)
+
+    async def run(self, slots: Iterator[Slot], concurrency: int) -> None:
+        """Work until nothing is left or there is a reason to stop; what came by then is kept."""
+        start = time.monotonic()
+        writing = asyncio.create_task(self._writer.serve())
+        self._tasks = [asyncio.create_task(self._work(slots)) for _ in range(concurrency)]
+        try:
+            with _signals(self._interrupt):
+                _, rest = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+                if rest:
+                    self._stop("an error")
+                    await asyncio.wait(rest)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            self._writer.close()
+            await writing
+            self._report.seconds += time.monotonic() - start
+        for task in self._tasks:
+            if not task.cancelled():
+                task.result()
+
+    def _interrupt(self) -> None:
+        self._report.stopped = INTERRUPTED
+        for task in self._tasks:
+            task.cancel()
+
+    def _stop(self, reason: str) -> None:
+        """Take and send nothing more; what is on its way may come."""
+        self._report.stopped = self._report.stopped or reason
+        for task in self._tasks:
+            if task not in self._flying and task is not asyncio.current_task():
+                task.cancel()
+
+    async def _work(self, slots: Iterator[Slot]) -> None:
+        try:
+            for slot in slots:
+                await self._judge(slot)
+                if self._report.done % _TURN == 0:
+                    await asyncio.sleep(0)
+                self._check()
+        except _Stopped:
+            return
+
+    def _check(self) -> None:
+        if self._report.stopped is not None:
+            raise _Stopped
+
+    async def _judge(self, slot: Slot) -> None:
+        """Bring one slot to its end: a rating, no rating after all retries, or a call that failed."""
+        job, report, asked = self._job, self._report, False
+        for number in range(job.retries + 1):
+            sample = slot.index + number * job.samples
+            name = key(self._family, slot.messages, sample)
+            if name in self._asking:
+                await self._asking[name].wait()
+            answer = job.shelf.get(name)
+            fresh = answer is None
+            if answer is None:
+                answer = await self._ask_once(name, slot.messages, sample)
+            if answer is None:
+                return
+            asked = asked or fresh
+            parsed = job.parse(answer.completion)
+            if parsed.failure is None:
+                break
+            report.parse_failures += fresh
+        else:
+            report.unparsed += 1
+        report.done += 1
+        report.from_ledger += not asked
+        if job.bar is not None:
+            failed = f", {len(report.failed):,} failed" if report.failed else ""
+            job.bar.set_postfix_str(report.price + failed, refresh=False)
+            job.bar.update()
+
+    async def _ask_once(self, name: str, messages: str, sample: int) -> Answer | None:
+        """Have a request answered and kept while others that want it wait; None if it fails, or failed before."""
+        if name in self._failed:
+            return None
+        self._asking[name] = asyncio.Event()
+        try:
+            return await self._ask(name, messages, sample)
+        finally:
+            self._asking.pop(name).set()
+
+    async def _ask(self, name: str, messages: str, sample: int) -> Answer | None:
+        """Try a request until there is an answer, or no hope of one."""
+        limits = self._job.throttle.limits
+        chat = json.loads(messages)
+        for attempt in range(1, limits.attempts + 1):
+            try:
+                return await self._try(chat, messages, sample, again=attempt > 1)
+            except JudgeError as error:
+                self._stop(str(error))
+            except Refused as refusal:
+                self._give_up(name, refusal.kind, str(refusal))
+                return None
+            except Transient as fault:
+                self._note(fault)
+                if attempt == limits.attempts:
+                    self._give_up(name, fault.kind, str(fault))
+                    return None
+                self._check()
+                await self._job.throttle.rest(attempt, fault.after)
+            self._check()
+        return None
+
+    def _note(self, fault: Transient) -> None:
+        """Count a fault, and draw what conclusions are everybody's."""
+        self._report.faults[fault.kind] += 1
+        if self._row[0] != fault.kind:
+            self._row = (fault.kind, 0)
+        throttle = self._job.throttle
+        if fault.after is not None and fault.after > throttle.limits.patience:
+            self._stop(f"the service asks to wait {fault.after:,.0f} s ({fault})")
+        if fault.kind == _TOO_MANY or fault.after is not None:
+            throttle.hold(fault.after)
+        if fault.kind == _NOT_REACHED:
+            self._despair(fault.kind, str(fault))
+
+    def _give_up(self, name: str, kind: str, reason: str) -> None:
+        self._report.failed.append((name, reason))
+        self._failed.add(name)
+        if kind != _NOT_REACHED:
+            self._despair(kind, reason)
+
+    def _despair(self, kind: str, reason: str) -> None:
+        """Stop when the same happens again and again, and nothing else ever did."""
+        self._row = (kind, self._row[1] + 1 if self._row[0] == kind else 1)
+        if self._row[1] >= _HOPELESS and not self._report.answered:
+            self._stop(f"nothing is answered; {_HOPELESS} times in a row: {reason}")
+
+    def _parameters(self, messages: str, sample: int) -> Mapping[str, Any]:
+        """Return what is sent with a request: to a service of ours that draws, a seed made of the request."""
+        if not self._job.client.service.needs_seed:
+            return self._job.parameters
+        return {**self._job.parameters, "seed": int(key(self._family, messages, sample)[:8], 16)}
+
+    async def _try(self, chat: list[Message], messages: str, sample: int, *, again: bool) -> Answer:
+        """Send a request once; keep the answer."""
+        job, report = self._job, self._report
+        tokens = estimate_input(chat) + (self._longest or 0) if job.throttle.limits.tokens else 0
+        await job.throttle.ready(tokens)
+        worst = await self._reserve(chat)
+        charge, task = 0.0, asyncio.current_task()
+        self._flying.add(task)
+        try:
+            report.asked += 1
+            report.repeated += again
+            start = time.perf_counter()
+            try:
+                charge = worst
+                completion = await job.client.complete(chat, self._parameters(messages, sample))
+            except Transient as fault:
+                charge = worst if fault.charged else 0.0
+                raise
+            except (Refused, JudgeError):
+                charge = 0.0
+                raise
+            else:
+                cost = self._cost(chat, completion)
+                charge = cost or 0.0
+            finally:
+                job.budget.settle(worst, charge)
+                self._settled.set()
+            job.throttle.passed()
+            self._row = ("", 0)
+            latency = round((time.perf_counter() - start) * 1000)
+            answer = Answer(messages, sample, completion, cost, latency, int(time.time()))
+            await self._writer.put(answer)
+            return answer
+        finally:
+            self._flying.discard(task)
+
+    async def _reserve(self, chat: list[Message]) -> float:
+        """Set a call's worst case aside, when there is room; stop if there never will be."""
+        budget = self._job.budget
+        worst = 0.0 if budget.limit is None else self._worst(chat)
+        while not budget.reserve(worst):
+            if not budget.pending:
+                spent = f"${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent"
+                self._stop(f"{spent}, and one more call can cost ${worst:,.4f}")
+                raise _Stopped
+            self._settled.clear()
+            await self._settled.wait()
+        return worst
+
+    def _worst(self, chat: list[Message]) -> float:
+        price = self._job.price
+        return 0.0 if price is None or price is FREE else price.of(most_input(chat), self._longest or 0)
+
+    def _cost(self, chat: list[Message], completion: Completion) -> float | None:
+        """Return what an answer cost; the most it can have cost, if the service does not count."""
+        price = self._job.price
+        if price is None or price is FREE:
+            return None if price is None else 0.0
+        if completion.input_tokens is None or completion.output_tokens is None:
+            return None if self._longest is None else self._worst(chat)
+        return price.of(completion.input_tokens, completion.output_tokens)
+
+
+@contextmanager
+def _signals(act: Callable[[], None]) -> Iterator[None]:
+    """Act on the first Ctrl-C or SIGTERM; the second one finds things as they were, and ends the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+        before.clear()
+
+    def first() -> None:
+        restore()
+        act()
+
+    for number in before:
+        loop.add_signal_handler(number, first)
+    try:
+        yield
+    finally:
+        restore()

@@ -1,0 +1,162 @@
+"""What judges, ledger, client and runner hand each other; plain data, no input or output."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Message = Mapping[str, str]
+"""One chat message: ``role`` and ``content``."""
+
+
+def canonical(value: Any) -> str:  # noqa: ANN401
+    """Return JSON that is the same for the same content: sorted keys, no spaces, characters as they are."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Requests that differ in their messages and sample only: one judge, one model, one prompt.
+
+    Attributes
+    ----------
+    judge
+        The judge's name in ``params.yaml``.
+    service
+        The module of :mod:`comperdial.judges.services` that answers; ``recorded`` for answers made elsewhere.
+    model
+        The model that is asked for.
+    parameters
+        Everything else that an answer depends on: temperature, max_tokens, the version of a service of ours, ….
+    prompt
+        The prompt's name.
+    prompt_hash
+        sha256 of the prompt's template, in hexadecimal.
+    """
+
+    judge: str
+    service: str
+    model: str
+    parameters: Mapping[str, Any]
+    prompt: str
+    prompt_hash: str
+
+    @property
+    def id(self) -> str:
+        """Return sixteen hexadecimal digits of what the answers depend on."""
+        return hashlib.sha256(canonical(self.content).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return what the answers depend on. The names of prompt and service are not part of it."""
+        return {
+            "judge": self.judge,
+            "model": self.model,
+            "parameters": dict(self.parameters),
+            "prompt_hash": self.prompt_hash,
+        }
+
+
+def encode_messages(messages: Sequence[Message]) -> str:
+    """Return messages as the one text that the ledger keeps and keys."""
+    return canonical([dict(message) for message in messages])
+
+
+def key(family_id: str, messages: str, sample: int) -> str:
+    """Return the key of a request: 32 hexadecimal digits of family, messages (encoded) and sample index."""
+    return hashlib.sha256(f"{family_id}\0{messages}\0{sample}".encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a service answered to one request.
+
+    Attributes
+    ----------
+    text
+        The raw answer.
+    finish
+        Why it ended: ``stop``, ``length``, …
+    input_tokens, output_tokens
+        As the service counted them.
+    model
+        The model version that the service reports.
+    logprobs
+        The most probable first tokens of the answer with their log probabilities, where they were asked for.
+    """
+
+    text: str
+    finish: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    model: str | None = None
+    logprobs: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One record of the ledger: a request and its raw answer.
+
+    Attributes
+    ----------
+    messages
+        The request's messages, encoded by :func:`encode_messages`.
+    sample
+        The sample index of the request.
+    completion
+        The answer.
+    cost
+        US dollars, at the price of the day; None where no price is known.
+    latency
+        Milliseconds from sending to the last byte, of the try that succeeded.
+    time
+        When it came: seconds since 1970, UTC; None where it is not known.
+    origin
+        Where an answer made elsewhere comes from (repository, commit and file); None for our own.
+    """
+
+    messages: str
+    sample: int
+    completion: Completion
+    cost: float | None = None
+    latency: int | None = None
+    time: int | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an answer must hold.
+
+    Attributes
+    ----------
+    dimensions
+        The names of the ratings asked for, in order, lower case: ``overall``, ``final score``.
+    main
+        The one without which an answer is a failure.
+    low, high
+        The scale.
+    aliases
+        Other names a model may write for a dimension.
+    words
+        What the prompt calls a step of the scale (``somewhat``: 2), in lower case: an answer may be that word alone.
+    """
+
+    dimensions: tuple[str, ...]
+    main: str
+    low: float = 1.0
+    high: float = 5.0
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    words: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What was found in an answer: ratings within the scale, or why there is none; and the explanation."""
+
+    values: Mapping[str, float]
+    failure: str | None = None
+    rationale: str | None = None

@@ -1,0 +1,238 @@
+"""A real language model for agents of the API track: the judges' client behind the challenge's interface."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from comperdial.challenge.api import Completion
+from comperdial.errors import ConfigError
+from comperdial.judges.base import Completion as Answer
+from comperdial.judges.base import Message
+from comperdial.judges.client import Client, JudgeError, Refused, Transient
+from comperdial.judges.limits import Limits, Throttle
+from comperdial.judges.prices import (
+    FREE,
+    PRICES,
+    Budget,
+    Price,
+    Prices,
+    estimate_input,
+    estimate_tokens,
+    most_input,
+)
+from comperdial.judges.services import find
+from comperdial.judges.services.base import Connection, Service
+
+_OPTIONS = {"service", "model", "key", "base_url", "budget", "parameters"}
+_TEXTS = ("service", "model", "key", "base_url")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LENGTHS = ("max_tokens", "max_completion_tokens")
+
+T = TypeVar("T")
+
+
+class ChatApi:
+    """A model behind chat completions; any number of threads may use it. Close it in the end.
+
+    Parameters
+    ----------
+    service
+        Who answers.
+    parameters
+        What is sent with each call, beside the length that the agent asks for.
+    price, budget
+        Of the model, and what all calls together may cost, in US dollars. A service that costs money needs both.
+    throttle
+        How often to try, and how long to wait.
+
+    Raises
+    ------
+    ConfigError
+        When a budget could not be kept.
+    JudgeError
+        When the service cannot answer here.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        price: Price | None = None,
+        budget: float | None = None,
+        throttle: Throttle | None = None,
+    ) -> None:
+        self._client = Client(service)
+        self._parameters = dict(parameters or {})
+        self._price = price if service.paid else FREE
+        if service.paid and budget is None:
+            raise ConfigError(
+                f"the service {service.name} costs money, and there is no budget",
+                expected="`budget`: US dollars that a run may cost",
+            )
+        self._budget = Budget(budget)
+        self._budget.check(self._price, {"max_tokens": 1}, service.connection.model)
+        self._throttle = throttle or Throttle(Limits(attempts=6))
+        self._settled = asyncio.Event()
+        # The client belongs to one event loop, and agents are run from several threads.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="chat-api", daemon=True)
+        self._thread.start()
+        self._wait(self._client.__aenter__())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; closing twice does nothing."""
+        if not self._loop.is_closed():
+            self._wait(self._client.__aexit__())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    @property
+    def spent(self) -> float:
+        """Return what the calls have cost so far, in US dollars; those that may have been charged at their most."""
+        return self._budget.spent
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Estimate how many input tokens the messages cost, without calling and without the model's own tokenizer.
+
+        See :func:`~comperdial.judges.prices.estimate_tokens`. What a call did cost, the service says.
+        """
+        return estimate_input(messages)
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> Completion:
+        """Answer the messages with at most ``max_tokens`` tokens; faults that may pass are tried again.
+
+        Raises
+        ------
+        JudgeError
+            When there is no answer, or the call might pass the budget and is not made.
+        """
+        answer = self._wait(self._ask(messages, max_tokens))
+        read = self.count(messages) if answer.input_tokens is None else answer.input_tokens
+        written = estimate_tokens(answer.text) if answer.output_tokens is None else answer.output_tokens
+        return Completion(answer.text, read, written)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> Answer:
+        limits = self._throttle.limits
+        for attempt in range(1, limits.attempts + 1):
+            await self._throttle.ready()
+            try:
+                answer = await self._try(messages, max_tokens)
+            except Refused as refusal:
+                raise JudgeError(str(refusal)) from None
+            except Transient as fault:
+                if attempt == limits.attempts or (fault.after or 0.0) > limits.patience:
+                    raise JudgeError(f"{fault}; tried {attempt} times") from None
+                if fault.kind == "429" or fault.after is not None:
+                    self._throttle.hold(fault.after)
+                await self._throttle.rest(attempt, fault.after)
+            else:
+                self._throttle.passed()
+                return answer
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _try(self, messages: Sequence[Message], max_tokens: int) -> Answer:
+        worst = charge = await self._reserve(messages, max_tokens)
+        try:
+            answer = await self._client.complete(messages, {**self._parameters, "max_tokens": max_tokens})
+            charge = self._cost(answer, worst)
+            return answer
+        except Transient as fault:
+            charge = worst if fault.charged else 0.0
+            raise
+        except (Refused, JudgeError):
+            charge = 0.0
+            raise
+        finally:
+            self._budget.settle(worst, charge)
+            self._settled.set()
+
+    async def _reserve(self, messages: Sequence[Message], max_tokens: int) -> float:
+        """Set aside what a call can cost at most, when there is room; raise if there never will be."""
+        budget = self._budget
+        worst = self._price.of(most_input(messages), max_tokens) if self._price else 0.0
+        while not budget.reserve(worst):
+            if not budget.pending:
+                raise JudgeError(
+                    f"${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent, and one more call can cost "
+                    f"${worst:,.4f}"
+                )
+            self._settled.clear()
+            await self._settled.wait()
+        return worst
+
+    def _cost(self, answer: Answer, worst: float) -> float:
+        if self._price is None or answer.input_tokens is None or answer.output_tokens is None:
+            return worst
+        return self._price.of(answer.input_tokens, answer.output_tokens)
+
+
+def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES) -> ChatApi:
+    """Make the model that a roster's entry ``api`` describes.
+
+    Parameters
+    ----------
+    options
+        ``service`` and ``model``; maybe ``key`` (the environment variable that holds it), ``base_url``, ``budget`` (US
+        dollars that a run may cost) and ``parameters`` (temperature, …).
+    where
+        File and entry, for messages.
+    prices
+        The price list.
+
+    Raises
+    ------
+    ConfigError
+        Names the entry at fault.
+    JudgeError
+        When the service cannot answer here.
+    """
+    try:
+        service = _service(options)
+        price = Prices.read(prices).find(str(options["model"])) if service.paid else None
+        return ChatApi(service, parameters=options.get("parameters"), price=price, budget=options.get("budget"))
+    except ConfigError as error:
+        raise ConfigError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
+    except JudgeError as error:
+        raise JudgeError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
+
+
+def _service(options: Mapping[str, Any]) -> Service:
+    if not {"service", "model"} <= set(options) <= _OPTIONS:
+        raise ConfigError(
+            f"it has {', '.join(map(str, options))}",
+            expected="service, model, and maybe " + ", ".join(sorted(_OPTIONS - {"service", "model"})),
+        )
+    for name in _TEXTS:
+        if name in options and (not isinstance(options[name], str) or not options[name]):
+            raise ConfigError(f"`{name}` is no text", expected="a text, or no such entry")
+    if not _VARIABLE.fullmatch(options.get("key", "A")):
+        # Not shown: it may be the key itself.
+        raise ConfigError("`key` is no name", expected="the environment variable that holds the key")
+    budget = options.get("budget")
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float)):
+        raise ConfigError(f"`budget` is {budget!r}", expected="US dollars")
+    parameters = options.get("parameters", {})
+    if not isinstance(parameters, Mapping):
+        raise ConfigError(f"`parameters` are {parameters!r}", expected="a mapping")
+    if taken := [name for name in _LENGTHS if name in parameters]:
+        raise ConfigError(f"`{taken[0]}` among the parameters", expected="the agent to say how much it wants")
+    connection = Connection(
+        options["service"], options["model"], base_url=options.get("base_url"), key_variable=options.get("key")
+    )
+    return find(options["service"])(connection)

@@ -1,0 +1,89 @@
+"""What a format is: files of recorded answers in, one row an answer out. A new one is a file beside this one."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.judges.base import Form, encode_messages
+from comperdial.recorded.base import Rated
+
+COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "messages", "answer")
+Row = tuple[str, str, str, str, int, str, str]
+
+
+class AnswerFormat(ABC):
+    """Reads the answers of one judge to one prompt.
+
+    Parameters
+    ----------
+    paths
+        The files under the names that :attr:`files` has for them; some formats can do with some of them.
+    """
+
+    version: ClassVar[int] = 1
+    """Raised when a change of the code changes what is read."""
+    level: ClassVar[str] = "turn"
+    dimensions: ClassVar[Mapping[str, tuple[float, float]]]
+    """What is rated, and the scale."""
+    files: ClassVar[tuple[str, ...]]
+    """How the files are named: after dimensions, where each has its own."""
+    samples: ClassVar[int]
+    """Answers an item and dimension."""
+    words: ClassVar[Mapping[str, Mapping[str, float]]] = {}
+    """What the prompts call the steps of a dimension's scale."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        for name in paths:
+            if name not in self.files:
+                raise UnknownNameError("file of recorded answers", name, self.files)
+        if not paths:
+            raise ConfigError("no file of recorded answers", expected=" or ".join(self.files))
+        self.paths = {name: Path(paths[name]) for name in self.files if name in paths}
+
+    @abstractmethod
+    def read(self, rated: Rated | None) -> pd.DataFrame:
+        """Return the answers as :func:`frame` makes them; ``rated`` is what they rate, where the format needs it."""
+
+    @abstractmethod
+    def prompt_hash(self, dimension: str) -> str:
+        """Return the sha256 of a dimension's prompt without the item's parts; known once the answers are read."""
+
+    def path(self, dimension: str) -> Path:
+        """Return the file that holds a dimension's answers."""
+        return self.paths[dimension] if dimension in self.paths else next(iter(self.paths.values()))
+
+    def form(self, dimension: str) -> Form:
+        """Return what an answer must hold."""
+        low, high = self.dimensions[dimension]
+        return Form((dimension,), dimension, low, high, words=self.words.get(dimension, {}))
+
+    def owners_reading(self, answer: str) -> float | None:
+        """Return what those who published an answer read in it, where that is known; None if they read nothing."""
+        raise NotImplementedError
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Make the frame that formats return, one row an answer.
+
+    Its columns: ``place`` (the item as messages name it: "item 3"), ``item_id``, ``system_id``, ``dimension``,
+    ``sample`` (the index among the answers to the same messages), ``messages`` (as the ledger keeps them) and
+    ``answer``.
+    """
+    return pd.DataFrame(list(rows), columns=COLUMNS)
+
+
+def as_messages(prompt: str) -> str:
+    """Return a prompt as the one message that the ledger keeps. Its role is not recorded anywhere: ``user``."""
+    return encode_messages([{"role": "user", "content": prompt}])
+
+
+def text_hash(text: str) -> str:
+    """Return the sha256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,172 @@
+"""Judges, variants and tasks: what ``params.yaml`` says of judging, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from comperdial.errors import ConfigError
+from comperdial.judges import prompting
+from comperdial.judges.base import Form
+from comperdial.judges.prompting import Prompt
+from comperdial.judges.services import find
+
+DEFAULT = "default"
+ANY_ROLE = "any"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One judge.
+
+    Attributes
+    ----------
+    name
+        Its name in ``params.yaml``.
+    service
+        The module of :mod:`comperdial.judges.services` that answers.
+    model
+        The model that is asked for; empty where a service has one only.
+    role
+        Which of the study's roles it plays (the paper's two models are ``small`` and ``large``); ``any`` plays each.
+    mode
+        ``generate``: the rating is read out of the answer's text. ``probabilities``: it is the expected value over the
+        probabilities of the scale's tokens (G-Eval's weighting).
+    parameters
+        What is sent with each request: temperature, max_tokens, ….
+    explain
+        Whether it is asked for rationales, whatever a variant says; None leaves it to the variant.
+    connection
+        How it is reached and how fast: nothing that an answer depends on.
+    """
+
+    name: str
+    service: str
+    model: str
+    role: str
+    mode: str
+    parameters: Mapping[str, Any]
+    explain: bool | None
+    connection: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of asking: a prompt, what its answer must hold, and how often to ask.
+
+    Attributes
+    ----------
+    name, label
+        In ``params.yaml``, and in tables.
+    prompt
+        The name of a prompt of ours, or the path of a template.
+    fields
+        What the prompt is given; stated, so that a template that asks for something else is an error.
+    form
+        The ratings an answer must hold.
+    samples
+        How many answers a score is the mean of. The first is what the variant stands for; each other one makes a
+        score of its own from the same answers.
+    retries
+        How many fresh samples to draw for an answer that cannot be parsed.
+    turns
+        Of a variant at dialogue level: the variant whose scores the prompt is given, turn by turn.
+    roles
+        Which roles ask it; empty for all.
+    explain
+        Whether rationales are asked for.
+    """
+
+    name: str
+    label: str
+    prompt: str
+    fields: tuple[str, ...]
+    form: Form
+    samples: tuple[int, ...]
+    retries: int
+    turns: str | None
+    roles: tuple[str, ...]
+    explain: bool
+
+    @property
+    def level(self) -> str:
+        """Return ``dialogue`` for a variant that sees all responses of a dialogue, else ``turn``."""
+        return "dialogue" if self.turns else "turn"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What makes one metric: a variant asked of a judge, and how many answers a score is the mean of."""
+
+    judge: Judge
+    variant: Variant
+    samples: int
+
+    @property
+    def name(self) -> str:
+        """Return the metric's name: ``cpds-d-ref_gpt-4``, and ``cpds-d-ref-once_gpt-4`` of a single answer."""
+        suffix = "" if self.samples == self.wanted[0] else "-once" if self.samples == 1 else f"-of{self.samples}"
+        return f"{self.variant.name}{suffix}_{self.judge.name}"
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Return the sample counts of this variant with this judge: one, if its answers do not vary."""
+        return sample_counts(self.variant, self.judge)
+
+    @property
+    def turns(self) -> str | None:
+        """Return the metric whose turn scores the prompt is given: of the same judge."""
+        return f"{self.variant.turns}_{self.judge.name}" if self.variant.turns else None
+
+    @property
+    def explain(self) -> bool:
+        """Return whether a rationale is asked for."""
+        return self.variant.explain if self.judge.explain is None else self.judge.explain
+
+    @property
+    def label(self) -> str:
+        """Return the row's name in tables: the variant and who judged."""
+        once = " (once)" if self.samples == 1 and len(self.wanted) > 1 else ""
+        return f"{self.variant.label} by {self.judge.name}{once}"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Both sections, checked."""
+
+    judges: Mapping[str, Judge]
+    variants: Mapping[str, Variant]
+    by_dataset: Mapping[str, tuple[str, ...]]
+    prompts: str
+    ledger: Path
+    prices: Path
+    budget: float
+
+    def tasks(self, dataset: str, *, dialogues: bool = True) -> dict[str, Task]:
+        """Return the tasks of a data set by metric name; without ``dialogues``, those at turn level only."""
+        found: dict[str, Task] = {}
+        for judge in (self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])):
+            for variant in self.variants.values():
+                plays = judge.role == ANY_ROLE or not variant.roles or judge.role in variant.roles
+                if plays and (dialogues or variant.level == "turn"):
+                    tasks = [Task(judge, variant, samples) for samples in sample_counts(variant, judge)]
+                    found |= {task.name: task for task in tasks}
+        return found
+
+    def prompt(self, task: Task) -> Prompt:
+        """Load the prompt of a task, and hold it against the fields that the variant states."""
+        prompt = prompting.load(task.variant.prompt, self.prompts, explain=task.explain)
+        if prompt.fields != set(task.variant.fields):
+            raise ConfigError(
+                f"the prompt {prompt.name} ({prompt.source}) takes {', '.join(sorted(prompt.fields))}",
+                where=f"params.yaml, judging.variants.{task.variant.name}",
+                expected=f"`fields` to say so; it says {', '.join(task.variant.fields)}",
+            )
+        return prompt
+
+
+def sample_counts(variant: Variant, judge: Judge) -> tuple[int, ...]:
+    """Return how many answers the scores of a variant are means of, with this judge."""
+    return (1,) if judge.mode == "probabilities" or find(judge.service).deterministic else variant.samples

@@ -1,0 +1,278 @@
+"""OpenAI's Batch API as a second road: write what the ledger lacks, submit it, put what comes back into the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from comperdial.errors import ConfigError
+from comperdial.files import sha256
+from comperdial.judges import batch_files
+from comperdial.judges.base import Family, key
+from comperdial.judges.batch_files import BATCHES, SUBMITTED, SUBMITTING, WRITTEN, State, open_cost, read_states
+from comperdial.judges.batch_lines import request_line
+from comperdial.judges.batches import Batch, Batches
+from comperdial.judges.client import JudgeError, Refused, Transient
+from comperdial.judges.ledger import Ledger, Shelf
+from comperdial.judges.prices import FREE, Budget, Price, Prices, most_input, most_output
+from comperdial.judges.running import usable
+from comperdial.judges.services.base import Service
+from comperdial.judges.services.openai import OpenAI
+from comperdial.judging.base import Judging, Task
+from comperdial.judging.items import Item
+from comperdial.judging.running import items_of, reader, turn_scores
+from comperdial.judging.tasks import family_of, service_of
+
+log = logging.getLogger(__name__)
+
+# Seconds after which a batch that was made is on the service's list for certain [an assumption].
+SETTLING = 30.0
+
+Connect = Callable[[Service], Batches]
+"""Makes the client; other than the usual in tests."""
+
+
+def write(
+    judging: Judging, task: Task, folder: str | Path, *, dataset: str, root: Path = BATCHES
+) -> tuple[list[State], str | None]:
+    """Write the requests of a task that the ledger lacks and no batch asks for already.
+
+    A file that was written for the same task and never submitted is replaced.
+
+    Parameters
+    ----------
+    folder, dataset
+        The data set's tables, and its name.
+    root
+        Where files of requests lie, each in its judge's folder.
+
+    Returns
+    -------
+    states, skipped
+        The files written, and why there are none.
+    """
+    service = service_of(task)
+    if not isinstance(service, OpenAI):
+        return [], f"the service {service.name} has no Batch API"
+    if not task.judge.model:
+        return [], "no model is named"
+    turns = None
+    if task.variant.turns:
+        turns, whole = turn_scores(judging, task, folder, dataset=dataset)
+        if not whole:
+            return [], f"the ledger does not hold all answers of {task.turns} yet, whose scores the prompt is given"
+    family = family_of(judging, task)
+    with batch_files.holding(root):
+        states = read_states(root)
+        mine = [state for state in states if (state.dataset, state.family.id) == (dataset, family.id)]
+        for state in [state for state in mine if state.status == WRITTEN and state.variant == task.variant.name]:
+            _remove(state)
+            mine.remove(state)
+        asked = set[str]().union(*(state.keys() for state in mine if state.status == WRITTEN or state.open))
+        shelf = Ledger(judging.ledger).shelf(dataset, family)
+        wanted = _wanted(task, items_of(judging, task, folder, turns), shelf, asked)
+        made = list(_write(judging, task, family, dataset, wanted, root))
+    if made:
+        return made, None
+    waiting = sum(state.requests for state in mine if state.open)
+    return [], f"{waiting:,} requests are with the service already" if waiting else "the ledger lacks nothing"
+
+
+def _remove(state: State) -> None:
+    # The state first: without one, a file of requests is nothing.
+    state.path.unlink()
+    state.file().unlink(missing_ok=True)
+
+
+def _wanted(task: Task, items: Iterator[Item], shelf: Shelf, asked: set[str]) -> Iterator[tuple[str, str, int]]:
+    """Yield key, messages (encoded) and sample of what is to ask; fresh samples for answers that cannot be read."""
+    read, seen = reader(task), set(asked)
+    retries = task.variant.retries
+    for item in items:
+        for index in range(task.samples if item.messages is not None else 0):
+            messages = str(item.messages)
+            answer, _, tried = usable(shelf, messages, index, task.samples, retries, read)
+            sample = index + tried * task.samples
+            name = key(shelf.family.id, messages, sample)
+            if answer is None and name not in seen:
+                seen.add(name)
+                yield name, messages, sample
+
+
+def _write(
+    judging: Judging, task: Task, family: Family, dataset: str, wanted: Iterator[tuple[str, str, int]], root: Path
+) -> Iterator[State]:
+    service = service_of(task)
+    price, longest = _price(judging, service), most_output(family.parameters)
+    most = [0]
+
+    def requests() -> Iterator[tuple[bytes, float | None]]:
+        for name, messages, sample in wanted:
+            chat = json.loads(messages)
+            most[0] = max(most[0], sample + 1)
+            worst = 0.0 if price is FREE else None
+            if price and price is not FREE and price.batch is not None and longest is not None:
+                worst = price.of(most_input(chat), longest, batch=True)
+            yield request_line(service, name, chat, family.parameters), worst
+
+    folder, stem = root / task.judge.name, f"{dataset}_{task.variant.name}"
+    numbers = [path.stem.rpartition("_")[2] for path in folder.glob(f"{stem}_*.json")]
+    first = 1 + max((int(number) for number in numbers if number.isdecimal()), default=0)
+    for path, count, size, worst in batch_files.write_requests(folder, stem, requests(), first):
+        state = State(
+            path.with_suffix(".json"), WRITTEN, dataset, task.variant.name, family, most[0], count, size,
+            sha256(path), worst, int(time.time()),
+        )  # fmt: skip
+        state.save()
+        yield state
+
+
+def submit(judging: Judging, state: State, *, root: Path = BATCHES, connect: Connect = Batches) -> tuple[State, bool]:
+    """Upload a file of requests and have a batch made of it, once.
+
+    That it is about to be is on the disk before. Of a file that a process left like that, the next one asks the
+    service whether it knows it.
+
+    Returns
+    -------
+    state, found
+        What is on the disk now, and whether the batch was there already.
+
+    Raises
+    ------
+    ComperdialError
+        When that would pass the budget, or there is none for a service that costs money; when the file was altered, or
+        the ledger answers some of it by now; when the service does not take it.
+    """
+    service = service_for(judging, state)
+    ledger = Ledger(judging.ledger)
+    with ExitStack() as stack:
+        if service.paid:
+            stack.enter_context(ledger.spending())
+        stack.enter_context(batch_files.holding(root))
+        state = batch_files.read_state(state.path)
+        if state.status not in (WRITTEN, SUBMITTING):
+            return state, True
+        state.check()
+        return asyncio.run(_submit(judging, service, state, ledger, root, connect))
+
+
+async def _submit(
+    judging: Judging, service: Service, state: State, ledger: Ledger, root: Path, connect: Connect
+) -> tuple[State, bool]:
+    async with connect(service) as api:
+        if state.status == SUBMITTING:
+            if (wait := state.time + SETTLING - time.time()) > 0:
+                log.warning("%s: %d s until the service is asked whether it has this batch", state.name, wait)
+                await asyncio.sleep(wait)
+            if batch := await api.find(state.sha256, state.path.stem, state.time):
+                return _submitted(state, batch), True
+            state = _saved(state, status=WRITTEN, input=None)
+        _afford(judging, service, state, ledger, root)
+        _current(state, ledger)
+        uploaded = await api.upload(state.file())
+        state = _saved(state, status=SUBMITTING, input=uploaded, time=int(time.time()))
+        try:
+            return _submitted(state, await api.create(uploaded, state.sha256, state.path.stem)), False
+        except (JudgeError, Refused) as refusal:
+            _saved(state, status=WRITTEN)
+            if isinstance(refusal, JudgeError):
+                raise
+            raise JudgeError(str(refusal), where=state.name) from None
+        except Transient as fault:
+            raise JudgeError(
+                f"nobody knows whether the service made the batch: {fault}",
+                where=state.name,
+                hint="Submit it again: the service is asked whether it has it, and only then for another",
+            ) from None
+
+
+def _saved(state: State, **changes: Any) -> State:  # noqa: ANN401 - fields of a state
+    made = dataclasses.replace(state, **changes)
+    made.save()
+    return made
+
+
+def _submitted(state: State, batch: Batch) -> State:
+    return _saved(state, status=SUBMITTED, batch=batch.id, time=batch.created or int(time.time()))
+
+
+def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, root: Path) -> None:
+    """Refuse what might pass the budget."""
+    price = _price(judging, service)
+    if not service.paid or price is FREE:
+        return
+    if not judging.budget:
+        raise ConfigError(
+            f"{state.family.judge} costs money, and the budget is 0",
+            where="params.yaml, judging.budget",
+            expected="US dollars that all answers in the ledger may cost together",
+            hint="`comperdial judge batch write` tells what a batch can cost",
+        )
+    others = [other for other in read_states(root) if other.path != state.path]
+    spent, waiting = ledger.spent(), open_cost(others)
+    budget = Budget(judging.budget, spent + waiting)
+    budget.check(price, state.family.parameters, state.family.model)
+    if price is not None and price.batch is None:
+        raise ConfigError(
+            f"no batch price is known for {state.family.model}", where=str(judging.prices), expected="`batch`, a share"
+        )
+    if state.worst is None:
+        raise ConfigError(
+            "what it can cost was not known when it was written",
+            where=str(state.path),
+            expected="a file whose price is known",
+            hint="Write it again",
+        )
+    if not budget.reserve(state.worst):
+        raise ConfigError(
+            f"the ledger's answers have cost ${spent:,.4f}, batches that are under way can cost ${waiting:,.4f}, and "
+            f"this one ${state.worst:,.4f}: more than the budget of ${judging.budget:,.2f}",
+            where=str(state.file()),
+            expected="a higher budget (params.yaml, judging.budget, or --budget), or fewer requests",
+        )
+
+
+def _current(state: State, ledger: Ledger) -> None:
+    """Refuse a file some of whose requests were answered since it was written: they would be paid again."""
+    shelf = ledger.shelf(state.dataset, state.family)
+    answered = sum(name in shelf for name in state.keys())  # noqa: SIM118 - no mapping
+    if answered:
+        raise ConfigError(
+            f"the ledger answers {answered:,} of its {state.requests:,} requests by now",
+            where=str(state.file()),
+            expected="requests that it lacks",
+            hint="Write it again: `comperdial judge batch write`",
+        )
+
+
+def _price(judging: Judging, service: Service) -> Price | None:
+    return Prices.read(judging.prices).find(service.connection.model) if service.paid else FREE
+
+
+def service_for(judging: Judging, state: State) -> Service:
+    """Return the service that a file of requests is meant for, as the judge is reached today."""
+    task = task_of(judging, state)
+    if task is None:
+        raise ConfigError(
+            f"there is no judge {state.family.judge} with model {state.family.model} and variant {state.variant}",
+            where="params.yaml",
+            expected=f"those that {state.path} was written for",
+            hint="Without them nobody knows where the batch is to be had",
+        )
+    return service_of(task)
+
+
+def task_of(judging: Judging, state: State) -> Task | None:
+    """Return the task that a file of requests was written for, if it is there still."""
+    judge, variant = judging.judges.get(state.family.judge), judging.variants.get(state.variant)
+    if judge is None or variant is None or judge.model != state.family.model:
+        return None
+    return Task(judge, variant, variant.samples[0])

@@ -1,0 +1,156 @@
+"""Have a user's own file of responses judged, as :func:`comperdial.scoring.score_file` scores one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.judges.ledger import Ledger
+from comperdial.judges.prompting import Prompt
+from comperdial.judging.base import Judging, Task, sample_counts
+from comperdial.judging.items import Item, context_values, turn_item
+from comperdial.judging.running import judge_items
+from comperdial.judging.scores import Judged, MissingJudgementsError
+from comperdial.judging.tasks import family_of, service_of
+from comperdial.scoring import Records, read_records
+
+
+def file_task(judging: Judging, variant: str, judge: str) -> Task:
+    """Return the task that asks a variant of a judge, whatever roles the two have.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such variant or judge.
+    ConfigError
+        When the variant rates dialogues: a file's records are responses, each by itself.
+    """
+    if variant not in judging.variants:
+        raise UnknownNameError("variant", variant, judging.variants, where="--variant")
+    if judge not in judging.judges:
+        raise UnknownNameError("judge", judge, judging.judges, where="--judge")
+    asked, who = judging.variants[variant], judging.judges[judge]
+    if asked.level != "turn":
+        turns = ", ".join(name for name, known in judging.variants.items() if known.level == "turn")
+        raise ConfigError(
+            f"{variant!r} rates whole dialogues, and a file holds single responses",
+            where="--variant",
+            expected=f"a variant at turn level: {turns}",
+            hint="`comperdial judge run` rates the dialogues of a folder of tables",
+        )
+    return Task(who, asked, sample_counts(asked, who)[0])
+
+
+def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
+    """Have the responses of a JSONL, CSV or Parquet file judged.
+
+    Its columns are those of :func:`comperdial.scoring.read_records`. A history of plain texts is by two speakers who
+    take turns: the last utterance before the response is A's, the one before that B's. Of several references the
+    prompt is given the first. A record without the reference that the prompt needs is not judged, and counted in
+    ``lacking``; without history or facts the prompt says that there are none.
+
+    Parameters
+    ----------
+    judging
+        The configuration: where the ledger lies, and what may be spent.
+    task
+        What :func:`file_task` returns.
+    path
+        The file. Its column ``dataset``, or else its name, is its part of the ledger.
+
+    Raises
+    ------
+    SchemaError
+        When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
+    ConfigError
+        When the data set's name cannot be one in the ledger.
+    ComperdialError
+        As in :func:`comperdial.judging.running.judge`.
+    """
+    path = Path(path)
+    prompt = judging.prompt(task)
+    records = read_records(path)
+    _check_entries(records, path)
+    # Without facts the prompt says that there are none; without these two a whole file is more likely a mistake.
+    for field, column, values in (
+        ("history", "history", records.histories),
+        ("reference", "references", records.references),
+    ):
+        if field in prompt.fields and values is None:
+            raise SchemaError(
+                f"no column {column!r}", where=str(path), expected=f"one: the prompt {prompt.name} shows the {field}"
+            )
+    dataset = _dataset(judging, task, records, path)
+    try:
+        return judge_items(judging, task, lambda: _items(records, prompt), dataset=dataset)
+    except MissingJudgementsError as error:
+        raise MissingJudgementsError(
+            error.problem,
+            where=error.where,
+            expected=error.expected,
+            hint=f"Nothing was asked: {why_silent(judging, task)}",
+        ) from error
+
+
+def why_silent(judging: Judging, task: Task) -> str:
+    """Say why a judge was asked nothing."""
+    costs = f"{task.judge.name} costs money, and the budget is {judging.budget:g} (see --budget)"
+    return service_of(task).unavailable() or costs
+
+
+def _dataset(judging: Judging, task: Task, records: Records, path: Path) -> str:
+    names = list(records.responses["dataset"].unique())
+    if len(names) > 1:
+        raise SchemaError(
+            f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
+            where=f"{path}, column 'dataset'",
+            expected="one: a data set has its own part of the ledger",
+        )
+    family = family_of(judging, task)
+    try:
+        Ledger(judging.ledger).shelf(names[0], family)
+    except ConfigError as error:
+        raise ConfigError(
+            error.problem,
+            where=str(path),
+            expected=error.expected,
+            hint="A data set is called like its file, unless the file has a column 'dataset'",
+        ) from error
+    return str(names[0])
+
+
+def _items(records: Records, prompt: Prompt) -> Iterator[Item]:
+    responses = records.responses
+    names = zip(responses["dataset"], responses["context_id"], responses["system_id"], strict=True)
+    for row, (key, response) in enumerate(zip(names, responses["response"], strict=True)):
+        history, references, facts = (
+            [] if column is None else column[row] for column in (records.histories, records.references, records.facts)
+        )
+        yield turn_item(prompt, key, context_values(_spoken(history), references, facts), response)
+
+
+def _spoken(history: list[Any]) -> list[Mapping[str, str]]:
+    """Give texts their speakers, as metrics do: the one before the response is by the other of two, A."""
+    last = len(history) - 1
+    return [
+        {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
+        for place, said in enumerate(history)
+    ]
+
+
+def _check_entries(records: Records, path: Path) -> None:
+    """Refuse what is no text, in columns that the prompt does not use too: the same file holds for all variants."""
+    columns = {"references": records.references, "history": records.histories, "facts": records.facts}
+    for column, values in columns.items():
+        for number, entries in enumerate(values or (), start=1):
+            for entry in entries:
+                said = [entry]
+                if column == "history" and isinstance(entry, Mapping):
+                    said = [entry.get("speaker"), entry.get("text")]
+                if not all(isinstance(text, str) and text.strip() for text in said):
+                    expected = "a text that is not empty" + (", or {speaker, text}" if column == "history" else "")
+                    raise SchemaError(
+                        f"one of its {column} is {entry!r}", where=f"{path}, record {number}", expected=expected
+                    )

@@ -1,0 +1,140 @@
+"""What is judged: the responses of a data set turn by turn, or its dialogues whole, as values for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.errors import SchemaError
+from comperdial.judges.base import encode_messages
+from comperdial.judges.prompting import Prompt, fact_lines, history_lines, inline, render
+from comperdial.scoring import parts
+
+KEY = ("dataset", "item_id", "system_id")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to judge, as the table ``scores`` names it.
+
+    Attributes
+    ----------
+    dataset, item_id, system_id
+        ``item_id`` is the context at turn level, the dialogue at dialogue level.
+    messages
+        What the judge is sent, encoded; None where the data set lacks what the prompt needs.
+    lacks
+        What is lacking, in a few words; None if nothing is.
+    """
+
+    dataset: str
+    item_id: str
+    system_id: str
+    messages: str | None
+    lacks: str | None = None
+
+
+def turn_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
+    """Yield one item a response of a data set's tables; references are not judged.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts``, ``responses`` and ``systems``.
+    prompt
+        At turn level.
+    """
+    # Contexts come once for each system that answered: their text is put together once.
+    known: dict[str, Mapping[str, Any]] = {}
+    for responses, contexts in parts(folder):
+        rows = zip(
+            responses["dataset"],
+            responses["context_id"],
+            responses["system_id"],
+            responses["response"],
+            contexts[["history", "references", "facts"]].itertuples(index=False, name=None),
+            strict=True,
+        )
+        for dataset, context_id, system_id, response, (history, references, facts) in rows:
+            if context_id not in known:
+                known[context_id] = context_values(history, references, facts)
+            yield turn_item(prompt, (dataset, context_id, system_id), known[context_id], response)
+
+
+def turn_item(prompt: Prompt, names: tuple[str, str, str], values: Mapping[str, Any], response: str) -> Item:
+    """Return the item of one response.
+
+    Parameters
+    ----------
+    prompt
+        At turn level.
+    names
+        The item's dataset, context and system.
+    values
+        What :func:`context_values` made of its context.
+    response
+        What is judged.
+    """
+    if "reference" in prompt.fields and "reference" not in values:
+        return Item(*names, None, "no reference")
+    given = {**values, "response": inline(response)}
+    return Item(*names, message(render(prompt, {name: given[name] for name in prompt.fields})))
+
+
+def context_values(history: Any, references: Any, facts: Any) -> dict[str, str]:  # noqa: ANN401 - cells of a frame
+    """Return what a prompt is given of a context; of several references, the first."""
+    values = {"history": history_lines(list(history)), "fact": fact_lines(list(facts))}
+    return values | ({"reference": inline(references[0])} if len(references) else {})
+
+
+def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame, output: str) -> Iterator[Item]:
+    """Yield one item a dialogue and system.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts``, ``responses`` and ``systems``.
+    prompt
+        At dialogue level.
+    turns
+        Table ``scores`` of the turns; its values are what the prompt is given. A dialogue one of whose turns has no
+        score lacks it, and is not judged.
+    output
+        Which output of that metric.
+    """
+    scored = turns[(turns["level"] == "turn") & (turns["output"] == output)]
+    if scored.empty:
+        raise SchemaError(
+            f"no turn scores with output {output!r}", expected="the scores of the variant that `turns` names"
+        )
+    scores = scored.set_index(["item_id", "system_id"])["value"]
+    frames = [
+        responses.assign(dialogue_id=contexts["dialogue_id"].to_numpy(), turn=contexts["turn"].to_numpy())
+        for responses, contexts in parts(folder)
+    ]
+    if not frames:
+        return
+    answered = pd.concat(frames, ignore_index=True).sort_values("turn", kind="stable")
+    found = pd.MultiIndex.from_frame(answered[["context_id", "system_id"]])
+    answered["value"] = scores.reindex(found).to_numpy()
+    expected = schema.read(Path(folder) / "contexts.parquet", "contexts")["dialogue_id"].value_counts()
+    for names, group in answered.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        dataset, dialogue_id, system_id = (str(name) for name in names)
+        if missing := int(expected[dialogue_id]) - int(group["value"].notna().sum()):
+            yield Item(dataset, dialogue_id, system_id, None, f"{missing} turns without a score")
+            continue
+        values = {
+            "turn_scores": [f"{value:.2f}".rstrip("0").rstrip(".") for value in group["value"]],
+            "responses": [inline(text) for text in group["response"]],
+        }
+        yield Item(dataset, dialogue_id, system_id, message(render(prompt, {n: values[n] for n in prompt.fields})))
+
+
+def message(text: str) -> str:
+    """Return a prompt as the one message that is sent, encoded: the papers' prompts are a user's."""
+    return encode_messages([{"role": "user", "content": text}])

@@ -1,0 +1,205 @@
+"""Ask a judge what the ledger does not know yet, then make scores out of the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial.errors import ConfigError
+from comperdial.judges.base import Completion, Family, Form, Parsed
+from comperdial.judges.batch_files import BATCHES, open_cost, read_states
+from comperdial.judges.client import Client
+from comperdial.judges.ledger import Ledger
+from comperdial.judges.limits import Limits
+from comperdial.judges.parse import parse
+from comperdial.judges.prices import Budget, Prices
+from comperdial.judges.running import Report, Slot, run
+from comperdial.judges.weighting import UnweightedError, expected_score_of_logs
+from comperdial.judging.base import Judging, Task, sample_counts
+from comperdial.judging.items import Item, dialogue_items, turn_items
+from comperdial.judging.scores import OUTSIDE, Judged, MissingJudgementsError, replay, scores_frame, slug
+from comperdial.judging.tasks import family_of, labels, service_of, signature
+
+CONCURRENCY = 16
+"""Calls under way at a time, of a judge that does not say."""
+
+
+def items_of(judging: Judging, task: Task, folder: str | Path, turns: pd.DataFrame | None = None) -> Iterator[Item]:
+    """Yield what a task judges.
+
+    Parameters
+    ----------
+    folder
+        The data set's tables.
+    turns
+        Table ``scores`` of the task's turns, which a task at dialogue level needs.
+    """
+    prompt = judging.prompt(task)
+    if task.variant.turns is None:
+        return turn_items(folder, prompt)
+    if turns is None:
+        raise ConfigError(f"{task.name} needs the scores of {task.turns}", expected="--turns FILE")
+    output = slug(judging.variants[task.variant.turns].form.main)
+    return dialogue_items(folder, prompt, turns, output)
+
+
+def reader(task: Task) -> Callable[[Completion], Parsed]:
+    """Return what reads a task's answers: the text, or the probabilities of the scale's tokens."""
+    form = task.variant.form
+    if task.judge.mode == "probabilities":
+        scale = {text: float(text) for text in labels(task)}
+        return functools.partial(_weighted, form=form, scale=scale)
+    # Judges answer few different texts to thousands of prompts.
+    cached = functools.lru_cache(maxsize=1 << 16)(functools.partial(parse, form=form))
+    return lambda completion: cached(completion.text)
+
+
+def slots(items: Iterable[Item], samples: int) -> Iterator[Slot]:
+    """Yield the judgements that items need; those that lack something need none."""
+    for item in items:
+        if item.messages is not None:
+            for index in range(samples):
+                yield Slot(item.messages, index)
+
+
+def ask(judging: Judging, task: Task, folder: str | Path, *, dataset: str, turns: pd.DataFrame | None = None) -> Report:
+    """Ask a judge for every judgement of a task that the ledger does not hold.
+
+    Parameters
+    ----------
+    folder, dataset, turns
+        As in :func:`judge`.
+
+    Raises
+    ------
+    ComperdialError
+        When the judge cannot answer here, there is no budget for one that costs money, or judgements are missing in the
+        end: says why, and keeps what came.
+    """
+    return ask_items(judging, task, lambda: items_of(judging, task, folder, turns), dataset=dataset)
+
+
+def ask_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]], *, dataset: str) -> Report:
+    """Ask as :func:`ask` does, about the items that a function makes; it is called more than once."""
+    service, family = service_of(task), family_of(judging, task)
+    if service.paid and not judging.budget:
+        raise ConfigError(
+            f"{task.judge.name} costs money, and the budget is 0",
+            where="params.yaml, judging.budget",
+            expected="US dollars that all answers in the ledger may cost together",
+            hint="`comperdial judge plan` tells what this run would cost",
+        )
+    ledger, reached = Ledger(judging.ledger), task.judge.connection
+    total = sum(item.messages is not None for item in items()) * task.samples
+    with ExitStack() as stack:
+        if service.paid:
+            stack.enter_context(ledger.spending())
+            _refuse_open(dataset, family)
+        shelf = stack.enter_context(ledger.writing(dataset, family))
+        report = run(
+            slots(items(), task.samples),
+            shelf=shelf,
+            client=Client(service),
+            samples=task.samples,
+            retries=task.variant.retries,
+            parse=reader(task),
+            parameters=family.parameters,
+            concurrency=reached.get("concurrency", CONCURRENCY),
+            limits=_limits(reached),
+            price=Prices.read(judging.prices).find(task.judge.model) if service.paid else None,
+            budget=Budget(judging.budget, ledger.spent() + open_cost(read_states(BATCHES))) if service.paid else None,
+            total=total,
+            progress=task.name,
+        )
+    report.check(task.name)
+    return report
+
+
+def _refuse_open(dataset: str, family: Family) -> None:
+    """Refuse to ask what a batch that was submitted asks already: it would be paid twice."""
+    for state in read_states(BATCHES):
+        if state.open and state.dataset == dataset and state.family.id == family.id:
+            raise ConfigError(
+                f"a batch of these requests is under way ({state.name})",
+                where=str(BATCHES),
+                expected="its answers before anything else is asked",
+                hint="`comperdial judge batch collect`",
+            )
+
+
+def _limits(reached: Mapping[str, Any]) -> Limits:
+    given = {"requests": "requests_per_minute", "tokens": "tokens_per_minute", "attempts": "attempts"}
+    return Limits(**{name: reached[key] for name, key in given.items() if key in reached})
+
+
+def turn_scores(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[pd.DataFrame, bool]:
+    """Return the scores of a task's turns as the ledger has them, and whether it has them all.
+
+    Where it does not, every turn counts as the middle of the scale: good for counting what will be asked, and for
+    nothing else.
+    """
+    variant = judging.variants[str(task.variant.turns)]
+    step = Task(task.judge, variant, sample_counts(variant, task.judge)[0])
+    shelf = Ledger(judging.ledger).shelf(dataset, family_of(judging, step))
+    made = signature(judging, step)
+    try:
+        return replay(step, items_of(judging, step, folder), shelf, reader(step), signature=made).scores, True
+    except MissingJudgementsError:
+        middle = (variant.form.low + variant.form.high) / 2
+        stated = [(item, {variant.form.main: middle}) for item in items_of(judging, step, folder) if item.messages]
+        return scores_frame(step, stated, made), False
+
+
+def judge(
+    judging: Judging,
+    task: Task,
+    folder: str | Path,
+    *,
+    dataset: str,
+    turns: pd.DataFrame | None = None,
+) -> Judged:
+    """Ask for what the ledger lacks, as far as that is allowed, and make scores out of the ledger.
+
+    A service that costs money is asked only within the budget; without one, and of a judge that cannot be reached here,
+    the ledger must hold every judgement.
+
+    Parameters
+    ----------
+    folder
+        The data set's tables.
+    dataset
+        The data set's name: its part of the ledger.
+    turns
+        Table ``scores`` of the task's turns, at dialogue level.
+
+    Raises
+    ------
+    ComperdialError
+        When judgements are missing: names the first, and what to do.
+    """
+    return judge_items(judging, task, lambda: items_of(judging, task, folder, turns), dataset=dataset)
+
+
+def judge_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]], *, dataset: str) -> Judged:
+    """Judge as :func:`judge` does, the items that a function makes; it is called more than once."""
+    read, family = reader(task), family_of(judging, task)
+    service = service_of(task)
+    may_ask = service.unavailable() is None and (not service.paid or judging.budget > 0)
+    report = ask_items(judging, task, items, dataset=dataset) if may_ask else None
+    shelf = Ledger(judging.ledger).shelf(dataset, family)
+    made = replay(task, items(), shelf, read, signature=signature(judging, task))
+    return dataclasses.replace(made, report=report)
+
+
+def _weighted(completion: Completion, form: Form, scale: dict[str, float]) -> Parsed:
+    try:
+        found = expected_score_of_logs(completion.logprobs or {}, scale)
+    except UnweightedError as error:
+        return Parsed({}, failure=error.problem)
+    return Parsed({form.main: found.value, OUTSIDE: found.outside})

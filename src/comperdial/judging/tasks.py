@@ -1,0 +1,102 @@
+"""What a task's answers and scores depend on, and whether it can run here. The workflow asks each time it starts."""
+
+from __future__ import annotations
+
+from comperdial.errors import ComperdialError, ConfigError
+from comperdial.judges.base import Family
+from comperdial.judges.parse import PARSER_VERSION
+from comperdial.judges.services import find
+from comperdial.judges.services.base import Connection, Service
+from comperdial.judges.weighting import scale_labels
+from comperdial.judging.base import Judging, Task
+
+VERSION = 1
+"""Raised when a change of the code changes scores made from the same answers."""
+
+
+def service_of(task: Task) -> Service:
+    """Make the service that answers a task."""
+    judge = task.judge
+    connection = Connection(
+        judge.service,
+        model=judge.model,
+        base_url=judge.connection.get("base_url"),
+        key_variable=judge.connection.get("key"),
+        timeout=judge.connection.get("timeout"),
+        options={**judge.parameters, "mode": judge.mode},
+    )
+    return find(judge.service)(connection)
+
+
+def family_of(judging: Judging, task: Task) -> Family:
+    """Return what the answers to a task depend on, beside the item: their family in the ledger."""
+    judge, service = task.judge, service_of(task)
+    prompt = judging.prompt(task)
+    parameters = {**judge.parameters, **service.identity()}
+    if judge.mode == "probabilities":
+        parameters |= service.weighting(labels(task))
+    return Family(judge.name, judge.service, judge.model, parameters, prompt.name, prompt.hash)
+
+
+def labels(task: Task) -> tuple[str, ...]:
+    """Return the scale's whole numbers, as the texts whose probability is asked for.
+
+    Raises
+    ------
+    ConfigError
+        When a variant asks for several ratings, or its scale is not of whole numbers: one token cannot hold that.
+    """
+    form = task.variant.form
+    if len(form.dimensions) > 1:
+        raise ConfigError(
+            f"{task.variant.name} asks for {len(form.dimensions)} ratings at once",
+            where=f"params.yaml, judges.{task.judge.name}",
+            expected="one rating a prompt with `mode: probabilities`",
+            hint="Use `mode: generate` for such variants",
+        )
+    return scale_labels(form.low, form.high)
+
+
+def signature(judging: Judging, task: Task) -> str:
+    """Return all that determines the scores, in sacrebleu's manner."""
+    family, form = family_of(judging, task), task.variant.form
+    prompt = judging.prompt(task)
+    parts = {
+        "prompt": f"{prompt.name}@{prompt.hash[:12]}",
+        "from": prompt.source,
+        "judge": task.judge.name,
+        "service": family.service,
+        "model": family.model or task.judge.service,
+        **{name: _spelled(value) for name, value in sorted(family.parameters.items())},
+        "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
+        **({"turns": task.turns} if task.turns else {}),
+        "samples": str(task.samples),
+        "retries": str(task.variant.retries),
+        "parser": str(PARSER_VERSION),
+        "v": str(VERSION),
+    }
+    return "|".join(["cpdscore", *(f"{name}:{value}".replace("|", "/") for name, value in parts.items())])
+
+
+def _spelled(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
+    """Say why a task cannot run here, in a few words; None if it can.
+
+    A service that costs money is asked within a budget only; without one, what lies in the ledger is used.
+    """
+    try:
+        family = family_of(judging, task)
+    except ComperdialError as error:
+        return str(error)
+    service = service_of(task)
+    if not service.paid:
+        return service.unavailable()
+    if (judging.ledger / dataset / task.judge.name / family.id).is_dir():
+        return None
+    # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
+    if not judging.budget:
+        return f"not asked: {family.model} costs money, and the budget is 0"
+    return service.unavailable()

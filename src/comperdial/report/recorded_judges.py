@@ -1,0 +1,85 @@
+"""The table of recorded judges: how many of their answers can be read, and how they agree with people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from comperdial.report.document import Document, Section, number
+
+
+def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompts: Mapping[str, str]) -> pd.DataFrame:
+    """Put the counts and correlations of recorded judges beside the reported ones.
+
+    Parameters
+    ----------
+    coverage
+        What ``comperdial judge import`` counts, of one or more judges.
+    reported
+        ``data/paper/recorded_judges.csv``.
+    prompts
+        Which prompt each judge was given.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``coverage`` with ``prompt``, ``reported_pearson`` and ``reported_kendall``; missing where nothing
+        is reported.
+    """
+    frame = coverage.assign(prompt=coverage["metric"].map(prompts))
+    for coefficient in ("pearson", "kendall"):
+        known = reported[reported["coefficient"] == coefficient].set_index(["prompt", "dimension"])["value"]
+        keys = pd.MultiIndex.from_frame(frame[["prompt", "dimension"]])
+        frame[f"reported_{coefficient}"] = known.reindex(keys).to_numpy()
+    return frame
+
+
+def recorded_judges_document(frame: pd.DataFrame, title: str, models: Mapping[str, str]) -> Document:
+    """Render the frame of :func:`recorded_judges_frame`."""
+    columns = [
+        ("", "Judge"), ("", "Dimension"), ("answers", "items"), ("answers", "all"), ("answers", "not readable"),
+        ("Pearson", "ours"), ("Pearson", "read as theirs"), ("Pearson", "reported"),
+        ("Kendall", "ours"), ("Kendall", "read as theirs"), ("Kendall", "reported"),
+    ]  # fmt: skip
+    rows = [
+        [
+            row["metric"],
+            row["dimension"],
+            f"{row['items']:,}",
+            f"{row['answers']:,}",
+            f"{row['unread']:,}",
+            number(row["pearson"]),
+            number(row["owners_pearson"]),
+            number(row["reported_pearson"]),
+            number(row["kendall"]),
+            number(row["owners_kendall"]),
+            number(row["reported_kendall"]),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    named = "; ".join(f"{name}: {model}" for name, model in models.items())
+    targets = frame.drop_duplicates("dimension")
+    return Document(
+        title=f"Answers of language models recorded by others, on {title}",
+        caption=(
+            "Raw answers that others published, read by our parser: how many there are, how many hold no rating, and "
+            "the correlation of their means with the mean human ratings. All items count, the original responses too, "
+            "as in the study that published them: the tables of metrics leave those out."
+        ),
+        sections=[Section(title, columns, rows)],
+        tidy=frame,
+        notes=[
+            "Pearson pools all items; Kendall is tau-b within each context, averaged over contexts",
+            "Held against: " + ", ".join(f"{r['dimension']} with {r['target']}" for r in targets.to_dict("records")),
+            f"The model of each, as the source names it: {named}",
+            "Reported: Chiang and Lee 2023, where the files are those of a reported row",
+            'Read as theirs: the first digit after the last "rating:", which gives the reported values. It takes 0 of '
+            "0.5 and 2 of 2.5, the number of a list's item, and numbers outside the scale; ours does not",
+            *(
+                f"{row['metric']}, {row['dimension']}: not readable: {row['why']}"
+                for row in frame.to_dict("records")
+                if isinstance(row["why"], str) and row["why"]
+            ),
+        ],
+    )

@@ -1,0 +1,263 @@
+"""Recorded answers of real judges: through our parser and ledger, beside what their owners publish."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from comperdial.catalogue import load_catalogue
+from comperdial.judges.ledger import Ledger
+from comperdial.judges.parse import parse
+from comperdial.judging.answers import find
+from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
+from comperdial.recorded._usr_items import DIMENSIONS, human_means
+from comperdial.recorded.base import Rated
+
+PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
+QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")
+# Of every file: its answers, those without a rating, and Pearson with people's mean, over all items pooled.
+FOUND = {
+    ("geval", "naturalness"): (7160, 2, 0.3915),
+    ("geval", "coherence"): (7180, 0, 0.4684),
+    ("geval", "engagingness"): (7120, 0, 0.5505),
+    ("geval", "groundedness"): (7140, 9, 0.3195),
+    ("geval_no_auto_cot", "naturalness"): (7060, 2, 0.4107),
+    ("geval_no_auto_cot", "coherence"): (7100, 1, 0.4429),
+    ("geval_no_auto_cot", "engagingness"): (7080, 4, 0.5636),
+    ("geval_no_auto_cot", "groundedness"): (7140, 1, 0.3488),
+    ("rate_explain", "naturalness"): (7160, 1, 0.5686),
+    ("rate_explain", "coherence"): (7180, 0, 0.5045),
+    ("rate_explain", "engagingness"): (7180, 1, 0.5641),
+    ("rate_explain", "groundedness"): (7200, 2, 0.5610),
+    ("analyze_rate", "naturalness"): (7200, 41, 0.5238),
+    ("analyze_rate", "coherence"): (7200, 10, 0.4773),
+    ("analyze_rate", "engagingness"): (7200, 16, 0.5671),
+    ("analyze_rate", "groundedness"): (7160, 8, 0.5885),
+}
+# Published of the prompts that ask for the score only: Pearson pooled, Kendall averaged over contexts.
+PUBLISHED = {
+    ("geval", "naturalness"): (0.393, 0.358),
+    ("geval", "coherence"): (0.468, 0.391),
+    ("geval", "engagingness"): (0.549, 0.513),
+    ("geval", "groundedness"): (0.311, 0.566),
+    ("geval_no_auto_cot", "naturalness"): (0.408, 0.331),
+    ("geval_no_auto_cot", "coherence"): (0.443, 0.404),
+    ("geval_no_auto_cot", "engagingness"): (0.557, 0.535),
+    ("geval_no_auto_cot", "groundedness"): (0.358, 0.582),
+}
+# Where a number read as it was meant is more than 0.003 from the published one. There, the first digit was taken: 0 of
+# 0.5, 2 of 2.5, 1 of a list's "1.", and 8 of an echoed fact about "84 per cent" on a scale from 0 to 1.
+MISREAD = {("geval", "groundedness"), ("geval_no_auto_cot", "engagingness"), ("geval_no_auto_cot", "groundedness")}
+
+
+@pytest.fixture(scope="module")
+def rated(usr_tables):
+    tables = usr_tables["usr_topical"]
+    return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["turn_ratings"])
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    return Ledger(tmp_path_factory.mktemp("ledger"))
+
+
+@pytest.fixture(scope="module")
+def judge(root, real_file):
+    catalogue = load_catalogue(root / "data/sources.yaml")
+
+    def make(prompt):
+        sources = {quality: catalogue.file(f"chiang2023_{prompt}_{quality}") for quality in QUALITIES}
+        return RecordedJudge(
+            name=f"gpt-3.5-turbo_{prompt}",
+            format="chiang2023",
+            model="gpt-3.5-turbo",
+            prompt=f"chiang2023/{prompt}",
+            paths={quality: real_file(source.name) for quality, source in sources.items()},
+            origins={q: f"{s.repository}@{s.commit[:7]}/{s.path}" for q, s in sources.items()},
+        )
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def said(judge, ledger, rated):
+    """Return for every prompt what its answers say, once they went through the ledger."""
+    found = {}
+    for prompt in PROMPTS:
+        recorded = judge(prompt)
+        import_answers(recorded, ledger, "usr_topical", rated)
+        found[prompt] = ratings(recorded, ledger, "usr_topical", rated)
+    return found
+
+
+@pytest.fixture(scope="module")
+def files(judge):
+    return {prompt: {q: json.loads(path.read_text()) for q, path in judge(prompt).paths.items()} for prompt in PROMPTS}
+
+
+def people(rated, quality):
+    dimension = DIMENSIONS[quality]
+    return {key[:2]: mean for key, mean in human_means(rated).items() if key[2] == dimension}
+
+
+def test_the_ledger_holds_every_answer(said, ledger):
+    assert sum(len(ledger.shelf(dataset, family)) for dataset, family in ledger.families()) == 114_460
+    assert len(ledger.families("usr_topical")) == 16
+
+
+@pytest.mark.parametrize(("prompt", "quality"), [*FOUND])
+def test_coverage_and_correlation(said, rated, prompt, quality):
+    answers, unread, pearson = FOUND[prompt, quality]
+    values = said[prompt].values.query("dimension == @quality")
+    failures = said[prompt].failures.query("dimension == @quality")
+    assert (values["answers"].sum(), len(failures)) == (answers, unread)
+    assert values["value"].notna().all()
+    human = people(rated, quality)
+    theirs = [human[key] for key in zip(values["item_id"], values["system_id"], strict=True)]
+    found = stats.pearsonr(values["value"], theirs)[0]
+    assert found == pytest.approx(pearson, abs=5e-5)
+    if (prompt, quality) in PUBLISHED:
+        close = abs(found - PUBLISHED[prompt, quality][0]) <= 0.003
+        assert close == ((prompt, quality) not in MISREAD)
+
+
+def first_digit(answer):
+    """Read an answer as its owners did: the first digit of what follows the last "rating:", or nothing."""
+    found = find("chiang2023")({"naturalness": "unread"}).owners_reading(answer)
+    return np.nan if found is None else found
+
+
+def correlations(items, quality, read):
+    """Return Pearson pooled and Kendall averaged over contexts, of a file's own human means."""
+    means = [np.nanmean([read(answer) for answer in item["all_responses"]]) for item in items]
+    human = [item["scores"][quality] for item in items]
+    contexts = {}
+    for place, item in enumerate(items):
+        contexts.setdefault(item["source"], []).append(place)
+    taus = []
+    for places in contexts.values():
+        a, b = [means[place] for place in places], [human[place] for place in places]
+        if len(set(a)) > 1 and len(set(b)) > 1:
+            taus.append(stats.kendalltau(a, b)[0])
+    return stats.pearsonr(means, human)[0], np.mean(taus)
+
+
+@pytest.mark.parametrize(("prompt", "quality"), [*PUBLISHED])
+def test_the_published_numbers_come_of_the_first_digit(files, prompt, quality):
+    """So the files are the ones of the paper, and what is left between it and us is how an answer is read."""
+    found = correlations(files[prompt][quality], quality, first_digit)
+    assert found == pytest.approx(PUBLISHED[prompt, quality], abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "quality", "differing"),
+    [
+        ("geval", "groundedness", 66),
+        ("geval_no_auto_cot", "engagingness", 71),
+        ("geval_no_auto_cot", "groundedness", 539),
+    ],
+)
+def test_what_the_first_digit_misreads(files, said, prompt, quality, differing):
+    """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
+    form = find("chiang2023")({quality: "unread"}).form(quality)
+    found = 0
+    for item in files[prompt][quality]:
+        for answer in item["all_responses"]:
+            ours = parse(answer, form).values.get(quality)
+            if ours is not None and ours == first_digit(answer):
+                continue
+            found += 1
+            fraction = ours is not None and ours != int(ours)
+            assert fraction or len(re.findall(r"\d", answer)) != 1 or ours is None, answer[:20]
+    assert found == differing
+
+
+def test_nobody_could_read_what_is_left(files, said):
+    """An answer without a rating holds no number of the scale outside an echo or a list, or holds several ratings."""
+    kinds = {"several": 0, "out of scale": 0, "echo or list": 0, "no number": 0}
+    for prompt, found in said.items():
+        for place, dimension, sample, failure in found.failures.itertuples(index=False, name=None):
+            item = files[prompt][dimension][int(place.rpartition(" ")[2])]
+            answer = item["all_responses"][sample % 20]
+            low, high = find("chiang2023").dimensions[dimension]
+            inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if low <= float(n) <= high]
+            if failure.startswith("different ratings"):
+                kinds["several"] += 1
+            elif failure.startswith("out of scale"):
+                assert not inside
+                kinds["out of scale"] += 1
+            elif inside:
+                echo = r"Responses?( 1)?:|1\. |Evaluation Steps|Fact:|Conversation History"
+                assert re.search(echo, answer), (prompt, place, sample)
+                kinds["echo or list"] += 1
+            else:
+                kinds["no number"] += 1
+    assert kinds == {"several": 4, "out of scale": 1, "echo or list": 5, "no number": 88}
+
+
+def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated):
+    recorded = judge("geval")
+    found = scores(recorded, ledger, rated)
+    assert set(found["output"]) == set(QUALITIES)
+    assert "Original Ground Truth" not in set(found["system_id"])
+    assert found.groupby("output").size().between(290, 300).all()
+    [signature] = found["signature"].unique()
+    assert "|from:d223302/A-Closer-Look-To-LLM-Evaluation@9008442/results/topical_chat|" in signature
+
+
+# GPT-4's five rounds
+
+ROUNDS = {
+    "fed_dialogue": 125,
+    "conture_dialogue": 119,
+    "heval_dialogue": 286,
+    "ieval_dialogue": 500,
+    "reliable_dialogue": 500,
+    "persona_see_dialogue": 500,
+}
+# With the mean of people's ratings on FED's dialogues.
+FED = {
+    "coherence": ("Coherent", 0.760),
+    "engagingness": ("Likeable", 0.689),
+    "diversity": ("Diverse", 0.534),
+    "informativeness": ("Informative", 0.615),
+    "overall": ("Overall", 0.744),
+}
+
+
+@pytest.fixture(scope="module")
+def gpt4(root, real_file, ledger):
+    """Return for every data set what GPT-4's rounds say, once they went through the ledger."""
+    catalogue = load_catalogue(root / "data/sources.yaml")
+    found = {}
+    for dataset in ROUNDS:
+        source = catalogue.file(f"{dataset}_gpt4_rounds")
+        recorded = RecordedJudge(
+            name="gpt-4_rounds",
+            format="gpt4_rounds",
+            model="gpt-4",
+            prompt="zhang2024/rounds",
+            paths={"rounds": real_file(source.name)},
+            origins={"rounds": f"{source.repository}@{source.commit[:7]}/{source.path}"},
+        )
+        import_answers(recorded, ledger, dataset)
+        found[dataset] = ratings(recorded, ledger, dataset)
+    return found
+
+
+@pytest.mark.parametrize(("dataset", "dialogues"), [*ROUNDS.items()])
+def test_every_round_is_in_the_ledger(gpt4, dataset, dialogues):
+    found = gpt4[dataset]
+    assert len(found.values) == 5 * dialogues
+    assert (found.values["parsed"] == 5).all()
+    assert found.failures.empty
+
+
+@pytest.mark.parametrize(("dimension", "human", "published"), [(d, *rest) for d, rest in FED.items()])
+def test_gpt4_on_fed_dialogues(gpt4, real_file, dimension, human, published):
+    annotated = json.loads(real_file("fed_dialogue_ratings").read_text())
+    people = [np.mean(dialogue["annotations"][human]) for dialogue in annotated]
+    values = gpt4["fed_dialogue"].values.query("dimension == @dimension").sort_values("item_id")["value"]
+    assert stats.pearsonr(values, people)[0] == pytest.approx(published, abs=0.0015)

@@ -1,0 +1,560 @@
+"""Answers as models write them. None is a recorded one: those are in the golden tests."""
+
+import json
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from comperdial.judges.base import Form
+from comperdial.judges.parse import PARSER_VERSION, parse
+
+COHERENCE = Form(("coherence",), "coherence", 1, 3)
+GROUNDED = Form(("groundedness",), "groundedness", 0, 1)
+HUMAN = Form(("humanness",), "humanness", 1, 5, {"humanness": ("human likeness",)})
+SIMPLE = Form(("relevance", "specificity", "interestingness", "understandability", "overall"), "overall", 1, 5)
+DIALOGUE = Form(("overall dialogue turn score", "dialogue interaction score", "final score"), "final score", 1, 5)
+
+
+def main(answer, form=HUMAN):
+    """Return the main value, and hold the result to what it promises."""
+    found = parse(answer, form)
+    assert (found.failure is None) == (form.main in found.values)
+    assert all(form.low <= value <= form.high for value in found.values.values())
+    if found.failure is not None:
+        assert found.failure.strip()
+        assert not found.values
+    return found.values.get(form.main)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("4", 4),
+        (" 4.\n", 4),
+        ("4.0", 4),
+        ("4.5", 4.5),
+        ("3,5", 3.5),
+        ("(4)", 4),
+        ("[[4]]", 4),
+        ("**4**", 4),
+        ("- 4", 4),
+        ("* 4", 4),
+        ("• 4", 4),
+        ('"4"', 4),
+        ("`4`", 4),
+        ("```\n4\n```", 4),
+        ("4/5", 4),
+        ("4 / 5", 4),
+        ("4.5/5.0", 4.5),
+        ("4 out of 5", 4),
+        ("4 (out of 5)", 4),
+        ("4 points", 4),
+        ("Humanness: 4", 4),
+        ("- Humanness: 4", 4),
+        ("- humanness - 4", 4),
+        ("humanness -4", 4),
+        ("humanness–4", 4),
+        ("HUMANNESS = 4.5", 4.5),
+        ("Humanness 4", 4),
+        ("Humanness (4)", 4),
+        ("Humanness (1-5): 4", 4),
+        ("Humanness 1-5: 4", 4),
+        ("Humanness (on a scale from 1 to 5): 4", 4),
+        ("**Humanness**: 4/5", 4),
+        ("**Humanness:** 4/5", 4),
+        ("__Humanness__ - **4**", 4),
+        ("### Humanness: 4", 4),
+        ("## Humanness\n4", 4),
+        ("### Humanness\nRating: 4\nIt reads well.", 4),
+        ("Humanness:\n4", 4),
+        ("Humanness:\n\n- 4", 4),
+        ("Human-likeness: 4", 4),
+        ("human_likeness: 4", 4),
+        ("humanLikeness: 4", 4),
+        ("1. Humanness: 3", 3),
+        ("1) Humanness - 3", 3),
+        ("1. 3", 3),
+        ("Humanness score: 4", 4),
+        ("Humanness rating is: 4", 4),
+        ("The humanness score is 4.", 4),
+        ("Score for humanness: 4", 4),
+        ("Humanness -> 4", 4),
+        ("Humanness → 4", 4),
+        ("Humanness: about 4", 4),
+        ("Humanness: ~4", 4),
+        ("Humanness: Good (4)", 4),
+        ("Humanness: I would say 4/5", 4),
+        ("Rating: 4", 4),
+        ("Score - 4", 4),
+        ("Final Score - 3.5", 3.5),
+        ("Overall rating: 4", 4),
+        ("My rating: 4", 4),
+        ("Response: 4", 4),
+        ("Response:\n\n4", 4),
+        ("Answer: 4", 4),
+        ("Rating: 4;", 4),
+        ("Rating: 4-", 4),
+        ("Rating: 4 (good)", 4),
+        ("Rating: 4 because it flows.", 4),
+        ("<score>4</score>", 4),
+        ("<humanness>4</humanness>", 4),
+        ("2. somewhat", 2),
+        ("2: somewhat", 2),
+        ("2 - somewhat", 2),
+        ("2 (somewhat)", 2),
+        ("Good (3)", 3),
+        ("Good: 3", 3),
+        ("Somewhat human (2)", 2),
+        ("3. The reply reads as if a person wrote it.", 3),
+        ("The score for Humanness for this response is 2.", 2),
+        ("I would give this response a 4.", 4),
+        ("I'd rate it 4 out of 5.", 4),
+        ("This is a solid 4/5.", 4),
+        ("Therefore, the response receives a humanness score of 2.", 2),
+        ("Sure! Here is my evaluation:\n\nHumanness: 4", 4),
+        ("It reads like a person. Humanness: 4", 4),
+        ("It reads like a person. - 4", 4),
+        ("It reads like a person. 4", 4),
+        ("$\\boxed{4}$", 4),
+        # Digits of other scripts, and the punctuation that comes with them.
+        ("４", 4),
+        ("٤", 4),
+        ("४", 4),
+        ("④", 4),
+        ("4️⃣", 4),
+        ("Humanness：４／５", 4),
+        ("Humanness: ४.५", 4.5),
+        ("humanness - ٣٫٥", 3.5),
+        ("Humanness: 4分", 4),
+        ("𝟒", 4),
+    ],
+)
+def test_ratings_that_a_person_would_find(answer, expected):
+    assert main(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("", "empty"),
+        (" \n\t", "empty"),
+        ("7", "out of scale: 7"),
+        ("0", "out of scale: 0"),
+        ("Humanness: 7", "out of scale: 7"),
+        ("Humanness: -4", "out of scale: -4"),
+        ("-4", "out of scale: -4"),
+        ("8/10", "another scale: 8/10"),
+        ("Humanness: 8/10", "another scale"),
+        ("Humanness: 4/10", "another scale: 4/10"),
+        ("Humanness: 4 out of 10", "another scale: 4/10"),
+        ("Humanness: 4 on a scale of 1 to 10", "another scale"),
+        ("I would give it 4/10.", "another scale"),
+        ("80%", "no rating"),
+        ("Humanness: 4%", "no rating"),
+        ("1-5", "no rating"),
+        ("Humanness: 1-5", "no rating"),
+        ("Humanness (1-5)", "no rating"),
+        ("Humanness: 1, 2, 3, 4, or 5", "no rating"),
+        ("Humanness: 3-4", "several numbers: 3 and 4"),
+        ("Humanness: 3 or 4", "several numbers"),
+        ("Humanness: between 3 and 4", "."),
+        ("3 to 4", "several numbers"),
+        ("4, 5", "several numbers"),
+        ("[4,5]", "several numbers"),
+        ("x", "no rating"),
+        ("humanness - x", "no rating"),
+        ("Humanness: N/A", "no rating"),
+        ("N/A", "no rating"),
+        ("Humanness: NaN", "no rating"),
+        ("Humanness: inf", "no rating"),
+        ("Humanness: 1e1", "no rating"),
+        ("Humanness: 4.5.6", "no rating"),
+        ("Humanness: 4th", "no rating"),
+        ("Humanness: 0x4", "no rating"),
+        ("Humanness: 4:30", "no rating"),
+        ("1,000", "a large one"),
+        ("4½", "no rating"),
+        ("4²", "no rating"),
+        ("somewhat", "no rating"),
+        ("Yes.", "no rating"),
+        ("It reads well.", "no rating"),
+        ("Humanness:", "no rating"),
+        ("Rating:", "no rating"),
+        ("As a language model, I cannot rate this.", "no rating"),
+        ("I saw 3 people there.", "no rating"),
+        ("Please rate on a scale of 1 to 5.", "no rating"),
+        (
+            "Evaluation Steps:\n1. Read the history.\n2. Read the response.\n3. Assign a score of 1, 2, or 3.",
+            "no rating",
+        ),
+        ("Evaluation Steps:\n\n1. Read the response.\n4. Rate it on a scale of 1-5.", "no rating"),
+        ("1. Read the response.\n2. Rate it.", "no rating"),
+        ("Response 1: 2\nResponse 2: 2", "no rating"),
+        ("Response: 3 people came to tea .", "no rating"),
+        ("Response: i give it 5 , overall 5/5 .", "no rating"),
+        ("Fact: in 1987 u2 got a score of 4 .", "no rating"),
+        ("Conversation History:\nwhat is 2 plus 3 ?\n5\nso it is", "no rating"),
+        ("A score of 1 (bad) means that it is unnatural.", "no rating"),
+        ("1. Human", "no rating"),
+        ("Fluency: 4\nRelevance: 3", "no rating"),
+        ("### Response:\nhumanness: 5\n### Eval", "no rating"),
+        ("Humanness: 4\nHumanness: 2", "different ratings: 4; 2"),
+        ("4\n2", "different ratings: 4; 2"),
+        ("1. 3\n2. 4", "different ratings"),
+        ("Humanness: 4\nHumanness: 7", "different ratings: 4; out of scale: 7"),
+        ("Humanness: 4\nRating: 3", "different ratings"),
+        ("I give it a 4. I give it a 2.", "different ratings"),
+        ("Rating: 3\nFinal rating: 4\nFinal rating: 2", "different ratings"),
+        ("Final rating: 5\nRating: 2", "different ratings: 5; 2"),
+        ("9" * 5000, "."),
+        ("Humanness: " + "9" * 5000, "."),
+    ],
+)
+def test_no_rating_is_made_up(answer, why):
+
+    assert main(answer) is None
+    assert re.search(why, parse(answer, HUMAN).failure)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        # The echo holds a rating of its own, the judge's stands under the name.
+        ("Response: great chat . humanness: 5\n\nHumanness: 2", 2),
+        ("### Response:\nhumanness: 5\n\n### Evaluation Form:\nHumanness: 2", 2),
+        ("Response:\nhumanness: 5\n\nEvaluation Form:\nHumanness: 2", 2),
+        ("Response: \n- Humanness: 2", 2),
+        ("Fact: tea is hot\n\nResponse:\n\ni like it .\n\n- Humanness: 2\nRationale: I give it a 3 at best.", 2),
+        ("### Response:\noverall 5/5\n\n### Evaluation Form:\nHumanness: 2", 2),
+        ("Conversation History:\nA: rate me 5\nB: 5\n\nHumanness: 2", 2),
+        ('Humanness: 2\nRationale: The response says "Humanness: 5" to sway the judge.', 2),
+        ('The text says "I give this a 5". I would give it a 2.', 2),
+        ("Evaluation Steps:\n1. Read the history.\n2. Assign a score of 1 to 5.\n\nHumanness: 2", 2),
+        ("A score of 1 (bad) means it is unnatural. The humanness score is 2.", 2),
+        ("Humanness (1-5): does it sound human? Humanness: 2", 2),
+        # Thinking aloud.
+        ("Initial rating: 3\nOn reflection it is better.\nRating: 4", 4),
+        ("Rating: 3\nIt is better than I thought.\nFinal rating: 4", 4),
+        ("Humanness: 3\nRevised humanness: 4", 4),
+        ("Humanness: 3\nSome more thoughts.\nHumanness: 3.0", 3),
+        ("The score of 3 seems fair. I scored it 3.", 3),
+        # A rating of something else.
+        ("Rating: 2\nRationale: Odd.\n- Interest:\nRating: 3", 2),
+        ("Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", 2),
+        ("Humanness: 2\nFluency: 5", 2),
+        ("2. It is strange.\n- Interest: 3. It is new.", 2),
+        ("Analysis: It uses 1 of 3 facts of 1987.\nRating: 4", 4),
+        ("Humanness: The reply names 39 out of 50 states.\n\nRating: 4", 4),
+        ("Analysis: The facts are these: 1. tea 2. trains.\nHumanness: 4", 4),
+        ("Overall Rating:\nAnalysis: Quite good.\nFinal Rating: 4", 4),
+    ],
+)
+def test_the_judge_s_own_rating_counts(answer, expected):
+    assert main(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("0", 0), ("1", 1), ("0.5", 0.5), ("1/1", 1), ("- Groundedness: 0", 0), ("0. It does not use the fact.", 0),
+     ("- 0 (no)", 0), ("Assign a score of 0 or 1", None), ("0 or 1", None), ("2", None), ("Groundedness (0-1): 1", 1),
+     ("Fact: 84 per cent of genes\n\nResponse: yes , 3 .\n\n- Groundedness: 0", 0), ("fact: 1\nresponse: 1", 1)],
+)  # fmt: skip
+def test_the_scale_is_the_form_s(answer, expected):
+    assert main(answer, GROUNDED) == expected
+
+
+FIVE = {"relevance": 5, "specificity": 3, "interestingness": 2.5, "understandability": 4, "overall": 3.5}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "relevance - 5\nspecificity - 3\ninterestingness - 2.5\nunderstandability - 4\noverall - 3.5",
+        "- Overall: 3.5/5\n- Understandability: 4/5\n- Relevance: 5/5\n- Specificity: 3/5\n- Interestingness: 2.5/5",
+        "1. **Relevance**: 5\n2. **Specificity**: 3\n3. **Interestingness**: 2.5\n4. **Understandability**: 4\n"
+        "5. **Overall**: 3.5",
+        "Relevance: 5, Specificity: 3, Interestingness: 2.5, Understandability: 4, Overall: 3.5",
+        "Relevance: 5; Specificity: 3; Interestingness: 2.5; Understandability: 4; Overall: 3.5",
+        "Relevance: 5 (very) Specificity: 3 Interestingness: 2.5 Understandability: 4 and Overall: 3.5",
+        "| Quality | Score |\n|---|---|\n| Relevance | 5 |\n| Specificity | 3 |\n| Interestingness | 2.5 |\n"
+        "| Understandability | 4 |\n| **Overall** | **3.5** |",
+        "| Quality | Score | Max |\n|---|---|---|\n| Relevance | 5 | 5 |\n| Specificity | 3 | 5 |\n"
+        "| Interestingness | 2.5 | 5 |\n| Understandability | 4 | 5 |\n| Overall | 3.5 | 5 |",
+        "| Relevance | Specificity | Interestingness | Understandability | Overall |\n|:-:|:-:|:-:|:-:|:-:|\n"
+        "| 5 | 3 | 2.5 | 4 | 3.5 |",
+        "### Relevance\nRating: 5\n\n### Specificity\nRating: 3\n### Interestingness\n2.5\n### Understandability\n"
+        "Score: 4\n### Overall\nRating: 3.5",
+        json.dumps(FIVE),
+        json.dumps(FIVE, indent=2),
+        "Here it is:\n```json\n" + json.dumps(FIVE, indent=2) + "\n```\nI hope this helps.",
+        json.dumps({"scores": {name.title(): str(value) for name, value in FIVE.items()}, "note": "fine"}),
+        json.dumps({name: {"score": value, "reason": "1 of 9"} for name, value in FIVE.items()}),
+        json.dumps([{"dimension": name, "rating": value} for name, value in FIVE.items()]),
+        "{'relevance': 5,\n'specificity': 3,\n'interestingness': 2.5,\n'understandability': 4,\n'overall': 3.5,}",
+    ],
+)
+def test_every_dimension_in_any_order_and_form(answer):
+    assert parse(answer, SIMPLE).values == FIVE
+
+
+def test_a_missing_dimension_is_missing():
+    assert parse("relevance - 5\noverall - 4\nspecificity - x\nunderstandability - 9", SIMPLE).values == {
+        "relevance": 5, "overall": 4,
+    }  # fmt: skip
+    assert parse("relevance - 5\nspecificity - 4", SIMPLE).failure == "no rating"
+    assert parse("relevance - 5\nScore: 4", SIMPLE).failure == "no rating"
+    assert parse("relevance - 5\nFinal rating: 4", SIMPLE).values == {"relevance": 5, "overall": 4}
+    assert parse("Score: 4", SIMPLE).values == parse("4", SIMPLE).values == {"overall": 4}
+    assert parse('{"overall": 4, "overall": 2}', SIMPLE).failure == "different ratings: 4; 2"
+    assert parse('{"overall": [4, 2]}', SIMPLE).failure
+    assert parse("5\n4\n3\n2\n1", SIMPLE).failure.startswith("different ratings")
+
+
+def test_names_of_several_words():
+    answer = "Turn1 Score - 2\nOverall Dialogue Turn Score - 3.67\nDialogue Interaction Score - 4\nFinal Score - 3.5"
+    assert parse(answer, DIALOGUE).values == {
+        "overall dialogue turn score": 3.67, "dialogue interaction score": 4, "final score": 3.5,
+    }  # fmt: skip
+    assert parse("Turn1 Score - 2\nTurn2 Score - 3", DIALOGUE).failure == "no rating"
+    assert parse("final_score: 4", DIALOGUE).values == {"final score": 4}
+    assert parse('{"finalScore": 4}', DIALOGUE).values == {"final score": 4}
+
+
+@pytest.mark.parametrize(
+    ("answer", "rationale"),
+    [
+        ("Rating: 4\nRationale: It reads well.", "It reads well."),
+        ("Rationale: It reads\nvery well.\n\nRating: 4", "It reads\nvery well."),
+        ("Analysis: It reads well. Rating 3 was near.\n- Humanness: 4", "It reads well. Rating 3 was near."),
+        ("**Humanness**: 4\n\n**Explanation:** It reads well.", "It reads well."),
+        ("Humanness: 4. Reason: It reads well.", "It reads well."),
+        ('{"humanness": 4, "rationale": "It reads well."}', "It reads well."),
+        ("Reasoning for the score: It reads well.\nScore: 4", "It reads well."),
+        ("4", None),
+        ("Humanness: 4\nRationale:", None),
+        ("4. It reads well.", None),
+    ],
+)
+def test_the_explanation_is_kept_as_it_is(answer, rationale):
+    found = parse(answer, HUMAN)
+    assert (found.values, found.rationale) == ({"humanness": 4}, rationale)
+
+
+def test_a_failure_keeps_its_explanation():
+    found = parse("Rating: 9\nRationale: Superb.", HUMAN)
+    assert (found.failure, found.rationale) == ("out of scale: 9", "Superb.")
+
+
+def test_a_form_without_the_main_dimension_named_well():
+    assert PARSER_VERSION >= 1
+    form = Form(("c++ (1)",), "c++ (1)")
+    assert main("4", form) == 4
+    assert main("Rating: 4", form) == 4
+
+
+LARGE, HUGE = 100_000, 1_000_000
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        " ",
+        "\n",
+        "-",
+        "1",
+        "1 ",
+        "1,",
+        "1, ",
+        "1.",
+        "1/",
+        "|",
+        "| 1 ",
+        "(",
+        ")",
+        "[",
+        "{",
+        '{"a":',
+        '"',
+        '"a',
+        "*",
+        "_",
+        "score ",
+        "score of ",
+        "score 1",
+        "rating: ",
+        "humanness ",
+        "humanness: ",
+        "humanness: 4\n",
+        "humanness: 4, ",
+        "4\n",
+        "1. a\n",
+        "a: ",
+        "a:\n",
+        "a. b: ",
+        ". Rating: ",
+        "Rationale: ",
+        "Rationale: x\n",
+        "- (",
+        "a(",
+        "1-",
+        "1-2 ",
+        "１",
+        "№",
+        "4/5 ",
+        "(4) ",
+        "[4] ",
+        "```json\n{",
+        "a- ",
+        "is ",
+        "\u200b",
+        "\ud800",
+        "# ",
+        "** ",
+    ],
+)
+def test_no_text_takes_long(unit):
+    """A hundred thousand characters would take hours if time were quadratic."""
+    text = unit * (LARGE // len(unit))
+    start = time.process_time()
+    main(text)
+    main(f"Humanness: 4\n{text}")
+    assert time.process_time() - start < 4
+
+
+@pytest.mark.parametrize("unit", ["a", "1", "-", "\n", "(", "{", "[", "score of ", "Humanness: 4, "])
+def test_a_megabyte_is_parsed(unit):
+    start = time.process_time()
+    main(f"{unit * (HUGE // len(unit))}\nThe end.")
+    assert time.process_time() - start < 15
+
+
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.lists(
+        st.sampled_from(
+            [
+                "Humanness",
+                "overall",
+                "Rating",
+                "Score",
+                "Response",
+                "Fact",
+                "Rationale",
+                "final",
+                ":",
+                " - ",
+                "=",
+                "|",
+                "\n",
+                "(",
+                ")",
+                "**",
+                "1",
+                "2",
+                "3.5",
+                "4",
+                "5",
+                "7",
+                "1-5",
+                "/5",
+                "/10",
+                " out of 5",
+                ",",
+                ".",
+                " of ",
+                " is ",
+                " ",
+                '"',
+                "{",
+                "}",
+                "[",
+                "]",
+                "1. ",
+                "- ",
+                "#",
+                "x",
+                "NaN",
+                "٤",
+                "９",
+                "½",
+                "-",
+                "and",
+                "because",
+            ]
+        ),
+        max_size=25,
+    ).map("".join),
+)
+
+
+@settings(max_examples=1500)
+@given(TEXTS, st.sampled_from([COHERENCE, GROUNDED, HUMAN, SIMPLE, DIALOGUE]))
+@example("(1", HUMAN)
+@example("\n|1|\n|-|\n|1|", SIMPLE)
+def test_any_text_gives_values_within_the_scale_or_a_failure(answer, form):
+    main(answer, form)
+    assert parse(answer, form) == parse(answer, form)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([HUMAN, SIMPLE, DIALOGUE]), st.data())
+def test_the_form_asked_for_is_read_as_any_other(form, data):
+    """Answers in just that form take a short way; a first line of nothing but a joiner makes them take the long one."""
+    number = st.sampled_from(["1", "5", "3.5", "2.25", "0", "6", "44"])
+    separator = data.draw(st.sampled_from([" - ", ": ", " = ", "-"]))
+    lines = [f"{name}{separator}{data.draw(number)}" for name in form.dimensions]
+    rationale = data.draw(
+        st.none() | st.text(max_size=30) | st.sampled_from(["fine\noverall - 2", "fine: 3. It is 4."])
+    )
+    answer = "\n".join(lines + ([] if rationale is None else [f"Rationale: {rationale}"]))
+    assert parse(answer, form) == parse(f"\u2060\n{answer}", form)
+
+
+STYLES = [
+    "{v}",
+    "{v}.",
+    "**{v}**",
+    "{n}: {v}",
+    "- {n}: {v}",
+    "{n} - {v}",
+    "{n} = {v}",
+    "**{n}**: {v}/5",
+    "**{n}: {v}**",
+    "1. {n}: {v}",
+    "{n} ({l}-5): {v}",
+    "Rating: {v}",
+    "Final Score - {v}",
+    "Response: {v}",
+    "{n}:\n{v}",
+    "| {n} | {v} |",
+    '{{"{n}": {v}}}',
+    '{{"{n}": "{v}/5"}}',
+    "I would give it a {v}.",
+    "The {n} score is {v}.",
+    "{v} out of 5",
+    "{n}: {v}, as it flows",
+    "It flows.\n\n{n}: {v}\nRationale: It has 2 jokes.",
+    "Analysis: It flows.\nRating: {v}",
+    "{v}. It flows.",
+    "Good ({v})",
+    "### {n}\nRating: {v}",
+    "<{n}>{v}</{n}>",
+]
+
+
+@settings(max_examples=600)
+@given(
+    st.sampled_from(STYLES),
+    st.integers(100, 500),
+    st.sampled_from(["humanness", "Humanness", "HUMANNESS", "human likeness", "Human-Likeness"]),
+    st.sampled_from([0, 0x0660 - 48, 0x0966 - 48, 0xFF10 - 48]),
+)
+def test_a_rating_in_any_style_is_found_again(style, hundredths, name, script):
+    value = hundredths / 100
+    text = "".join(chr(ord(digit) + script) if digit.isdecimal() else digit for digit in f"{value:g}")
+    answer = style.format(v=text if not style.startswith("{{") else f"{value:g}", n=name, l=1)
+    assert main(answer) == value

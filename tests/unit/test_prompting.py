@@ -1,0 +1,350 @@
+"""Prompts: what the templates ask for, how values are filled in, and that no text under judgement can break out."""
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from comperdial.cli import prompts as command
+from comperdial.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
+from comperdial.judges import prompting
+from comperdial.judges.prompting import fact_lines, history_lines, inline, load, names, render
+
+HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
+TURN = {
+    "history": history_lines(HISTORY),
+    "response": "By the mill.",
+    "reference": "I saw it fly.",
+    "fact": fact_lines(["i fly kites."]),
+}
+DIALOGUE = {"turn_scores": ["3.67", "4", "1"], "responses": ["Hi.", "A mill.", "Bye."]}
+VALUES = TURN | DIALOGUE
+FIELDS = {
+    "original_simple": {"history", "response"},
+    "original_detail": {"history", "response", "fact"},
+    "cpds_simple_ref": {"history", "response", "reference"},
+    "cpds_simple": {"history", "response"},
+    "cpds_detail_ref": {"history", "response", "reference", "fact"},
+    "cpds_detail": {"history", "response", "fact"},
+    "cpds_dialogue": {"turn_scores", "responses"},
+}
+QUALITIES = "fluency - x\ncoherency - x\nconsistency - x\nengagingness - x\noverall - x\n### Your Response:\n"
+FORMS = {
+    "original_simple": "specificity - x\ninterestingness - x\nunderstandability - x\noverall - x\n### Your Response:\n",
+    "original_detail": "\nEvaluation Form (scores ONLY):\n- Engagingness:\n",
+    "cpds_simple": "### Output Format:\nhumanness - x\n" + QUALITIES,
+    "cpds_detail": "\n### Evaluation Form (scores ONLY):\n- Humanness:\n",
+    "cpds_dialogue": "Form:\nOverall Dialogue Turn Score - x\nDialogue Interaction Score - x\nFinal Score - x\n",
+}
+# Line ends of every kind and characters without ink; marks of headers, of jinja2 and of forms.
+GAPS = [
+    "\n",
+    "\r",
+    "\r\n",
+    "\f",
+    "\v",
+    "\x00",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2028",
+    "\u2029",
+    "\u200b",
+    "\ufeff",
+    "\u2060",
+]
+INK = ["\u3164", "\u0301", "\ud800", " ", "{{", "}}", "{%", "%}", "{#", "\\", "A", "y", ":", "*", "-"]
+MARKS = ["#", "###", "### Response:", "Response:", "- Engagingness:", "Context:", "overall - 5", "After the Scores:"]
+NASTY = st.lists(st.sampled_from([*GAPS, *INK, *MARKS]), max_size=12).map("".join)
+TEXTS = st.one_of(NASTY, st.text(st.characters(), max_size=30))
+
+
+def headers(text):
+    return [line for line in text.splitlines() if line.startswith("#")]
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_prompt_has_its_fields_level_and_form(name):
+    prompt = load(name)
+    assert (prompt.name, prompt.source) == (name, "ours")
+    assert prompt.fields == FIELDS[name]
+    assert prompt.level == ("dialogue" if name == "cpds_dialogue" else "turn")
+    assert prompt.template.endswith(FORMS[name.removesuffix("_ref")])
+
+
+@pytest.mark.parametrize("name", names())
+def test_rendered_prompts_hold_their_values_and_no_placeholder(name):
+    prompt = load(name)
+    text = render(prompt, VALUES)
+    assert "{" not in text and "}" not in text
+    for field in prompt.fields & set(TURN):
+        assert f":\n{TURN[field]}\n" in text
+    if prompt.level == "dialogue":
+        assert "Scores:\nTurn1 Score - 3.67\nTurn2 Score - 4\nTurn3 Score - 1\n###" in text
+        assert "Responses:\nTurn1: Hi.\nTurn2: A mill.\nTurn3: Bye.\n###" in text
+        assert "The dialogue has 3 turns." in text
+
+
+def test_the_rules_of_the_dialogue_prompt_are_all_there():
+    text = load("cpds_dialogue").template
+    assert "is below 4:" in text and "is 4 or higher:" in text and "of 4 or higher, a" in text
+    assert "higher than 4" not in text and text.count("more than twenty words") == 2
+
+
+@pytest.mark.parametrize("name", names())
+def test_explain_adds_one_section_before_the_last(name):
+    plain, explained = load(name), load(name, explain=True)
+    added = [line for line in explained.template.splitlines() if line not in plain.template.splitlines()]
+    mark = "" if name == "original_detail" else "### "
+    assert added[0] == f"{mark}After the Scores:"
+    assert '"Rationale:"' in added[1] and len(added) == 2
+    before, after = explained.template.split("\n".join(added) + "\n")
+    assert before + after == plain.template
+    last = after.splitlines()[0]
+    assert last in (f"{mark}Your Response:", f"{mark}Evaluation Form (scores ONLY):", f"{mark}Evaluation Form:")
+    assert headers(after) == ([last] if mark else [])
+    assert explained.hash != plain.hash and explained.fields == plain.fields
+
+
+def test_hashes_differ_and_do_not_depend_on_line_ends(tmp_path):
+    assert len({load(name, explain=explain).hash for name in names() for explain in (False, True)}) == 14
+    first, second, third = (tmp_path / f"{n}.md" for n in (1, 2, 3))
+    first.write_bytes(b"### Response:\n{{ response }}\n")
+    second.write_bytes(b"\xef\xbb\xbf### Response:\r\n{{ response }}\r\n")
+    third.write_bytes(b"### Response:\n{{ response  }}\n")
+    assert load(str(first)).hash == load(str(second)).hash != load(str(third)).hash
+
+
+def test_values_are_data():
+    text = render(load("cpds_simple"), {"history": "A: {% for", "response": "{{ 7 * 7 }} {# x #} {{ history }}"})
+    assert "\n{{ 7 * 7 }} {# x #} {{ history }}\n" in text and "\nA: {% for\n" in text
+    dialogue = DIALOGUE | {"responses": ["{{ 1 }}", "### Responses:", "b\n### Evaluation Form:"]}
+    text = render(load("cpds_dialogue"), dialogue)
+    assert "Turn1: {{ 1 }}\nTurn2: \\### Responses:\nTurn3: b ### Evaluation Form:\n" in text
+
+
+def test_raw_values_and_lines_come_out_the_same():
+    prompt = load("cpds_detail")
+    lists = {"history": HISTORY, "fact": ["i fly kites."], "response": "By the\tmill. "}
+    assert render(prompt, lists) == render(prompt, TURN)
+    assert "### Corresponding Fact:\n(none)\n" in render(prompt, TURN | {"fact": []})
+
+
+def test_lines_of_histories_and_facts():
+    assert history_lines(HISTORY) == "A: Seen my kite?\nB: It went over the hill."
+    assert history_lines([]) == fact_lines([]) == "(none)"
+    assert history_lines([{"speaker": "Response", "text": ""}]) == "\\Response:"
+    assert history_lines([{"speaker": "#\nA", "text": "# b"}]) == "\\# A: # b"
+    assert fact_lines(["i sing.", "\u2028engagingness:"]) == "- i sing.\n\\- engagingness:"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"history": "A: hi", "response": "x"}, "no value for `reference`"),
+        ({"history": "A: hi", "response": "x", "reference": None}, "no value for `reference`"),
+        ({"reference": "y"}, "no value for `history`, `response`"),
+        ({"history": "A: hi", "response": float("nan"), "reference": "y"}, "value of `response` is a float"),
+        ({"history": [{"text": "hi"}], "response": "x", "reference": "y"}, "value of `history` is a list"),
+        ({"history": 3, "response": "x", "reference": "y"}, "value of `history` is a int"),
+    ],
+)
+def test_a_missing_or_wrong_value_is_named(values, message):
+    with pytest.raises(ConfigError, match=message):
+        render(load("cpds_simple_ref"), values)
+
+
+def test_dialogues_need_as_many_scores_as_responses():
+    with pytest.raises(ConfigError, match="2 turn scores and 3 responses"):
+        render(load("cpds_dialogue"), DIALOGUE | {"turn_scores": ["1", "2"]})
+    with pytest.raises(ConfigError, match="value of `turn_scores` is a list"):
+        render(load("cpds_dialogue"), DIALOGUE | {"turn_scores": [1.5, 2.0, 3.0]})
+    with pytest.raises(ConfigError, match="value of `responses` is a str"):
+        render(load("cpds_dialogue"), DIALOGUE | {"responses": "abc"})
+
+
+def test_unknown_names_and_missing_files(tmp_path):
+    with pytest.raises(UnknownNameError, match=r"cpds_simpel.*Did you mean 'cpds_simple'"):
+        load("cpds_simpel")
+    with pytest.raises(UnknownNameError, match="unknown source of prompts 'papers'"):
+        load("cpds_simple", "papers")
+    with pytest.raises(MissingResourceError, match="Run `comperdial prompts import PAPER`"):
+        load("cpds_simple", "paper", folder=tmp_path)
+    with pytest.raises(FileError, match=r"none\.md: cannot be read"):
+        load(str(tmp_path / "none.md"))
+
+
+def test_a_template_of_ones_own(tmp_path):
+    path = tmp_path / "mine.md"
+    path.write_text("{% for text in responses %}\n{{ loop.index }}. {{ text }}{% endfor %}\nScore?")
+    prompt = load(str(path))
+    assert (prompt.name, prompt.source, prompt.level) == ("mine", str(path), "dialogue")
+    assert render(prompt, {"responses": ["a", "# b"]}) == "\n1. a\n2. \\# b\nScore?"
+    explained = load(str(path), explain=True)
+    assert explained.template.splitlines()[-2] == "### After the Scores:"
+    path.write_text("## Question\nHow good is this:\n{{ response }}\n## Number\nOne number:\n")
+    assert load(str(path), explain=True).template.splitlines()[3:6:2] == ["### After the Scores:", "## Number"]
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("a\n{{ response", r"mine\.md, line 2: not a jinja2 template"),
+        ("{{ response | shout }}", r"mine\.md, line 1: not a jinja2 template \(No filter named 'shout'"),
+        (
+            "{{ response }}\n\n{{ respons }}",
+            r"line 3: unknown placeholder 'respons'; .*history, .*Did you mean 'response'",
+        ),
+        ("{{ response }}{{ range(3) }}", "unknown placeholder 'range'"),
+        ("{{ response }}{% include 'x.md' %}", "takes in another one"),
+        ("{{ history }}", "shows nothing to rate"),
+    ],
+)
+def test_faults_of_a_template_are_found_when_it_is_loaded(tmp_path, template, message):
+    path = tmp_path / "mine.md"
+    path.write_text(template)
+    with pytest.raises(ConfigError, match=message):
+        load(str(path))
+
+
+@pytest.mark.parametrize("code", ["response.nothing", "1 / 0", "response + 1", "response.__class__.__mro__[0]"])
+def test_a_template_that_fails_on_its_values(tmp_path, code):
+    path = tmp_path / "mine.md"
+    path.write_text(f"{{{{ response }}}}{{{{ {code} }}}}")
+    with pytest.raises(ConfigError, match=r"prompt 'mine' .*: the template cannot be filled"):
+        render(load(str(path)), {"response": "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("  two \t words\n", "two words"),
+        ("a\r\nb\x85c\u2028d\u2029e\x0cf\x00g\x1bh\xa0i\u3000j", "a b c d e f g h i j"),
+        ("half \ud83d of a pair", "half of a pair"),
+        ("### Response:", "\\### Response:"),
+        ("\n\t#1 fan", "\\#1 fan"),
+        ("\u200b\ufeff# x", "\\\u200b\ufeff# x"),
+        ("\u3164 # x", "\\\u3164 # x"),
+        ("Response:", "\\Response:"),
+        ("**response:** ", "\\**response:**"),
+        ("Res\u200bponse:", "\\Res\u200bponse:"),
+        ("- Engagingness:", "\\- Engagingness:"),
+        ("evaluation form (SCORES only) :", "\\evaluation form (SCORES only) :"),
+        ("After the Scores:", "\\After the Scores:"),
+        ("", ""),
+    ],
+)
+def test_what_inline_changes(text, line):
+    assert inline(text) == line
+    assert inline(line) == line
+
+
+@pytest.mark.parametrize(
+    "text", ["Response: I like kites.", "We are #1", "overall - 5", "1. Rate it", "\\# x", "{{ x }}"]
+)
+@pytest.mark.parametrize(
+    "more", ["", " Note to self:", " \U0001f468\u200d\U0001f469", " خواهم\u200cبروم", " e\u0301te\u0301"]
+)
+def test_what_inline_leaves(text, more):
+    assert inline(text + more) == text + more
+
+
+@given(TEXTS)
+@example("\u2028### Response:")
+@example("\u200b\n\u200b#")
+def test_inline_gives_one_harmless_line_and_does_so_once(text):
+    line = inline(text)
+    assert len(line.splitlines()) <= 1 and line == line.strip()
+    assert inline(line) == line
+    assert not line.startswith("#")
+    line.encode("utf-8")
+    spaced = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp", "Zs") else c for c in text)
+    words = " ".join(spaced.split())
+    assert line in (words, f"\\{words}")
+
+
+@settings(max_examples=60)
+@given(TEXTS)
+def test_no_response_changes_how_a_prompt_is_built(text):
+    for name in names():
+        prompt = load(name)
+        if prompt.level == "dialogue":
+            harmless, filled = DIALOGUE, DIALOGUE | {"responses": ["Hi.", text, "Bye."]}
+            around = ("Turn2: ", "\nTurn3: Bye.")
+        else:
+            harmless, filled = TURN, TURN | {"response": text}
+            around = ("Response:\n", "\nEvaluation Form" if name == "original_detail" else "\n### ")
+        plain, made = render(prompt, harmless), render(prompt, filled)
+        assert headers(made) == headers(plain)
+        assert len(made.split("\n")) == len(plain.split("\n"))
+        # Taken out again, the text leaves the template's own words.
+        old = "A mill." if prompt.level == "dialogue" else "By the mill."
+        before, after = (part.join(around) for part in (old, inline(text)))
+        assert plain.count(before) == 1
+        assert made == plain.replace(before, after)
+
+
+@settings(max_examples=30)
+@given(TEXTS, TEXTS)
+def test_no_history_fact_or_reference_opens_a_section(text, other):
+    prompt = load("cpds_detail_ref")
+    values = {
+        "history": history_lines([{"speaker": other, "text": text}]),
+        "fact": fact_lines([text, other]),
+        "reference": text,
+        "response": other,
+    }
+    assert headers(render(prompt, values)) == headers(render(prompt, TURN))
+    # Nor does text that no helper has seen.
+    loose = values | {"history": f"A: x\n{text}", "fact": other}
+    assert headers(render(prompt, loose)) == headers(render(prompt, TURN))
+
+
+def test_original_detail_keeps_its_sections_without_marks():
+    prompt = load("original_detail")
+    own = [line for line in prompt.template.splitlines() if line.endswith(":")]
+    for line in own:
+        text = render(prompt, TURN | {"response": line, "history": f"A: a\n{line}", "fact": [line[2:]]})
+        assert [found for found in text.splitlines() if found in own] == own
+
+
+def test_a_template_is_compiled_once_and_rendering_is_quick():
+    prompt = load("cpds_detail_ref")
+    history = history_lines([{"speaker": "A", "text": "word " * 25}] * 13)
+    prompting._compiled.cache_clear()
+    start = time.perf_counter()
+    for number in range(10_395):
+        values = {"history": history, "fact": TURN["fact"], "reference": "x", "response": f"{number} " * 10}
+        assert len(render(prompt, values)) > 2500
+    assert prompting._compiled.cache_info().misses == 1
+    # 0.1 s on the machine that it was written on: the bar is 1 s, and a busy machine may take twice that.
+    assert time.perf_counter() - start < 2
+
+
+def options(**values):
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    command.add_commands(parser.add_subparsers())
+    return parser.parse_args(values["line"])
+
+
+def test_the_commands(capsys, tmp_path):
+    def run(*line):
+        chosen = options(line=["prompts", *map(str, line)])
+        chosen.run(chosen)
+        return capsys.readouterr().out
+
+    listed = run("list", "--folder", tmp_path)
+    for name in names():
+        assert f"{name:15}  {load(name).hash[:16]}" in listed
+    assert "history, response, reference, fact\n" in listed and "prompts import PAPER" in listed
+    assert run("show", "cpds_detail") == load("cpds_detail").template
+    assert run("show", "cpds_detail", "--explain") == load("cpds_detail", explain=True).template
+    with pytest.raises(ComperdialError, match="prompts import PAPER"):
+        run("show", "cpds_detail", "--source", "paper", "--folder", tmp_path)
+    (tmp_path / "cpds_detail.md").write_text("{{ response }}")
+    assert run("show", "cpds_detail", "--source", "paper", "--folder", tmp_path) == "{{ response }}\n"
+    assert "\npaper  cpds_detail " in run("list", "--folder", tmp_path)

@@ -1,0 +1,51 @@
+# Judges whose answers others recorded (docs/judges.md): into the ledger, and out of it as scores.
+
+
+rule recorded_judge:
+    input:
+        lambda wildcards: expand(
+            "data/tables/{dataset}/{table}.parquet",
+            dataset=HEARD[wildcards.heard].dataset,
+            table=["systems", "contexts", "responses", "turn_ratings"],
+        ),
+        files=lambda wildcards: [str(raw_path(file)) for file in HEARD[wildcards.heard].files.values()],
+        code=lambda wildcards: code("judging.answers.coverage", f"judging.answers.{HEARD[wildcards.heard].format}"),
+    output:
+        scores="results/scores/{heard}.parquet",
+        coverage="results/judgements/{heard}.csv",
+    log:
+        "logs/recorded_judge/{heard}.log",
+    wildcard_constraints:
+        heard=one_of(HEARD),
+    params:
+        folder=subpath(input[0], parent=True),
+        options=lambda wildcards: heard_options(wildcards.heard),
+    message:
+        "Take the recorded answers {wildcards.heard}"
+    shell:
+        "comperdial judge import {params.folder:q} {params.options} --output {output.scores} "
+        "--coverage {output.coverage} 2> {log}"
+
+
+rule recorded_judges_table:
+    input:
+        coverage=lambda wildcards: coverage_files(wildcards.dataset),
+        reported="data/paper/recorded_judges.csv",
+        code=code("report.recorded_judges"),
+    output:
+        multiext("results/tables/{dataset}_recorded_judges", *FORMATS),
+        html=report(
+            "results/tables/{dataset}_recorded_judges.html", caption="../report/recorded_judges.rst", category="Tables"
+        ),
+    log:
+        "logs/render/{dataset}_recorded_judges.log",
+    params:
+        stem=subpath(output.html, strip_suffix=".html"),
+        prompts=lambda wildcards: heard_names(wildcards.dataset, "prompt"),
+        models=lambda wildcards: heard_names(wildcards.dataset, "model"),
+        titles=lambda wildcards: titles([wildcards.dataset]),
+    message:
+        "Render the recorded judges of {wildcards.dataset}"
+    shell:
+        "comperdial render recorded-judges {input.coverage} --output {params.stem} --prompts {params.prompts:q} "
+        "--models {params.models:q} --titles {params.titles:q} 2> {log}"
