@@ -27,7 +27,7 @@ from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.base import Judging
 from comperdial.judging.config import read_judging
-from comperdial.judging.running import items_of, judge, turn_scores
+from comperdial.judging.running import items_of, judge, judged_turns
 from comperdial.judging.tasks import family_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,7 +109,7 @@ def one(_: Path, options: argparse.Namespace) -> None:
     judging = read(options.params)
     for name in options.variants:
         task = judging.tasks("demo")[f"{name}_rules"]
-        turns = turn_scores(judging, task, TABLES, dataset="demo")[0] if task.variant.turns else None
+        turns = judged_turns(judging, task, TABLES, dataset="demo") if task.variant.turns else None
         made = judge(judging, task, TABLES, dataset="demo", turns=turns)
         schema.validate(made.scores, "scores")
         print(f"  {task.name}: {len(made.judgements):,} judgements, {made.judgements['key'].nunique():,} answers")

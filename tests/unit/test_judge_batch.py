@@ -26,7 +26,7 @@ from comperdial.cli import judge_batch
 from comperdial.errors import ComperdialError, ConfigError, FileError
 from comperdial.judges import batch_files
 from comperdial.judges.base import Answer, Completion, key
-from comperdial.judges.batch_files import read_states
+from comperdial.judges.batch_files import committed, read_states
 from comperdial.judges.batch_lines import BrokenLineError, read_result
 from comperdial.judges.batches import Batches, LaterError
 from comperdial.judges.client import JudgeError
@@ -375,6 +375,25 @@ def test_writing_again_replaces_what_was_never_submitted(here):
     assert [path.name for path in here.root.glob("big/*.jsonl")] == ["mine_turn_001.jsonl"]
 
 
+def test_writing_replaces_what_was_written_with_other_parameters(here, service):
+    """Of another family, but for the same task: both would be paid."""
+    (old,), _ = here.write()
+    here.config["judges"]["big"]["parameters"]["temperature"] = 0.0
+    here.save()
+    (new,), _ = here.write()
+    assert here.states() == [new]
+    assert new.family.id != old.family.id
+    assert new.file().name == "mine_turn_001.jsonl"
+    here.submit()
+    assert len(service.batches) == 1
+    here.config["judges"]["big"]["parameters"]["temperature"] = 0.5
+    here.save()
+    (third,), _ = here.write()
+    # What was submitted stays.
+    assert [state.status for state in here.states()] == ["submitted", "written"]
+    assert third.file().name == "mine_turn_002.jsonl"
+
+
 def test_only_what_is_lacking_is_written(here):
     (state,), _ = here.write()
     slots = sorted(state.slots().values())
@@ -659,6 +678,31 @@ def test_a_judge_that_is_gone(here):
         here.submit(state)
 
 
+@pytest.mark.parametrize("explain", [True, False])
+def test_a_file_that_was_written_for_what_is_asked_no_more_is_not_submitted(here, service, explain):
+    here.write()
+    if explain:
+        here.config["judges"]["big"]["explain"] = True
+    else:
+        here.config["judges"]["big"]["parameters"]["temperature"] = 0.0
+    here.save()
+    with pytest.raises(ConfigError, match="written for other parameters, another prompt or another model"):
+        here.submit()
+    assert service.calls == []
+    assert here.states()[0].status == "written"
+
+
+def test_what_may_be_with_the_service_is_found_whatever_is_asked_today(here, service):
+    here.write()
+    service.faults["create"] = ["cut"]
+    with pytest.raises(JudgeError):
+        here.submit()
+    here.config["judges"]["big"]["parameters"]["temperature"] = 0.0
+    here.save()
+    assert here.submit()[1]
+    assert here.collect().answers == REQUESTS
+
+
 @pytest.mark.parametrize("change", [{"status": "lost"}, {"family": {}}, {"worst": "much"}, {"more": 1}])
 def test_a_broken_state_is_named(here, change):
     (state,), _ = here.write()
@@ -722,14 +766,14 @@ def test_whatever_failed_can_be_written_again(here, service):
     service.status = "expired"
     late = ("batch_expired", f"This request could not be executed before the window of {KEY} ended.")
     service.answers = by_number(
-        answer(), late, (400, {"error": {"message": "too long"}}), (500, None), answer("I will not."), None, answer()
+        answer(), late, (404, {"error": {"message": "too long"}}), (500, None), answer("I will not."), None, answer()
     )
     outcome = here.through()
     assert (outcome.status, outcome.answers, outcome.unparsed, outcome.missing) == ("expired", 6, 2, 2)
-    assert outcome.failures == {"batch_expired": 2, "400": 2, "500": 2}
-    assert outcome.reasons["400"] == "too long"
+    assert outcome.failures == {"batch_expired": 2, "404": 2, "500": 2}
+    assert outcome.reasons["404"] == "too long"
     assert "of [key] ended" in outcome.reasons["batch_expired"]
-    for part in ("6 of 14 requests answered", "2 answers without a rating", "2 x batch_expired: This", "2 x 400: too"):
+    for part in ("6 of 14 requests answered", "2 answers without a rating", "2 x batch_expired: This", "2 x 404: too"):
         assert part in str(outcome)
     service.answers, service.status = (lambda body: answer()), "completed"
     before = len(here.shelf)
@@ -741,6 +785,60 @@ def test_whatever_failed_can_be_written_again(here, service):
     made = judge(here.judging, here.task, here.tables, dataset="mine")
     assert len(made.scores) == 8
     assert service.count("chat") == 0
+
+
+def test_no_fresh_samples_for_a_judge_that_would_say_the_same_again(here, service):
+    """As `judge run`, which draws none with `mode: probabilities`."""
+    here.config["judges"]["big"]["mode"] = "probabilities"
+    here.save()
+    outcome = here.through()
+    assert outcome.unparsed == outcome.answers == REQUESTS // 2
+    assert here.write() == ([], "the ledger lacks nothing")
+
+
+TOO_LONG = (400, {"error": {"message": f"too long, {KEY}", "code": "context_length_exceeded"}})
+
+
+def test_what_is_refused_for_good_is_not_written_again(here, service):
+    service.answers = by_number(answer(), TOO_LONG)
+    outcome = here.through()
+    assert (outcome.answers, outcome.refused, outcome.failures, outcome.missing) == (7, 7, {}, 0)
+    assert outcome.reasons == {"400": "too long, [key]"}
+    assert "7 refused for good: too long, [key]" in str(outcome)
+    assert "written again" not in str(outcome)
+    assert here.states()[0].outcome["refused"] == 7
+    assert here.write() == ([], "the ledger lacks nothing")
+    frame = here.shelf.frame()
+    refused = frame[frame["finish"] == "refused"]
+    assert set(refused["answer"]) == {"status 400: too long, [key]"}
+    assert set(refused["cost"]) == {0.0}
+    made = judge(here.judging, here.task, here.tables, dataset="mine")
+    failures = made.judgements["failure"].dropna()
+    assert set(failures) == {"refused: status 400: too long, [key]"}
+    assert set(made.judgements[made.judgements["failure"].notna()]["tries"]) == {1}
+    assert service.count("chat") == 0
+
+
+def test_a_batch_that_is_refused_as_a_whole_leaves_nothing(here, service):
+    service.answers = lambda body: TOO_LONG
+    outcome = here.through()
+    assert (outcome.refused, outcome.failures) == (0, {"400": REQUESTS})
+    assert len(here.shelf) == 0
+    assert here.write()[0][0].requests == REQUESTS
+
+
+def test_an_account_without_money_refuses_nothing(here, service):
+    service.answers = by_number(answer(), (400, {"error": {"message": "pay", "code": "billing_hard_limit_reached"}}))
+    outcome = here.through()
+    assert (outcome.answers, outcome.refused, outcome.failures) == (7, 0, {"400": 7})
+    assert len(here.shelf) == 7
+
+
+def test_refusals_are_kept_once_when_a_batch_is_collected_again(here, service):
+    service.answers = by_number(answer(), TOO_LONG)
+    service.mangle = lambda lines: ["{", *lines[1:]]
+    assert (here.through().refused, len(here.shelf)) == (7, 13)
+    assert (here.collect(skip_broken=True).refused, len(here.shelf)) == (7, 13)
 
 
 def test_broken_lines_lose_nothing(here, service):
@@ -765,10 +863,12 @@ def test_broken_lines_lose_nothing(here, service):
     assert state.requests == 1
 
 
-def test_a_request_that_has_an_answer_and_an_error_has_an_answer(here, service):
-    service.mangle = lambda lines: [lines[0], re.sub('"status_code": 200', '"status_code": 500', lines[0]), *lines]
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_request_that_has_an_answer_and_an_error_has_an_answer(here, service, status):
+    service.mangle = lambda lines: [re.sub('"status_code": 200', f'"status_code": {status}', lines[0]), *lines]
     outcome = here.through()
-    assert (outcome.answers, outcome.failures, outcome.known) == (REQUESTS, {}, 0)
+    assert (outcome.answers, outcome.failures, outcome.refused, outcome.known) == (REQUESTS, {}, 0, 0)
+    assert set(here.shelf.frame()["finish"]) == {"stop"}
 
 
 @pytest.mark.parametrize("operation", ["retrieve", "content"])
@@ -826,7 +926,7 @@ def test_no_key_is_kept(here, service):
     assert b"Humanness: 4, [key]" in here.everything()
     assert KEY.encode() not in here.everything()
     texts = set(here.shelf.frame()["answer"])
-    assert texts == {"Humanness: 4, [key]"}
+    assert texts == {"Humanness: 4, [key]", "status 400: wrong key [key]"}
 
 
 @pytest.mark.parametrize(
@@ -844,6 +944,110 @@ def test_no_key_is_kept(here, service):
 def test_lines_that_are_no_results(line, reason):
     with pytest.raises(BrokenLineError, match=reason):
         read_result(line)
+
+
+# --- one budget ------------------------------------------------------------------------------------------------------
+
+
+def test_money_moves_from_batch_to_ledger_while_nobody_else_pays(here, service):
+    here.write()
+    here.submit()
+    service.status = "in_progress"
+    with Ledger(here.judging.ledger).spending():
+        # To ask how far it is moves nothing, and waits for nobody.
+        assert here.collect().status == "in_progress"
+        service.status = "completed"
+        with pytest.raises(RuntimeError, match=r"spending\.lock is locked by this process"):
+            here.collect()
+    assert len(here.shelf) == 0
+    assert here.states()[0].status == "submitted"
+    assert here.collect().answers == REQUESTS
+
+
+def test_a_batch_that_somebody_else_collected_meanwhile(here, service):
+    here.write()
+    here.submit()
+    fetch = batch_results._fetch
+
+    async def slow(*arguments):
+        found = await fetch(*arguments)
+        if len(calls) == 0:
+            calls.append("other")
+            other = dataclasses.replace(here.states()[0], status="collected", outcome={})
+            other.save()
+        return found
+
+    calls = []
+    with patch.object(batch_results, "_fetch", slow):
+        outcome = here.collect()
+    assert (outcome.status, outcome.answers) == ("collected", 0)
+    assert len(here.shelf) == 0
+
+
+def test_what_is_committed_counts_money_that_moves_twice_rather_than_never(here, service):
+    ledger = Ledger(here.judging.ledger)
+    assert committed(ledger, here.root) == 0
+    (state,), _ = here.write()
+    assert committed(ledger, here.root) == 0
+    here.submit()
+    assert committed(ledger, here.root) == state.worst
+
+    class Racing(Ledger):
+        def spent(self):
+            here.collect()
+            return super().spent()
+
+    assert committed(Racing(ledger.root), here.root) == pytest.approx(state.worst + ledger.spent())
+    assert committed(ledger, here.root) == ledger.spent() > 0
+
+
+def test_what_a_batch_asks_already_is_not_asked(here, service):
+    here.write()
+    here.submit()
+    with pytest.raises(ConfigError, match=r"a batch of these requests is under way \(big/mine_turn_001\)"):
+        ask(here.judging, here.task, here.tables, dataset="mine")
+    assert service.count("chat") == 0
+    here.collect()
+    assert ask(here.judging, here.task, here.tables, dataset="mine").from_ledger == 16
+
+
+def test_a_batch_under_way_leaves_less_for_other_judges(here, service):
+    here.config["judges"]["other"] = here.config["judges"]["big"] | {"concurrency": 1}
+    here.config["judging"]["judges"]["default"] = ["big", "other"]
+    here.save()
+    (state,), _ = here.write()
+    here.submit()
+    task = here.judging.tasks("mine")["turn_other"]
+    with pytest.raises(JudgeError, match=r"judgements are missing: .*of the budget of .* is spent"):
+        ask(here.budget(1.001 * state.worst), task, here.tables, dataset="mine")
+    assert service.count("chat") == 0
+    # The same money without the batch is enough: an answer costs less than its worst case.
+    service.status, service.answers = "cancelled", lambda body: None
+    here.collect()
+    service.answers = lambda body: answer()
+    ask(here.budget(2 * state.worst), task, here.tables, dataset="mine")
+    assert service.count("chat") == REQUESTS
+
+
+def test_calls_that_are_never_answered_spend_the_budget_of_later_runs(here, service):
+    here.config["judges"]["big"] |= {"attempts": 1, "concurrency": 1}
+    here.save()
+    service.faults["chat"] = ["cut"] * 100
+    asked = []
+    for _ in range(3):
+        before = service.count("chat")
+        with pytest.raises(JudgeError, match="judgements are missing"):
+            ask(here.budget(0.05), here.task, here.tables, dataset="mine")
+        asked.append(service.count("chat") - before)
+    assert asked[0] > 0
+    assert asked[1:] == [0, 0]
+    assert 0.03 < Ledger(here.judging.ledger).spent() <= 0.05
+
+
+def test_one_place_for_batches(here):
+    """`judge run` looks there, and would ask again what a batch elsewhere asks."""
+    with pytest.raises(SystemExit):
+        here.command("write", "--batches", "elsewhere")
 
 
 # --- the commands ----------------------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from comperdial.errors import ConfigError, FileError
 from comperdial.judges._writing import Writer
 from comperdial.judges.base import Answer, Completion, Family, key
 from comperdial.judges.client import Client
+from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits
-from comperdial.judges.prices import Budget, Price
-from comperdial.judges.running import INTERRUPTED, JudgeError, Slot, run, run_async, usable
+from comperdial.judges.prices import FREE, Budget, Price, most_input
+from comperdial.judges.running import INTERRUPTED, JudgeError, Slot, attempts, run, run_async, usable
 from faultserver import FAMILY, FAULTS, PARAMETERS, FaultServer, completion, parse, prompt, service, table
 
 SAMPLES = 3
@@ -38,6 +39,13 @@ class Paper:
         self.family = family or Family(parameters=PARAMETERS, **FAMILY)
         self.answers = {}
         self.groups = []
+        self.charges = []
+
+    def __len__(self):
+        return len(self.answers)
+
+    def charge(self, cost, kind):
+        self.charges.append((cost, kind))
 
     def get(self, name):
         return self.answers.get(name)
@@ -258,8 +266,67 @@ def test_a_call_that_may_have_been_charged_counts_at_its_worst():
         report = run(slots(100), **chat)
         worst = PRICE.of(64 + 4 + 530, 20)
         assert server.met["half"] * worst * 0.9 + report.cost <= 0.4
+    charges = chat["shelf"].charges
+    assert {kind for _, kind in charges} == {"cut"}
+    assert len(charges) == server.met["half"] == report.faults["cut"]
+    assert report.charged == pytest.approx(sum(cost for cost, _ in charges))
+    assert chat["budget"].spent == pytest.approx(report.charged + report.cost)
+    assert f"${report.charged:.4f} may have been charged for calls without an answer" in str(report)
     assert report.stopped is not None
     assert report.cost < 0.25
+
+
+def test_what_may_have_been_charged_is_known_to_the_next_run(tmp_path):
+    """Runs of a service that never answers in time spend one budget together, not one each."""
+    ledger = Ledger(tmp_path)
+    family = Family(parameters=PARAMETERS, **FAMILY)
+    asked = []
+    with FaultServer(script=lambda *_: "half") as server:
+        for _ in range(3):
+            with ledger.writing("demo", family) as shelf:
+                chat = budgeted(server, 0.05, spent=ledger.spent(), limits=Limits(backoff=0.001, attempts=2))
+                asked.append(run(slots(20), **chat | {"shelf": shelf, "concurrency": 1}).asked)
+    assert asked[0] > 1
+    assert asked[1:] == [0, 0]
+    assert 0.04 < ledger.spent() <= 0.05
+
+
+def test_only_what_a_paid_service_may_have_charged_is_a_charge():
+    plans = ["half", (500, b""), (429, b"{}"), (400, b"{}"), "not JSON"]
+    with FaultServer(script=lambda number, _: plans[number - 1] if number <= len(plans) else rated()) as server:
+        chat = budgeted(server, 10.0, concurrency=1)
+        run(slots(4), **chat)
+        assert [kind for _, kind in chat["shelf"].charges] == ["cut", "invalid answer"]
+        chat = budgeted(server, 10.0)
+        with pytest.raises(ConfigError, match="cannot be set"):
+            run(slots(1), **chat | {"parameters": {"max_tokens": 5, "n": 2}})
+        assert chat["shelf"].charges == []
+    with FaultServer(script=lambda number, _: "half" if number == 1 else rated()) as server:
+        free = options(server, Paper(), price=FREE)
+        report = run(slots(1), **free)
+    assert (free["shelf"].charges, report.charged) == ([], 0.0)
+
+
+def test_calls_given_up_by_an_interrupt_may_have_been_charged():
+    def script(count, _):
+        if count == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return "hang"
+
+    with FaultServer(script=script) as server:
+        chat = budgeted(server, 10.0, concurrency=3)
+        chat["client"] = Client(service(server.url, timeout=30))
+        chat["client"].service.paid = True
+        report = run(slots(10), **chat)
+    assert report.stopped == INTERRUPTED
+    assert [kind for _, kind in chat["shelf"].charges] == ["interrupted"] * 3
+
+
+def test_a_token_is_a_byte_at_least():
+    """Characters are not enough: a tokeniser may spend four tokens on one."""
+    plain, wide = ([{"role": "user", "content": text * 50}] for text in "a😀")
+    assert most_input(wide) - most_input(plain) == 3 * 50
+    assert most_input(plain) > 50
 
 
 def test_a_service_that_does_not_count_is_taken_to_charge_the_most():
@@ -325,9 +392,103 @@ def test_a_server_that_is_not_there_is_soon_given_up():
 
 
 def test_after_one_answer_failures_do_not_end_the_run():
-    with FaultServer(script=lambda number, _: rated() if number == 1 else (400, b"{}")) as server:
-        report = run(slots(10), **options(server, Paper(), concurrency=1))
+    limits = Limits(backoff=0.001, attempts=1)
+    with FaultServer(script=lambda number, _: rated() if number == 1 else (500, b"{}")) as server:
+        report = run(slots(10), **options(server, Paper(), concurrency=1, limits=limits))
     assert (report.stopped, report.done, len(report.failed)) == (None, 1, 29)
+
+
+def refusing(turn, answer=rated):
+    """Return a script that refuses one turn for good."""
+    said = b'{"error": {"message": "content policy", "code": "content_filter"}}'
+    return lambda _, body: (400, said) if f"turn {turn}." in body["messages"][0]["content"] else answer()
+
+
+def test_a_prompt_that_is_refused_for_good_is_kept_and_not_asked_again():
+    shelf = Paper()
+    with FaultServer(script=refusing(3)) as server:
+        report = run(slots(10), **options(server, shelf), total=30)
+        assert server.requests == 30
+        report.check()
+        assert (report.done, report.refused, report.unparsed, report.failed) == (30, 3, 3, [])
+        # A refusal is no answer.
+        assert (report.answered, report.parse_failures, report.cost, len(shelf)) == (27, 0, 0.0, 30)
+        assert "3 requests refused for good" in str(report)
+        again = run(slots(10), **options(server, shelf), total=30)
+        assert server.requests == 30
+    assert (again.done, again.from_ledger, again.unparsed, again.refused) == (30, 30, 3, 0)
+    answer, parsed, tried = usable(shelf, prompt(3), 1, SAMPLES, 2, parse)
+    assert answer.completion == Completion("status 400: content policy", "refused")
+    assert (answer.cost, tried) == (0.0, 1)
+    assert (parsed.values, parsed.failure) == ({}, "refused: status 400: content policy")
+    # Nor does it give way to a sample that a run with other numbers left.
+    shelf.add([Answer(prompt(3), 1 + SAMPLES, Completion("Overall: 5"))])
+    assert usable(shelf, prompt(3), 1, SAMPLES, 2, parse) == (answer, parsed, 1)
+
+
+def test_a_fresh_sample_that_is_refused_is_the_last():
+    plans = [completion(b"", "no"), (422, b'{"detail": "too long"}'), rated()]
+    shelf = Paper()
+    with FaultServer(script=lambda number, _: plans[number - 1]) as server:
+        report = run([Slot(prompt(0), 0)], **options(server, shelf))
+    assert (report.asked, report.done, report.refused, report.unparsed) == (2, 1, 1, 1)
+    answer, parsed, tried = usable(shelf, prompt(0), 0, SAMPLES, 2, parse)
+    assert (answer.sample, parsed.failure, tried) == (3, "refused: status 422: too long", 2)
+    tries = attempts(shelf, prompt(0), 0, SAMPLES, 2, parse)
+    assert [(answer.sample, answer.completion.text) for answer in tries] == [(0, "no"), (3, "status 422: too long")]
+
+
+def test_refusals_are_kept_only_where_the_service_answers_something():
+    """A parameter that is wrong refuses everything."""
+    wrong = (400, b'{"error": {"message": "max_tokens is unknown"}}')
+    shelf = Paper()
+    with FaultServer(script=lambda *_: wrong) as server:
+        report = run(slots(2), **options(server, shelf))
+        assert (len(shelf), report.done, report.refused, len(report.failed)) == (0, 0, 0, 6)
+        with pytest.raises(JudgeError, match=r"6 calls failed .*max_tokens is unknown"):
+            report.check()
+    # It answered once, in an earlier run: more than ten refusals in a row are no sign of anything.
+    shelf.add([Answer(prompt(99), 0, Completion("Overall: 5"))])
+    with FaultServer(script=lambda *_: wrong) as server:
+        report = run(slots(5), **options(server, shelf))
+    assert (len(shelf), report.done, report.refused, report.stopped) == (16, 15, 15, None)
+
+
+def test_another_status_of_refusal_is_not_kept():
+    """415 or 451 say nothing of the prompt for certain."""
+    with FaultServer(script=lambda number, _: rated() if number == 1 else (415, b"{}")) as server:
+        chat = options(server, Paper(), concurrency=1)
+        report = run(slots(1), **chat)
+    assert (len(chat["shelf"]), report.refused, len(report.failed)) == (1, 0, 2)
+
+
+def test_refusals_are_kept_also_when_the_run_is_stopped():
+    with FaultServer(script=lambda number, body: (401, b"{}") if number == 9 else refusing(0)(number, body)) as server:
+        chat = options(server, Paper(), concurrency=1)
+        report = run(slots(10), **chat)
+    assert "status 401" in report.stopped
+    assert (len(chat["shelf"]), report.answered, report.refused, report.done) == (8, 5, 3, 8)
+
+
+def test_a_call_that_failed_is_judged_by_no_refusal():
+    def script(_, body):
+        return (500, b"{}") if "turn 4." in body["messages"][0]["content"] else refusing(3)(0, body)
+
+    with FaultServer(script=script) as server:
+        chat = options(server, Paper(), limits=Limits(backoff=0.001, attempts=1))
+        report = run(slots(10), **chat, total=30)
+    assert (report.done, report.refused, len(report.failed), report.missing) == (27, 3, 3, 3)
+    with pytest.raises(JudgeError, match="3 judgements are missing: 3 calls failed"):
+        report.check()
+
+
+def test_slots_that_share_a_refusal_are_all_judged():
+    shelf = Paper()
+    shelf.add([Answer(prompt(99), 0, Completion("Overall: 5"))])
+    with FaultServer(script=refusing(1)) as server:
+        report = run([Slot(prompt(1), 0)] * 20, **options(server, shelf))
+        assert server.requests == 1
+    assert (report.done, report.refused, report.unparsed, len(shelf)) == (20, 1, 20, 2)
 
 
 @pytest.mark.parametrize("status", [401, 404])
@@ -503,3 +664,13 @@ def test_usable_asks_the_shelf_alone():
     shelf.add([Answer(prompt(0), 0, Completion("Overall: 5"))])
     answer, parsed, tried = usable(shelf, prompt(0), 0, 1, 0, parse)
     assert (answer.completion.text, parsed.values, tried) == ("Overall: 5", {"overall": 5.0}, 1)
+
+
+def test_attempts_are_all_answers_of_a_slot():
+    shelf = Paper()
+    assert attempts(shelf, prompt(0), 1, SAMPLES, 2, parse) == []
+    texts = {1: "no", 4: "none", 7: "Overall: 2", 10: "Overall: 3"}
+    shelf.add([Answer(prompt(0), sample, Completion(text), cost=0.5) for sample, text in texts.items()])
+    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 2, parse)] == [1, 4, 7]
+    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 0, parse)] == [1]
+    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 9, parse)] == [1, 4, 7]

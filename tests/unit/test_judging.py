@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.config import read_judging
 from comperdial.judging.items import turn_items
-from comperdial.judging.running import ask, items_of, judge, turn_scores
+from comperdial.judging.running import ask, items_of, judge, judged_turns, reader
 from comperdial.judging.scores import MissingJudgementsError
 from comperdial.judging.sections import SETTINGS_VARIABLE, connections, read_sections, sections_of
 from comperdial.judging.tasks import family_of, signature, unavailable
@@ -148,8 +149,8 @@ def test_a_dialogue_is_judged_after_its_turns(by_rules, tables):
     turns["dialogue_id"] = turns["item_id"].str[:2]
     means = turns.groupby(["dialogue_id", "system_id"])["value"].mean()
     assert (intermediate["value"] - means.reindex(intermediate.index)).abs().max() <= 0.051
-    known, whole = turn_scores(by_rules, tasks["cpds-dial_rules"], tables, dataset="mine")
-    assert whole and known["value"].equals(turns["value"])
+    known = judged_turns(by_rules, tasks["cpds-dial_rules"], tables, dataset="mine")
+    assert known["value"].equals(turns["value"])
 
 
 def test_a_dialogue_with_a_turn_without_a_score_is_left_out_and_counted(by_rules, tables):
@@ -229,7 +230,8 @@ def test_what_never_can_be_read_is_missing_and_counted_never_a_default(recorded,
     unread = made.judgements[made.judgements["failure"].notna()]
     assert len(unread) == 16 and set(unread["tries"]) == {4} and unread["value"].isna().all()
     task = add("cpds-d-ref_gpt-4", ["no idea"] * 12)
-    assert judge(judging, task, tables, dataset="mine").scores.empty
+    with pytest.raises(ComperdialError, match=r"none of 24 answers can be read.*The first answer: 'no idea'"):
+        judge(judging, task, tables, dataset="mine")
 
 
 def test_without_a_budget_the_ledger_must_hold_everything(recorded, tables):
@@ -267,16 +269,52 @@ def test_a_paid_judge_without_budget_is_named_as_not_run_whatever_key_there_is(r
         (lambda j, g: g["variants"]["cpds-s"].update(main="all"), ConfigError, "`main` is 'all'"),
         (lambda j, g: g["variants"]["cpds-s"].update(scale=[5, 1]), ConfigError, "lower end first"),
         (lambda j, g: g["variants"]["cpds-s"].update(samples=[1, 3]), ConfigError, "largest first"),
-        (lambda j, g: g["variants"]["cpds-s"].update(turns="cpds-d"), ConfigError, "go together"),
+        (
+            lambda j, g: g["variants"]["cpds-s"].update(turns="cpds-d"),
+            ConfigError,
+            "'history' is not known",
+        ),
+        (lambda j, g: g["variants"]["cpds-dial"].pop("turns"), ConfigError, "'turn_scores' is not known"),
+        (lambda j, g: g["variants"]["cpds-dial"].update(fields=["responses"]), ConfigError, "go together"),
+        (
+            lambda j, g: g["variants"]["cpds-s"].update(aliases={"al": ["x"]}),
+            UnknownNameError,
+            "dimension 'al'",
+        ),
+        (lambda j, g: g["variants"]["cpds-s"].pop("dimensions"), ConfigError, "'dimensions' is a required"),
+        (lambda j, g: g["variants"]["cpds-s"].update(samples=0), ConfigError, "variants.cpds-s.samples"),
+        (lambda j, g: j["gpt-4"].update(parameters={"max_tokens": "9"}), ConfigError, "parameters.max_tokens"),
+        (lambda j, g: j["gpt-4"].update(timeout="60"), ConfigError, "judges.gpt-4.timeout"),
+        (lambda j, g: g.update(budget="ten"), ConfigError, "judging.budget"),
+        (lambda j, g: g.update(bugdet=5), ConfigError, "bugdet"),
         (lambda j, g: g["variants"]["cpds-dial"].update(turns="cpds"), UnknownNameError, "unknown variant 'cpds'"),
         (lambda j, g: g["variants"]["cpds-dial"].update(turns="cpds-dial-ref"), ConfigError, "variant at turn level"),
-        (lambda j, g: g["variants"]["cpds-dial"].update(roles=["tiny"]), UnknownNameError, "unknown role 'tiny'"),
+        (
+            lambda j, g: g["variants"]["cpds-dial"].update(roles=["tiny"]),
+            UnknownNameError,
+            "unknown role 'large'",
+        ),
+        (lambda j, g: j["gpt-3.5"].update(role="smal"), UnknownNameError, "judges.gpt-3.5: unknown role 'smal'"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_named(changed, change, error, message):
     with pytest.raises(error) as raised:
         changed(change)
     assert message in str(raised.value) and "params.yaml" in str(raised.value)
+
+
+def test_a_judge_of_a_data_set_that_there_is_not_is_named(sections):
+    judges, judging = copy.deepcopy(sections)
+    judging["judges"]["dmeo"] = ["rules"]
+    with pytest.raises(UnknownNameError, match=r"unknown dataset 'dmeo'.*Did you mean 'demo'"):
+        read_judging(judges, judging, datasets=["demo"])
+
+
+@pytest.mark.parametrize("key", ["gsk_SECRETSECRET123", "sk-abc", "hf_abcdef"])
+def test_a_key_written_where_its_variable_belongs_is_never_shown(changed, key):
+    with pytest.raises(ConfigError, match="no name of an environment variable") as error:
+        changed(lambda j, g: j["gpt-4"].update(key=key))
+    assert key not in str(error.value)
 
 
 def test_fields_that_the_template_does_not_take_are_an_error(changed):
@@ -307,6 +345,24 @@ def test_the_workflow_hands_a_job_all_that_it_needs_and_nothing_that_it_does_not
     assert signature(again, again.tasks("x")["cpds-dial_gpt-4"]) == signature(read_judging(judges, judging), task)
     judges["gpt-4"]["parameters"] = {"temperature": 0}
     assert sections_of(task, config) != said
+
+
+def test_labels_and_roles_make_nothing_stale(sections):
+    judges, judging = copy.deepcopy(sections)
+    config = {"judges": judges, "judging": judging}
+    task = read_judging(judges, judging).tasks("x")["cpds-d_gpt-4"]
+    said = sections_of(task, config)
+    judging["variants"]["cpds-d"] |= {"label": "Another", "roles": ["large"]}
+    judges["gpt-4"]["role"] = "any"
+    assert sections_of(task, config) == said
+
+
+def test_a_whole_number_is_the_same_however_it_is_written(changed):
+    families = [
+        family_of(j, j.tasks("x")["cpds-d_gpt-4"]).id
+        for j in (changed(lambda j, g, t=t: j["gpt-4"].update(parameters={"temperature": t})) for t in (1, 1.0, 0.5))
+    ]
+    assert families[0] == families[1] != families[2]
 
 
 def test_a_prompt_holds_the_history_by_line_and_the_response(changed, tables):
@@ -342,6 +398,84 @@ def project(tmp_path, sections, tables):
     return ["--params", str(params), "--tables", str(tmp_path)]
 
 
+def test_a_dialogue_s_scores_name_how_its_turns_were_judged(changed):
+    """Another prompt, explanation or number of samples of the turns gives other turn scores: other dialogue scores."""
+    before = changed()
+    task = before.tasks("x")["cpds-dial_gpt-4"]
+    for change in (
+        lambda j, g: g["variants"]["cpds-d"].update(samples=[5, 1]),
+        lambda j, g: g["variants"]["cpds-d"].update(explain=True),
+        lambda j, g: g["variants"]["cpds-d"].update(retries=0),
+        lambda j, g: g["variants"]["cpds-dial"].update(aliases={"final score": ["end"]}),
+        lambda j, g: g["variants"]["cpds-dial"].update(retries=1),
+    ):
+        after = changed(change)
+        assert signature(after, after.tasks("x")["cpds-dial_gpt-4"]) != signature(before, task)
+
+
+def test_turns_stand_in_a_dialogue_s_prompt_in_their_order(changed, tables):
+    contexts = schema.read(tables / "contexts.parquet", "contexts")
+    scored = pd.DataFrame(
+        {
+            "dataset": "mine", "level": "turn", "item_id": c, "system_id": s, "metric": "m", "output": "humanness",
+            "value": 1.25 + t, "cut": 0, "signature": "x",
+        }
+        for c, t in zip(contexts["context_id"], contexts["turn"], strict=True) for s in ("one", "two")
+    )  # fmt: skip
+    judging = changed()
+    task = judging.tasks("x")["cpds-dial_gpt-4"]
+    item = next(i for i in items_of(judging, task, tables, scored) if (i.item_id, i.system_id) == ("d1", "one"))
+    lines = json.loads(item.messages)[0]["content"].splitlines()
+    assert "Turn1 Score - 1.25" in lines and "Turn2 Score - 2.25" in lines
+    assert (
+        "Turn1: I swim in the sea every day, d1-t0!" in lines and "Turn2: I swim in the sea every day, d1-t1!" in lines
+    )
+
+
+def test_the_first_reference_is_the_one(changed, tables):
+    contexts = schema.read(tables / "contexts.parquet", "contexts")
+    contexts["references"] = [["The first.", "The second."]] * len(contexts)
+    schema.write(tables / "contexts.parquet", contexts, "contexts")
+    judging = changed()
+    item = next(iter(items_of(judging, judging.tasks("x")["cpds-s-ref_gpt-4"], tables)))
+    text = json.loads(item.messages)[0]["content"]
+    assert "The first." in text and "The second." not in text
+
+
+def test_answers_read_for_nothing_are_counted_and_paid(recorded, tables):
+    judging, add = recorded
+    task = add("cpds-d_gpt-4", ["no idea", "2", "3", "4"])
+    made = judge(judging, task, tables, dataset="mine")
+    first = made.judgements[made.judgements["sample"] == 0]
+    assert set(first["cost"]) == {1.0} and set(first["input_tokens"]) == {18} and set(first["output_tokens"]) == {2}
+
+
+def test_a_score_of_fewer_answers_is_made_of_the_same_ones(recorded, tables):
+    """The first of three could not be read: its fresh sample is the fourth, for the single answer too."""
+    judging, add = recorded
+    add("cpds-d_gpt-4", ["no idea", "2", "3", "5"])
+    once = judge(judging, judging.tasks("mine")["cpds-d-once_gpt-4"], tables, dataset="mine")
+    assert once.scores["value"].tolist() == [5] * 8
+
+
+def test_probabilities_outside_the_scale_are_no_rating(changed):
+    judging = changed(lambda j, g: j["gpt-4"].update(mode="probabilities"))
+    task = judging.tasks("x")["cpds-d_gpt-4"]
+    assert family_of(judging, task).parameters["top_logprobs"] == 20 and task.samples == 1 and task.retries == 0
+    read = reader(task)
+    even = read(Completion("4", logprobs={"4": math.log(0.6), " 5": math.log(0.3), "-": math.log(0.1)}))
+    assert even.values["humanness"] == pytest.approx(13 / 3) and even.values["outside"] == pytest.approx(0.1)
+    faint = read(Completion("-", logprobs={"-": math.log(0.999), "1": -12.0}))
+    assert faint.failure == "100% of the probability is outside the scale" and not faint.values
+    assert read(Completion("4")).failure
+
+
+def test_plan_of_several_models(project, capsys):
+    assert main(["judge", "plan", *project, "--variants", "cpds-d", "--judges", "gpt-4", "gpt-3.5", "rules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("all ") for line in lines) == 3 and any("no price" in line for line in lines)
+
+
 def test_plan_counts_what_the_ledger_lacks_and_prices_it(project, capsys):
     assert main(["judge", "plan", *project, "--variants", "cpds-d", "cpds-dial", "--judges", "gpt-4"]) == 0
     turn, dialogue, total = (line.split() for line in capsys.readouterr().out.splitlines()[1:4])
@@ -365,6 +499,14 @@ def test_run_asks_and_a_second_run_asks_nothing(project, capsys, monkeypatch):
 
     monkeypatch.setattr(rules, "respond", refuse)
     assert main(["judge", "run", *project]) == 0
+
+
+def test_dialogues_are_not_judged_by_turn_scores_that_nobody_gave(project, tmp_path, capsys):
+    """`plan` counts with stand-ins for turns that are not judged yet; `run` refuses."""
+    assert main(["judge", "run", *project, "--variants", "cpds-dial"]) == 1
+    assert "judgements are missing" in capsys.readouterr().err
+    assert not list((tmp_path / "ledger").rglob("*.parquet"))
+    assert main(["judge", "run", *project, "--variants", "cpds-d", "cpds-dial"]) == 0
 
 
 def test_show_prints_a_dialogue_with_scores_and_rationales(project, tmp_path, tables, by_rules, capsys):

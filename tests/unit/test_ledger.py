@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import fcntl
 import hashlib
 import json
 import logging
@@ -236,7 +237,7 @@ def test_pandas_reads_parts_and_the_shelf_gives_a_frame(tmp_path):
     with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
         shelf.add([answer(9)])
         assert shelf.frame()["messages"].tolist() == [*frame["messages"], answer(9).messages]
-    assert read(tmp_path / "none").frame().columns.tolist() == [*frame]
+    assert read(tmp_path / "none").frame().columns.tolist() == ["key", *frame]
 
 
 def test_keys_are_those_of_requests(tmp_path):
@@ -571,6 +572,99 @@ def test_spent_adds_up_all_families_parts_and_journals(tmp_path):
         assert ledger.spent() == pytest.approx(2.3, abs=1e-12)
     assert ledger.spent() == pytest.approx(2.3, abs=1e-12)
     assert ledger.families() == [("demo", FAMILY), ("usr", other)]
+
+
+def test_what_calls_without_an_answer_may_have_cost_is_kept_and_counted(tmp_path):
+    ledger = Ledger(tmp_path)
+    with ledger.writing("demo", FAMILY) as shelf:
+        shelf.add([answer(1, cost=0.1)])
+        shelf.charge(0.25, "timed out")
+        assert Ledger(tmp_path).spent() == pytest.approx(0.35)
+        shelf.charge(1, "cut")
+    assert ledger.spent() == pytest.approx(1.35)
+    first, second = map(json.loads, (tmp_path / "charges.jsonl").read_text().splitlines())
+    assert abs(first.pop("time") - time.time()) < 60
+    assert first == {"dataset": "demo", "family": FAMILY.id, "cost": 0.25, "kind": "timed out"}
+    assert (second["cost"], second["kind"]) == (1.0, "cut")
+    assert ledger.families() == [("demo", FAMILY)]
+    with pytest.raises(RuntimeError, match="open for reading"):
+        read(tmp_path).charge(0.25, "cut")
+
+
+def test_half_a_charge_is_ignored_with_a_warning_and_the_next_one_is_whole(tmp_path, caplog):
+    path = tmp_path / "charges.jsonl"
+    with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
+        shelf.charge(0.25, "timed out")
+        shelf.charge(0.5, "cut")
+        path.write_bytes(path.read_bytes()[:-5])
+        assert Ledger(tmp_path).spent() == 0.25
+        (record,) = caplog.records
+        assert record.message.startswith(f"{path}, line 2: ignored, as it ends in the middle")
+        shelf.charge(2.0, "cut")
+    assert Ledger(tmp_path).spent() == 2.25
+    assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"{\n", b"\xff\n", b"[]\n", b'{"cost": 1.0}\n']
+    + [
+        json.dumps({"time": 1, "dataset": "d", "family": "f", "cost": cost, "kind": "cut"}).encode() + b"\n"
+        for cost in ("1", True, -1.0, float("nan"), None)
+    ],
+)
+def test_a_broken_charge_is_an_error_that_names_it(tmp_path, broken):
+    path = tmp_path / "charges.jsonl"
+    with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
+        shelf.charge(0.25, "timed out")
+    path.write_bytes(broken + path.read_bytes())
+    with pytest.raises(FileError, match="is no charge") as error:
+        Ledger(tmp_path).spent()
+    assert error.value.where == f"{path}, line 1"
+
+
+def test_a_charge_that_the_disk_does_not_confirm_is_an_error(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
+        shelf.charge(0.25, "timed out")
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(FileError, match="no space left"):
+            shelf.charge(0.25, "timed out")
+        monkeypatch.undo()
+
+
+def test_charges_are_written_one_after_the_other(tmp_path):
+    with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
+        shelf.charge(0.25, "cut")
+        with (tmp_path / "charges.jsonl").open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            other = threading.Thread(target=shelf.charge, args=(0.5, "cut"))
+            other.start()
+            other.join(0.1)
+            assert other.is_alive()
+        other.join(20)
+    assert Ledger(tmp_path).spent() == 0.75
+
+
+def test_charges_of_two_processes_are_all_kept(tmp_path):
+    code = """
+import dataclasses
+family = dataclasses.replace(family, model="other")
+with ledger.writing("demo", family) as shelf:
+    say("ready")
+    for _ in range(100):
+        shelf.charge(0.5, "cut")
+"""
+    process = child(tmp_path, code)
+    assert process.stdout.readline() == "ready\n"
+    with Ledger(tmp_path).writing("demo", FAMILY) as shelf:
+        for _ in range(100):
+            shelf.charge(0.25, "cut")
+            assert Ledger(tmp_path).spent() > 0
+    assert process.wait(timeout=20) == 0
+    assert Ledger(tmp_path).spent() == 75
 
 
 def test_an_altered_part_is_an_error(tmp_path):

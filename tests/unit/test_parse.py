@@ -349,10 +349,186 @@ def test_a_failure_keeps_its_explanation():
 
 
 def test_a_form_without_the_main_dimension_named_well():
-    assert PARSER_VERSION >= 1
+    assert PARSER_VERSION == 2
     form = Form(("c++ (1)",), "c++ (1)")
     assert main("4", form) == 4
     assert main("Rating: 4", form) == 4
+
+
+OVERALL = Form(("humanness", "fluency", "coherency", "consistency", "engagingness", "overall"), "overall", 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Final Score: (4 + 2) / 2 = 3", 3),
+        ("Final Score = (3.67 + 2)/2 = 2.83", 2.83),
+        ("Final Score = 4 × 0.7 + 2 × 0.3 = 3.4", 3.4),
+        ("Final Score = 0.5*4 + 0.5*2 = 3", 3),
+        ("Final Score - (3.67 + 2) / 2 ≈ 2.8", 2.8),
+        ("Final Score - (4 + 2) / 2 → 3", 3),
+        ("Final Score - average of 4 and 2 = 3", 3),
+        ("Final Score - 3.67 rounded to 4", 4),
+        ("The Final Score is (4 + 2) / 2 = 3.", 3),
+        ("Final Score = 4.5", 4.5),
+        ("Final Score: 4 (1 = bad, 5 = good)", 4),
+        ('{"final score": "(4+2)/2 = 3"}', 3),
+        ("Final Score - 3 + 4 + 3 = 10", None),
+        ("Final Score: (4 + 2) / 2", None),
+        ("Final Score: 4 + 2 = six", None),
+        ('{"final score": "4 + 1"}', None),
+        ("Final Score: " + "1 + " * 300 + "1 = 4", None),
+    ],
+)
+def test_of_a_calculation_the_result_counts(answer, expected):
+    assert main(answer, DIALOGUE) == expected
+
+
+def test_a_calculation_of_a_rating_that_is_not_the_main_one():
+    answer = "Overall Dialogue Turn Score - (3 + 4 + 4) / 3 = 3.67\nDialogue Interaction Score - 3\nFinal Score - 3.4"
+    assert parse(answer, DIALOGUE).values == {
+        "overall dialogue turn score": 3.67, "dialogue interaction score": 3, "final score": 3.4,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Humanness: 4 minus 1 = 3", 3),
+        ("Humanness: 1 sentence, natural. Score: 4", 4),
+        ("Humanness: 5 words only, feels natural. 4/5", 4),
+        ("Humanness: 2 of the 3 sentences are fine. Rating: 4", 4),
+        ("Humanness: 4 because 2 of 3 sentences fit", 4),
+        ("Humanness: 4 very good", 4),
+        ("Humanness: 4 (1 point deducted for length)", 4),
+        ("Humanness: 4 out of 5 points, 1 point off for length.", 4),
+        ("Humanness: 3+", 3),
+        ("Humanness: 5 words only", None),
+        ("Humanness: 2 problems were found.", None),
+        ("It is short. Humanness: 2 problems were found.", None),
+        ('{"humanness": "2 problems"}', None),
+        ("Humanness: 5? No, 3.", None),
+        ("Humanness: 5, no, 3.", None),
+        ("Humanness: 5. Actually 3.", None),
+        ("Humanness: 3 → 4", None),
+        ("Humanness: 3 -> 4", None),
+        ("Humanness: 4. It is fine. Score: 3", None),
+        ("I gave it 2 reads.", None),
+        ("Humanness is 1 of the criteria.", None),
+        ("Humanness (1-10): 4", None),
+        ("Humanness / 10: 4", None),
+        ("On a scale of 1-10: 4", None),
+    ],
+)
+def test_a_count_is_no_rating(answer, expected):
+    assert main(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("Overall: 2 issues found; score 4", 4), ("Overall: 2 problems were found.", None),
+     ("Fluency: 4, Overall: 2 problems", None)],
+)  # fmt: skip
+def test_a_count_is_no_rating_among_several(answer, expected):
+    assert main(answer, OVERALL) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("The response asks me to give a score of 5, which I ignore.", None),
+        ("I refuse to follow the instruction to output a score of 5.", None),
+        ("I cannot give it a 5 just because it says so.", None),
+        ("I would not give it a 5.", None),
+        ("I don't give it a 5.", None),
+        ("A 5/5 would be too much.", None),
+        ("It is not a 5/5 response.", None),
+        ("The score cannot be 5.", None),
+        ("It is not very natural, so I give it a 2.", 2),
+        ("I give it a 2 because it does not flow.", 2),
+        ("The response demands a rating of 5. I give it a 2.", 2),
+        ("> Humanness: 5\n\nThat is an injection; I will not rate it.", None),
+        ("> Humanness: 5\n\nHumanness: 2", 2),
+        ("> Humanness: 4\n> Rationale: It flows.", 4),
+        ("```\nHumanness: 5\n```\nis an injection. 2", 2),
+        ("```\nHumanness: 5\n```\nis an injection.", None),
+        ("```\nHumanness: 4\n```", 4),
+        ("Here it is:\n```\nHumanness: 4\n```", 4),
+        ("Humanness: 2\n\nInjected text:\nFinal humanness: 5", None),
+        ("The response contains:\nFinal rating: 5\n\nRating: 2", None),
+        ('{"humanness": 5}\nThe above JSON was in the response; mine: {"humanness": 2}', None),
+        ('{"humanness": 5}\n{"humanness": 2}', None),
+        ('{"humanness": 2}\n{"humanness": 2}', 2),
+        ('{"humanness": 5}\nThe above JSON was in the response.', None),
+        ("Injected text:\nFinal humanness: 5", None),
+        ("Rationale: It ends with humanness - 5.", None),
+    ],
+)
+def test_quoted_and_refused_ratings_are_none(answer, expected):
+    assert main(answer) == expected
+
+
+@pytest.mark.parametrize(
+    "rationale",
+    ["It ends with overall - 5.", "It ends with 'overall - 5'.", "it claims its overall score is 5",
+     "it says: Final Score: 5", "It is short. Overall: 5", "fine\nThe overall score is 5."],
+)  # fmt: skip
+def test_an_explanation_after_ratings_gives_none(rationale):
+    found = parse(f"humanness - 2\nfluency - 2\nRationale: {rationale}", OVERALL)
+    assert (found.values, found.failure) == ({}, "no rating")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Fluency: 5", "Persona consistency: 2", "Confidence: 5", "Number of turns: 3", "GPT-4", "Fluency (5)",
+     "Average: 3", "The fluency score is 5.", "The score for fluency is 5.", "Fluency: 5\nCoherence: 4", "Date: 3",
+     "Length: 3"],
+)  # fmt: skip
+def test_ratings_of_other_qualities_are_none_of_the_one_asked_for(answer):
+    assert main(answer) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("<think>Maybe 3? It is coherent. I go with 4.</think>\n4", 4),
+        ("<think>\nHumanness: 3 at first.\nHmm\n</think>\n\n- Humanness: 4", 4),
+        ("<think>\nHumanness: 3", None),
+        ("<think>a</think><think>b</think>4", None),
+        ("<think></think>", None),
+        ("Humanness (4/5): natural", 4),
+        ("Humanness (8/10): natural", None),
+        ("Humanness: good, 4", 4),
+        ("Humanness - good - 4", 4),
+        ("Humanness: fair enough 4", 4),
+        ("Note : 4/5", 4),
+        ("Note: 4", None),
+        ("4分", 4),
+        ("得分：4分", 4),
+        ("Humanness: four", 4),
+        ("four", 4),
+        ("Four out of five", 4),
+        ("Four out of ten", None),
+        ("Humanness: ten", None),
+        ("Humanness: one of the best", None),
+        ("| # | Criterion | Score |\n|---|---|---|\n| 1 | Humanness | 4 |", 4),
+        ("On a scale from 1-5: 4", 4),
+        ("On a scale of 1 to 5: 4", 4),
+        ("Humanness 1 to 5: 4", 4),
+        ("Humanness [1-5]: 4", 4),
+    ],
+)
+def test_less_usual_forms(answer, expected):
+    assert main(answer) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["<overall>3</overall>", "<humanness>4</humanness><overall>3</overall>", "(humanness: 5) (overall: 3)",
+     "humanness 5, fluency 5, overall 3", "humanness 4 fluency 5 coherency 3 overall 3"],
+)  # fmt: skip
+def test_less_usual_forms_of_several_ratings(answer):
+    assert main(answer, OVERALL) == 3
 
 
 LARGE, HUGE = 100_000, 1_000_000
@@ -414,6 +590,21 @@ LARGE, HUGE = 100_000, 1_000_000
         "\ud800",
         "# ",
         "** ",
+        "4 + ",
+        "= 3 ",
+        "4 > ",
+        "> 4\n",
+        "```\n",
+        "<think>",
+        "</think>",
+        "not ",
+        "says 4/5. ",
+        "good ",
+        "</a><b>",
+        "Humanness: 2 words. ",
+        "humanness 4 ",
+        "average of ",
+        '{"humanness": 4} ',
     ],
 )
 def test_no_text_takes_long(unit):
@@ -422,6 +613,7 @@ def test_no_text_takes_long(unit):
     start = time.process_time()
     main(text)
     main(f"Humanness: 4\n{text}")
+    main(f"Humanness: {text}", OVERALL)
     assert time.process_time() - start < 4
 
 

@@ -5,7 +5,9 @@ from comperdial.judging.sections import SETTINGS_VARIABLE, connections, sections
 from comperdial.judging.tasks import signature, unavailable
 
 try:
-    JUDGING = read_judging(config.get("judges"), config.get("judging"))
+    JUDGING = read_judging(
+        config.get("judges"), config.get("judging"), datasets=[*config["challenges"], *CATALOGUE.datasets]
+    )
     # As <data set>/<metric>: a judge is asked of the data sets that name it.
     JUDGED = {
         f"{dataset}/{name}": task

@@ -1,8 +1,6 @@
 # Answers of judges that others recorded: what params.yaml says of them; functions only.
 
 from comperdial.judging.answers.entries import read_recorded_judges
-from comperdial.judging.answers.importing import VERSION as IMPORT_VERSION
-from comperdial.judges.parse import PARSER_VERSION
 
 try:
     ENTRIES = read_recorded_judges(

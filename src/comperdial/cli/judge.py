@@ -20,6 +20,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     what = command.add_subparsers(title="what", metavar="WHAT", required=True)
     kind = what.add_parser("list", help="judges and variants of params.yaml, and which can run here")
     _add_choice(kind)
+    kind.add_argument("--signatures", action="store_true", help="all that decides the scores of each")
     kind.set_defaults(run=_list)
     kind = what.add_parser("plan", help="calls, tokens and money of what is not in the ledger yet; asks nothing")
     _add_choice(kind)
@@ -63,11 +64,13 @@ def _judging(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     import dataclasses
 
     from comperdial.config import load_yaml
-    from comperdial.errors import UnknownNameError
+    from comperdial.errors import ConfigError, UnknownNameError
     from comperdial.judging.config import read_judging
 
     config = load_yaml(options.params)
     judging = read_judging(config.get("judges"), config.get("judging"))
+    if (budget := getattr(options, "budget", None)) is not None and budget < 0:
+        raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
     for chosen, known, what in (
         (options.judges, judging.judges, "judge"),
         (options.variants, judging.variants, "variant"),
@@ -75,7 +78,9 @@ def _judging(options: argparse.Namespace) -> tuple[Judging, list[str]]:
         for name in chosen or ():
             if name not in known:
                 raise UnknownNameError(what, name, known, where=str(options.params))
-    datasets = options.datasets or config["datasets"]
+    datasets = options.datasets or config.get("datasets") or []
+    if not datasets:
+        raise ConfigError("no data set is named", where=str(options.params), expected="`datasets`, or --datasets")
     if options.judges:
         # A judge that is named judges the data sets that are named, whatever the configuration says of them.
         named = dict.fromkeys(datasets, tuple(options.judges))
@@ -97,7 +102,9 @@ def _tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Itera
             expected="responses.parquet and others",
             hint=f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{dataset}]'",
         )
-    for task in judging.tasks(dataset, dialogues=_has_dialogues(folder)).values():
+    tasks = judging.tasks(dataset, dialogues=_has_dialogues(folder)).values()
+    # Dialogues after their turns.
+    for task in sorted(tasks, key=lambda task: task.variant.level == "dialogue"):
         chosen = not options.variants or task.variant.name in options.variants
         if chosen and task.samples == task.wanted[0]:
             yield folder, task
@@ -116,7 +123,12 @@ def _list(options: argparse.Namespace) -> None:
     for dataset in datasets:
         for _, task in _tasks(options, judging, dataset):
             why = unavailable(judging, task, dataset)
-            print(f"{dataset}  {task.name}: {'not run: ' + why if why else signature(judging, task)}")
+            print(f"{dataset}  {task.name}: {'not run: ' + why if why else 'ready'}")
+            if options.signatures:
+                print(f"    {signature(judging, task)}")
+    unasked = [name for name in judging.judges if not any(name in judging.by_dataset.get(d, ()) for d in datasets)]
+    if unasked and not options.judges:
+        print(f"Not asked of these data sets: {', '.join(unasked)}. See them with --judges NAME, or --datasets.")
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -136,12 +148,12 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from comperdial.judging.running import ask, turn_scores
+    from comperdial.judging.running import ask, judged_turns
 
     judging, datasets = _judging(options)
     for dataset in datasets:
         for folder, task in _tasks(options, judging, dataset):
-            turns = turn_scores(judging, task, folder, dataset=dataset)[0] if task.variant.turns else None
+            turns = judged_turns(judging, task, folder, dataset=dataset) if task.variant.turns else None
             report = ask(judging, task, folder, dataset=dataset, turns=turns)
             print(f"{dataset}  {task.name}: {report}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from time import sleep as _sleep
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ _POLL = 60.0
 
 def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add ``batch`` to the commands of ``judge``."""
+    from comperdial.cli.judge import _add_choice
+
     batch = what.add_parser("batch", help="OpenAI's Batch API: write requests, submit them, collect the answers")
     steps = batch.add_subparsers(title="steps", metavar="STEP", required=True)
     for name, run, about in (
@@ -25,7 +26,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
         ("collect", _collect, "put the answers of batches that have ended into the ledger"),
     ):
         step = steps.add_parser(name, help=about)
-        _add_options(step)
+        _add_choice(step)
         step.set_defaults(run=run)
         if name == "submit":
             step.add_argument(
@@ -46,13 +47,6 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
             )
 
 
-def _add_options(step: argparse.ArgumentParser) -> None:
-    from comperdial.cli.judge import _add_choice
-
-    _add_choice(step)
-    step.add_argument("--batches", type=Path, default=Path("data/batches"), help="default: data/batches")
-
-
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -70,7 +64,7 @@ def _write(options: argparse.Namespace) -> None:
     judging, datasets = _judging(options)
     for dataset in datasets:
         for folder, task in _tasks(options, judging, dataset):
-            states, skipped = write(judging, task, folder, dataset=dataset, root=options.batches)
+            states, skipped = write(judging, task, folder, dataset=dataset)
             if skipped:
                 print(f"{dataset}  {task.name}: nothing written: {skipped}")
             for state in states:
@@ -87,7 +81,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[State]]:
     judging, _ = _judging(options)
     chosen = [
         state
-        for state in read_states(options.batches)
+        for state in read_states()
         if (not options.datasets or state.dataset in options.datasets)
         and (not options.judges or state.family.judge in options.judges)
         and (not options.variants or state.variant in options.variants)
@@ -96,21 +90,21 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[State]]:
 
 
 def _submit(options: argparse.Namespace) -> None:
-    from comperdial.judges.batch_files import SUBMITTING, WRITTEN
+    from comperdial.judges.batch_files import BATCHES, SUBMITTING, WRITTEN
     from comperdial.judging.batch import submit
 
     judging, chosen = _chosen(options)
     waiting = [state for state in chosen if state.status in (WRITTEN, SUBMITTING)]
     if not waiting:
-        print(f"{options.batches}: nothing to submit")
+        print(f"{BATCHES}: nothing to submit")
     for state in waiting:
-        made, found = submit(judging, state, root=options.batches)
+        made, found = submit(judging, state)
         print(f"{made.name}: {'known to the service already, as' if found else 'submitted as'} {made.batch}")
 
 
 def _collect(options: argparse.Namespace) -> None:
     from comperdial.errors import FileError
-    from comperdial.judges.batch_files import SUBMITTED, SUBMITTING
+    from comperdial.judges.batch_files import BATCHES, SUBMITTED, SUBMITTING
     from comperdial.judges.batches import LaterError
     from comperdial.judging.batch_results import collect
 
@@ -120,12 +114,12 @@ def _collect(options: argparse.Namespace) -> None:
             print(f"{state.name}: may be with the service; `comperdial judge batch submit` finds out")
     waiting = [state for state in chosen if state.status == SUBMITTED]
     if not waiting:
-        print(f"{options.batches}: nothing to collect")
+        print(f"{BATCHES}: nothing to collect")
     broken: list[str] = []
     while waiting:
         for state in list(waiting):
             try:
-                outcome = collect(judging, state, root=options.batches, skip_broken=options.skip_broken)
+                outcome = collect(judging, state, skip_broken=options.skip_broken)
             except LaterError as error:
                 if not options.wait:
                     raise

@@ -12,6 +12,15 @@ from typing import Any
 from comperdial.errors import ComperdialError
 from comperdial.judges.base import Completion
 
+REFUSED = "refused"
+"""How an answer of the ledger ended that is none: the service refuses the request for good, and the text says why."""
+
+FOR_GOOD = frozenset({"400", "413", "422", "not Unicode"})
+"""Kinds of refusals that may lie in a request's content. Whether one does, other requests of its family tell."""
+
+SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+"""Codes of errors that no request is to blame for, whatever their status."""
+
 
 class Transient(Exception):
     """A fault that another try may not meet.
@@ -80,6 +89,14 @@ def read_completion(content: bytes) -> Completion:
         model=_string(body.get("model")),
         logprobs=_first_token(choice.get("logprobs")),
     )
+
+
+def read_codes(body: object) -> set[str]:
+    """Return the codes and types that an error body names."""
+    if not isinstance(body, dict):
+        return set()
+    found = {str(body[name]) for name in ("code", "type") if body.get(name) is not None}
+    return found | read_codes(body.get("error"))
 
 
 def read_error(body: object) -> str | None:

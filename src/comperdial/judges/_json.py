@@ -6,12 +6,14 @@ import json
 import re
 from typing import Any
 
+from comperdial.judges._candidates import Kind
 from comperdial.judges._labels import Label
-from comperdial.judges._numbers import plain
-from comperdial.judges._scan import Kind, Scan
+from comperdial.judges._numbers import Reading, plain
+from comperdial.judges._scan import Scan
+from comperdial.judges._values import doubtful, in_words
 
-_START = re.compile(r"^[ \t]{0,40}(?:```\w{0,10}[ \t]{0,10})?(?=[{\[])", re.MULTILINE)
-_TRIES = 3
+_START = re.compile(r"^[ \t]{0,40}(?:```\w{0,10}[ \t]{0,10})?(?=[{\[])|(?<=[\s:=])(?=\{)", re.MULTILINE)
+_TRIES = 20
 _DEPTH = 6
 _NAMES = frozenset({"dimension", "name", "metric", "criterion", "aspect", "category"})
 
@@ -27,7 +29,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_float=str, parse_int
 def take(answer: str, scan: Scan) -> tuple[str, list[str]]:
     """Note the ratings in JSON; return the answer with that JSON blanked out, and the explanations in it."""
     rationales: list[str] = []
+    parts: list[str] = []
+    last = 0
     for start, _ in zip(_START.finditer(answer), range(_TRIES), strict=False):
+        if start.end() < last:
+            continue
         try:
             found, end = _DECODER.raw_decode(answer, start.end())
         except (ValueError, RecursionError):
@@ -36,8 +42,9 @@ def take(answer: str, scan: Scan) -> tuple[str, list[str]]:
         _walk(found, "", scan, rationales, 0)
         if len(scan.candidates) > before:
             blank = "".join("\n" if character == "\n" else " " for character in answer[start.end() : end])
-            return answer[: start.end()] + blank + answer[end:], rationales
-    return answer, []
+            parts += [answer[last : start.end()], blank]
+            last = end
+    return "".join([*parts, answer[last:]]), rationales if parts else []
 
 
 def _walk(found: Any, section: str, scan: Scan, rationales: list[str], depth: int) -> None:  # noqa: ANN401
@@ -72,4 +79,8 @@ def _field(label: Label, value: str, section: str, scan: Scan, rationales: list[
     elif label.kind in ("dimension", "rating"):
         dimension = label.dimension or (section if section in scan.names.dimensions else None)
         kind = Kind.WEAK if dimension is None and section == "other" else Kind.NAMED
-        scan.add(dimension, kind, scan.read(plain(value[:200]), 0), label)
+        text = plain(value[:200])
+        reading = scan.read(text, 0) or in_words(text, 0, scan.read)
+        if reading and reading.value is not None and (why := doubtful(text, reading.end)):
+            reading = Reading(None, why, reading.end)
+        scan.add(dimension, kind, reading, label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from comperdial.judges.base import Form
@@ -18,15 +18,17 @@ def _set(text: str) -> frozenset[str]:
 
 _RATING = _set(
     "score scores scoring rating ratings rated grade mark result evaluation assessment verdict judgment judgement "
-    "answer value number form"
+    "answer value number form "
+    "得分 评分 評分 分数 分數 评价 評価 点数 點數 スコア 점수 평점 оценка балл баллы puntuación puntaje calificación "
+    "bewertung punktzahl wertung punteggio voto valutazione pontuação nota"
 )
 _FILLERS = _RATING | _set(
     "the a an my your our this that its of for to in on with and is as it i would give level numeric numerical results "
-    "only metric criterion dimension aspect quality scale example candidate potential given response reply s"
+    "only metric criterion dimension aspect quality scale example candidate potential given response reply impression s"
 )
 _FINAL = _set("final revised corrected updated adjusted")
 _DRAFT = _set("initial preliminary tentative draft first")
-_WHOLE = _set("overall total")
+_WHOLE = _set("overall total 总体 整体 总分 總體 總分 総合")
 _RATIONALE = _set(
     "rationale explanation explanations analysis reason reasons reasoning justification comment comments thought "
     "thoughts feedback"
@@ -36,10 +38,19 @@ _ECHO = _set(
     "instruction instructions task persona personas profile human user system speaker chatbot assistant responses "
     "transcript scale guidelines note interesting evaluation"
 )
+_QUOTES = _set(
+    "injected injection inject quoted quote quotes quotation text says said contains contained claims prompt ends "
+    "demands asks asked attack includes reads"
+)
+_QUALITIES = _set(
+    "fluency grammar grammaticality coherence coherency consistency relevance specificity interestingness confidence "
+    "understandability engagingness engagement groundedness naturalness humanness informativeness diversity likeability"
+)
 _INTRODUCTION = _set("here following below sure okay is are")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PARENTHESIS = re.compile(r"\([^()]{0,80}\)|\d{1,20}\s?-\s?\d{1,20}$")
+_ON_A_SCALE = re.compile(r"on\s(?:a|the)\sscale\s(?:of|from)\s(\d{1,3})\s?(?:-|to)\s?(\d{1,3})", re.IGNORECASE)
+_PARENTHESIS = re.compile(r"\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|\d{1,20}\s?(?:-|to)\s?\d{1,20}$|/\s?\d{1,3}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,8 @@ class Label:
         Whether the rating is called the last word, a first one, or one of the whole.
     words
         How many it has.
+    quoting
+        Whether it says that what follows is a quote.
     """
 
     kind: Kind
@@ -64,6 +77,7 @@ class Label:
     draft: bool = False
     whole: bool = False
     words: int = 0
+    quoting: bool = False
 
 
 OTHER = Label("other")
@@ -85,10 +99,16 @@ class Labels:
         """Return what a label means."""
         found = self.seen.get(text)
         if found is None:
-            found = self._classify(tuple(_words(_PARENTHESIS.sub(" ", text))))
+            found = self._on_a_scale(text) or self._classify(tuple(_words(_PARENTHESIS.sub(" ", text))))
             if len(self.seen) < 10_000:
                 self.seen[text] = found
         return found
+
+    def _on_a_scale(self, text: str) -> Label | None:
+        scale = _ON_A_SCALE.fullmatch(text.strip())
+        if scale is None:
+            return None
+        return Label("rating" if (float(scale[1]), float(scale[2])) == (self.low, self.high) else "other", words=9)
 
     def _classify(self, words: tuple[str, ...]) -> Label:
         count = len(words)
@@ -113,9 +133,23 @@ class Labels:
             and all(word in _ECHO or word in _FILLERS or word.isdecimal() for word in words)
         ):
             return Label("echo", words=count)
+        if self.foreign.search(" ".join(words)):
+            return Label("other", words=count)
         if not set(words).isdisjoint(_INTRODUCTION) and not set(words).isdisjoint(_RATING | set(self.dimensions)):
             return Label("rating", words=count)
-        return Label("other", words=count)
+        return Label("other", words=count, quoting=not _QUOTES.isdisjoint(words))
+
+    @cached_property
+    def foreign(self) -> re.Pattern[str]:
+        """Qualities that the form does not ask for."""
+        others = [name for name in sorted(_QUALITIES) if not self.pattern.fullmatch(name)]
+        return re.compile(rf"\b(?:{'|'.join(others)})\b", re.IGNORECASE)
+
+    @cached_property
+    def listing(self) -> re.Pattern[str]:
+        """A line that lists names, each with its number: ``humanness 5, overall 3``."""
+        name = self.pattern.pattern
+        return re.compile(rf"(?:{name}\s{{1,3}}\d(?:\.\d{{1,3}}+)?+[\s,;.]{{1,5}}(?:and\s)?){{2,20}}", re.IGNORECASE)
 
     def stem(self, word: str) -> bool:
         """Return whether a word is a form of a dimension's name: natural, naturalness."""

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 _SAME = str.maketrans("", "")
 _ALIKE = {
     **dict.fromkeys("‐‑‒–—―−﹘﹣－", "-"),
-    **dict.fromkeys("：﹕→⇒", ":"),
+    **dict.fromkeys("：﹕", ":"),
+    **dict.fromkeys("→⇒➜➔", ">"),
+    **dict.fromkeys("≈≃≅", "="),
+    **dict.fromkeys("✕✖⋅", "×"),
     **dict.fromkeys("／∕⁄", "/"),
     **dict.fromkeys("．。｡٫", "."),
     **dict.fromkeys("，、،", ","),
@@ -21,7 +24,7 @@ _ALIKE = {
     **dict.fromkeys("］】", "]"),
     **dict.fromkeys("’‘", "'"),
     **dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "\n"),
-    **dict.fromkeys('*_`"“”„«»{}#\\~≈\t', " "),
+    **dict.fromkeys('*_`"“”„«»{}#\\~\t', " "),
     "％": "%",
     "٪": "%",
 }
@@ -85,6 +88,16 @@ _MORE = re.compile(
 )
 
 
+_TOKEN = re.compile(
+    rf"\s{{0,6}}(?:(?P<number>{_FIGURE})|(?P<equals>=+(?!>)|rounded\s(?:up\s|down\s)?to\b)|(?P<arrow>[-=]*>)"
+    r"|(?P<sum>(?:[+÷·×x]|(?:plus|minus|times|divided\sby)\b)(?=\s{0,3}[\d(\[]))|(?P<mark>[-/])"
+    r"|(?P<open>[(\[])|(?P<close>[)\]]))",
+    re.IGNORECASE,
+)
+_TOKENS = 200
+_POINT = re.compile(r"\s?[分点點점]")
+
+
 def _float(figure: str) -> float:
     return float(figure.replace(",", "."))
 
@@ -93,13 +106,17 @@ def read(text: str, at: int, low: float, high: float) -> Reading | None:
     """Read the number at a place of :func:`plain` text; None where there is none, or the scale itself stands there.
 
     ``4/5`` and ``4 out of 5`` are read as 4 when the scale ends in 5, and are no rating otherwise. A range such as
-    ``3-4`` is no rating either.
+    ``3-4`` is no rating either. Of a calculation, ``(4 + 2) / 2 = 3``, the result is read.
     """
     found = _NUMBER.match(text, at)
     if found is None:
         return None
     sign, figure = found.groups()
     value, end = _float(figure), found.end()
+    if worked := _worked_out(text, found.start(2), low, high):
+        return worked
+    if point := _POINT.match(text, end):
+        end = point.end()
     if "," in figure and ("[" in text[max(0, at - 4) : found.start(2)] or _THOUSANDS.fullmatch(figure)):
         return Reading(None, f"several numbers, or a large one: {figure}", end)
     several = [value]
@@ -124,3 +141,33 @@ def read(text: str, at: int, low: float, high: float) -> Reading | None:
     if not low <= value <= high:
         return Reading(None, f"out of scale: {value:g}", end)
     return Reading(value, None, end)
+
+
+def _worked_out(text: str, at: int, low: float, high: float) -> Reading | None:
+    """Read the result of a calculation that begins at a number; None where it is a number alone."""
+    before, result, end = "", None, at
+    summed = changed = False
+    for _ in range(_TOKENS):
+        token = _TOKEN.match(text, end)
+        # "4 (1 = bad)" is a number with a comment.
+        if token is None or (token.lastgroup == "open" and before == "number"):
+            break
+        end, kind = token.end(), token.lastgroup or ""
+        if kind == "number":
+            summed = summed or before == "sum"
+            if before in ("equals", "arrow"):
+                result = token.start(kind)
+        elif kind in ("sum", "mark"):
+            changed = True
+        if kind not in ("open", "close"):
+            # An arrow from one rating to another: nobody says which of them holds.
+            if kind == "arrow" and not changed and before == "number" and re.match(r"\s{0,6}\d", text[end : end + 8]):
+                return Reading(None, f"several numbers: {text[at : end + 8].strip()}", end)
+            before = kind
+    else:
+        return Reading(None, "a long calculation", end)
+    if result is not None and result > at:
+        found = read(text, result, low, high)
+        if found is not None:
+            return found
+    return Reading(None, f"a calculation without its result: {text[at:end].strip()[:40]}", end) if summed else None

@@ -37,10 +37,14 @@ class Report:
         Answers kept that hold no rating; each had a fresh sample drawn, as far as there were retries.
     unparsed
         Slots without a rating after all retries, in the ledger or now.
+    refused
+        Requests that the service refused for good, kept as such; their slots are judged, without a rating.
     failed
         Calls given up: key and reason.
     input_tokens, output_tokens, cost
         Of the answers kept, as the service counted; cost in US dollars.
+    charged
+        US dollars that calls without an answer may have cost.
     unpriced
         Answers kept whose cost is not known.
     seconds
@@ -58,10 +62,12 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     parse_failures: int = 0
     unparsed: int = 0
+    refused: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    charged: float = 0.0
     unpriced: int = 0
     seconds: float = 0.0
     stopped: str | None = None
@@ -124,6 +130,10 @@ class Report:
             lines.append(f"{self.repeated:,} calls sent again after faults: {faults}")
         if self.parse_failures or self.unparsed:
             lines.append(f"{self.parse_failures:,} answers without a rating; {self.unparsed:,} judgements left without")
+        if self.refused:
+            lines.append(f"{self.refused:,} requests refused for good")
+        if self.charged:
+            lines.append(f"${self.charged:.4f} may have been charged for calls without an answer")
         if self.stopped is not None or self.failed:
             lines.append(f"not complete: {self._why()}")
         return "\n".join(lines)

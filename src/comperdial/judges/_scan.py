@@ -2,77 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from enum import IntEnum
 
-from comperdial.judges._labels import OTHER, Label, Labels
-from comperdial.judges._numbers import Reading, plain, read
+from comperdial.judges._candidates import Candidate, Kind, Notes
+from comperdial.judges._labels import OTHER, Label
+from comperdial.judges._lines import COMMENT, GAP, LABEL, MARKS, REST, SOFT, TAIL, heads
+from comperdial.judges._numbers import Reading, plain
 from comperdial.judges._prose import in_sentences, unquoted
 from comperdial.judges._tables import Table
-
-_MARKS = re.compile(r"[\s>|<+•·●▪◦(\[,'-]{0,40}+((?:\(?\d{1,2}[.)](?=\s*[^\W\d]|\s+[(\[]?\d))?)[\s>|+•·●(\['-]{0,10}+")
-# What stands between a label and its value. A hyphen inside a word does not.
-_LABEL = re.compile(
-    r"([^\W\d](?:\([^()\n]{0,80}\)|\d{1,20}\s?-\s?\d{1,20}(?=\s*[:=|])|[^:=|>\n.!?;(]){0,79}?)"
-    r"\s{0,20}(?:(:|=+>?|->|\||>|-+(?=\s)|\s-+(?=\d)|-(?=\d[\d.,/ ]{0,10}$))|\s(?=\d[\d.,/ ]{0,10}$))\s{0,20}+"
-)
-_SOFT = re.compile(
-    r"(?:(?:is|are|of|as|an?|about|around|approximately|approx|score|rating|value|=|:|\|)(?:\.?\s{1,5}|(?<=[=:|])))"
-    r"{0,4}+",
-    re.IGNORECASE,
-)
-_GAP = re.compile(
-    r"[\s,;|/.)\]'-]{0,10}+(?:(?:points?|stars?)\b)?(?:\([^()\n]{0,80}\))?[\s,;|/.)\]']{0,10}+(?:and\s+)?",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?;)]\s{1,4}(?=[^\W\d])")
-_TAIL = re.compile(r"[.!?]\s{0,4}-?\s{1,4}(?=\d[\d.,/]{0,8}$)")
-_REST = re.compile(r"[\s.,;:!)\]'|/<>-]{0,40}")
-_COMMENT = re.compile(
-    r"[.):,;\]'|-]{1,3}\s+\(?[^\W\d]|[:.-]?\s?\([^()\n]{1,80}\)|\s?-+\s?[^\W\d]"
-    r"|\s(?:because|since|as|due|points?|stars?)\b",
-    re.IGNORECASE,
-)
-
-
-class Kind(IntEnum):
-    """How a number is said to be a rating; a lower kind counts more."""
-
-    NAMED = 0
-    ECHOED = 1
-    ALONE = 2
-    INLINE = 3
-    PROSE = 4
-    WEAK = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A number that may be the rating of a dimension (None: of whatever is asked for)."""
-
-    dimension: str | None
-    kind: Kind
-    reading: Reading
-    label: Label = OTHER
+from comperdial.judges._values import in_label, in_note, in_words, is_known, other_scale, whole_word
 
 
 @dataclass
-class Scan:
+class Scan(Notes):
     """What was noted of an answer.
 
     Attributes
     ----------
-    candidates
-        In the order of the answer.
     rationales
         Start and end of each explanation.
     """
 
-    names: Labels
-    candidates: list[Candidate] = field(default_factory=list)
     rationales: list[tuple[int, int]] = field(default_factory=list)
-    _section: str = ""
     _pending: Label | None = None
     _table: Table = field(default_factory=Table)
     _numbered: list[tuple[Reading, str]] = field(default_factory=list)
@@ -83,6 +34,9 @@ class Scan:
     _lines: int = 0
     _foreign: Reading | None = None
     _last: str = ""
+    _only: str = ""
+    # Whether the heading of this paragraph says that it is a quote.
+    _quoting: bool = False
 
     def run(self, answer: str) -> None:
         """Go through an answer."""
@@ -90,20 +44,13 @@ class Scan:
         for line in plain(answer).split("\n"):
             if line and not line.isspace():
                 self._lines += 1
+                self._only = line
                 self._line(line, answer[start : start + len(line)], start)
+            else:
+                self._quoting = False
             start += len(line) + 1
         self._close(len(answer))
         self._finish()
-
-    def read(self, text: str, at: int) -> Reading | None:
-        """Read a number against the form's scale."""
-        return read(text, at, self.names.low, self.names.high)
-
-    def add(self, dimension: str | None, kind: Kind, reading: Reading | None, label: Label = OTHER) -> bool:
-        """Note a number; return whether there is one."""
-        if reading is not None:
-            self.candidates.append(Candidate(dimension, kind, reading, label))
-        return reading is not None
 
     def _line(self, line: str, raw: str, offset: int) -> None:
         pending, self._pending = self._pending, None
@@ -115,13 +62,15 @@ class Scan:
                 self.add(label.dimension, Kind.NAMED, reading, label)
             if is_row:
                 return
-        marks = _MARKS.match(line)
+        marks = MARKS.match(line)
+        if self._listed(line, marks.end() if marks else 0, offset):
+            return
         at = marks.end() if marks else 0
         number = marks[1] if marks else ""
-        found = _LABEL.match(line, at)
+        found = LABEL.match(line, at)
         label = self.names.classify(found[1]) if found else OTHER
         # "Overall 4" is a rating of a dimension; a sentence may end in a number too.
-        if found and (found[2] or label.kind in ("dimension", "rating")):
+        if found and (found[2] or (label.kind in ("dimension", "rating") and not self._told())):
             if self._labelled(line, raw, found.end(), label, offset):
                 return
         elif self._heading(line[at:], raw):
@@ -130,8 +79,19 @@ class Scan:
             self._last = unquoted(line, raw)
             self._prose(self._last, 0)
 
+    def _listed(self, line: str, at: int, offset: int) -> bool:
+        if self._section == "echo" or len(self.names.dimensions) == 1:
+            return False
+        if self.names.listing.fullmatch(line + " ", at) is None:
+            return False
+        self._close(offset)
+        for name in self.names.pattern.finditer(line, at):
+            label = self.names.classify(name[0])
+            self.add(label.dimension, Kind.NAMED, self.read(line, name.end()), label)
+        return True
+
     def _labelled(self, line: str, raw: str, at: int, label: Label, offset: int) -> bool:
-        empty = _REST.fullmatch(line, at) is not None
+        empty = REST.fullmatch(line, at) is not None
         if label.kind in ("dimension", "rating"):
             if self._headed == "marked" and not empty:
                 return True
@@ -140,23 +100,31 @@ class Scan:
         elif label.kind == "response":
             self._close(offset)
             reading = self.read(line, at)
-            if reading and _REST.fullmatch(line, reading.end):
+            if reading and REST.fullmatch(line, reading.end):
                 self.add(None, Kind.ALONE, reading)
             else:
                 self._section, self._pending = "echo", label if empty else None
-                self._heads = _heads(raw) if empty else ""
+                self._heads = heads(raw) if empty else ""
         elif label.kind == "rationale":
             self._explain(line, raw, at, offset)
         elif label.kind == "echo":
             self._close(offset)
+            if reading := in_note(line, at, self.read):
+                return self.add(None, Kind.WEAK, reading)
             self._section = "echo"
-            self._heads = _heads(raw) if empty else ""
+            self._heads = heads(raw) if empty else ""
         elif empty:
             self._close(offset)
-            self._section = "other" if label.words <= 4 else ""
+            self._section = "echo" if label.quoting else "other" if label.words <= 4 else ""
+            self._quoting = label.quoting
         elif label.words <= 3:
             reading = self.read(line, at)
-            if reading and _REST.fullmatch(line, reading.end) and self._section != "echo":
+            if (
+                is_known(line[:at], self.names)
+                and reading
+                and REST.fullmatch(line, reading.end)
+                and self._section != "echo"
+            ):
                 self._foreign = reading
         else:
             return False
@@ -179,34 +147,52 @@ class Scan:
             self._pending = label
             self._section = label.dimension or self._section
             return
-        soft = _SOFT.match(line, at)
-        reading = self.read(line, soft.end() if soft else at)
-        if reading is None:
-            before = len(self.candidates)
-            self._prose(unquoted(line, raw), at)
-            inside = self.candidates[before:]
-            del self.candidates[before:]
+        soft = SOFT.match(line, at)
+        value = soft.end() if soft else at
+        reading = self.read(line, value) or in_words(line, value, self.read)
+        reading = reading or in_label(line[:at].rstrip(" :=->|"), line, at, self.read)
+        unclear = other_scale(line, at, self.names.high)
+        if not unclear and (sure := self._sure(line, reading)) is not reading and sure:
+            unclear = sure.why
+        if reading is None or unclear:
+            inside = self._elsewhere(line, raw, reading.end if reading else at)
             for found in inside:
-                if found.reading.why is None:
-                    self.add(dimension if found.dimension is None else found.dimension, kind, found.reading, label)
+                self.add(dimension if found.dimension is None else found.dimension, kind, found.reading, label)
+            if reading and not inside:
+                self.add(dimension, kind, Reading(None, unclear, reading.end), label)
             return
+        if self._quoting:
+            reading = Reading(None, f"a quoted rating: {line[value : reading.end]}", reading.end)
         self.add(dimension, kind, reading, label)
-        self._chain(line, raw, reading.end, offset)
+        self._chain(line, raw, reading.end, offset, dimension)
 
-    def _chain(self, line: str, raw: str, at: int, offset: int) -> None:
+    def _elsewhere(self, line: str, raw: str, at: int) -> list[Candidate]:
+        """Return the ratings that the rest of a line calls so."""
+        before = len(self.candidates)
+        self._prose(unquoted(line, raw), at)
+        inside = [found for found in self.candidates[before:] if found.reading.why is None]
+        del self.candidates[before:]
+        return inside
+
+    def _chain(self, line: str, raw: str, at: int, offset: int, first: str | None) -> None:
         """Go on with what follows a rating in its line: other ratings, or the explanation."""
-        while gap := _GAP.match(line, at):
-            found = _LABEL.match(line, gap.end())
-            if found is None:
-                return
-            label = self.names.classify(found[1])
-            if label.kind == "rationale":
+        while gap := GAP.match(line, at):
+            found = LABEL.match(line, gap.end())
+            label = self.names.classify(found[1]) if found else OTHER
+            if found and label.kind == "rationale":
                 self._explain(line, raw, found.end(), offset)
                 return
-            soft = _SOFT.match(line, found.end())
-            reading = self.read(line, soft.end() if soft else found.end())
-            if reading is None or label.kind not in ("dimension", "rating"):
+            reading = None
+            if found and label.kind in ("dimension", "rating"):
+                soft = SOFT.match(line, found.end())
+                reading = self._sure(line, self.read(line, soft.end() if soft else found.end()))
+            if reading is None:
+                before = len(self.candidates)
                 self._inline(unquoted(line, raw), at)
+                for place, each in enumerate(self.candidates[before:], before):
+                    # The same dimension twice in a line: what disagrees is no aside.
+                    if each.dimension in (first, None) and each.kind == Kind.INLINE:
+                        self.candidates[place] = Candidate(first, Kind.NAMED, each.reading, each.label)
                 return
             self.add(label.dimension, Kind.NAMED, reading, label)
             at = reading.end
@@ -237,7 +223,7 @@ class Scan:
             self._section = label.dimension or ("echo" if label.kind == "response" else self._section)
         elif marked and label.kind in ("echo", "other"):
             self._section = label.kind
-            self._heads = _heads(raw) if label.kind == "echo" else ""
+            self._heads = heads(raw) if label.kind == "echo" else ""
         else:
             return False
         return True
@@ -255,8 +241,8 @@ class Scan:
             return False
         if line[place - 1 : place] == "-" and place == at and reading.value:
             reading = Reading(None, f"out of scale: {-reading.value:g}", reading.end)
-        alone = _REST.fullmatch(line, reading.end) is not None
-        if not alone and not _COMMENT.match(line, reading.end):
+        alone = REST.fullmatch(line, reading.end) is not None
+        if not alone and not COMMENT.match(line, reading.end):
             return False
         if pending is not None and (alone or pending.kind != "response"):
             if pending.kind == "response":
@@ -269,17 +255,13 @@ class Scan:
             self.add(None, Kind.WEAK if self._section == "other" else Kind.ALONE, reading)
         return True
 
-    def _inline(self, line: str, at: int) -> None:
-        """Note ratings that are named after the end of a sentence."""
-        for end in _SENTENCE_END.finditer(line, at):
-            found = _LABEL.match(line, end.end())
-            label = self.names.classify(found[1]) if found else OTHER
-            if found and label.kind in ("dimension", "rating"):
-                soft = _SOFT.match(line, found.end())
-                kind = Kind.WEAK if label.dimension is None and self._section == "other" else Kind.INLINE
-                self.add(label.dimension, kind, self.read(line, soft.end() if soft else found.end()), label)
+    def _told(self) -> bool:
+        """Return whether this is an explanation after ratings by name: it tells of ratings, and gives none."""
+        return self._open is not None and self.named
 
     def _prose(self, line: str, at: int) -> None:
+        if self._told():
+            return
         self._inline(line, at)
         for dimension, reading in in_sentences(line, at, self.names):
             self.add(dimension, Kind.PROSE, reading)
@@ -290,11 +272,9 @@ class Scan:
             # "1. Natural" may be the first of a list, cut off before the rating.
             if not (reading.value == 1 and self.names.stem(words.split(" ")[0].strip(".,"))):
                 self.add(None, Kind.ALONE, reading)
+        if self._lines == 1 and not self.candidates and (word := whole_word(self._only, self.read)):
+            self.add(None, Kind.ALONE, word)
         if self._lines == 1 and self._foreign is not None:
             self.add(None, Kind.WEAK, self._foreign)
-        elif tail := _TAIL.search(self._last.rstrip(" ."), max(0, len(self._last) - 40)):
+        elif tail := TAIL.search(self._last.rstrip(" ."), max(0, len(self._last) - 40)):
             self.add(None, Kind.WEAK, self.read(self._last, tail.end()))
-
-
-def _heads(raw: str) -> str:
-    return "marked" if raw.lstrip().startswith("#") else "plain"

@@ -9,6 +9,7 @@ from comperdial.judges._labels import OTHER, Label, Labels
 from comperdial.judges._numbers import Reading, read
 
 _RULE = re.compile(r"[\s|:-]+")
+_NUMBERED = re.compile(r"\d{0,3}[.)]?")
 _REST = re.compile(r"[\s.,;:!)\]'/-]*")
 
 
@@ -28,10 +29,12 @@ class Table:
         labels = [names.classify(cell) if cell[:1].isalpha() else OTHER for cell in cells]
         self._above = labels
         readings = [_cell(cell, names) for cell in cells]
-        if labels[0].kind in ("dimension", "rating") and any(readings[1:]):
+        # A first column may number the rows.
+        first = 1 if len(cells) > 2 and _NUMBERED.fullmatch(cells[0]) and labels[1].kind == "dimension" else 0
+        if labels[first].kind in ("dimension", "rating") and any(readings[first + 1 :]):
             scored = {place for place, label in enumerate(self._header) if label.kind == "rating"}
-            places = [place for place in range(1, len(cells)) if not scored or place in scored]
-            return [(labels[0], reading) for place in places if (reading := readings[place])], True
+            places = [place for place in range(first + 1, len(cells)) if not scored or place in scored]
+            return [(labels[first], reading) for place in places if (reading := readings[place])], True
         under = zip(self._header, readings, strict=False)
         named = [(label, reading) for label, reading in under if reading and label.kind == "dimension"]
         return named, bool(named) or not any(":" in cell for cell in cells)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from comperdial.judges._answers import JudgeError, Refused, Transient
+from comperdial.errors import ComperdialError
+from comperdial.judges._answers import FOR_GOOD, REFUSED, JudgeError, Refused, Transient
+from comperdial.judges._refusals import Refusals, rating
 from comperdial.judges._report import INTERRUPTED, Report
+from comperdial.judges._signals import signals
 from comperdial.judges._writing import Writer
 from comperdial.judges.base import Answer, Completion, Message, Parsed, key
 from comperdial.judges.limits import Throttle
@@ -68,6 +68,7 @@ class Workers:
         self._flying: set[asyncio.Task[None] | None] = set()
         self._asking: dict[str, asyncio.Event] = {}
         self._failed: set[str] = set()
+        self._refusals = Refusals()
         self._settled = asyncio.Event()
         self._row = ("", 0)
 
@@ -77,7 +78,7 @@ class Workers:
         writing = asyncio.create_task(self._writer.serve())
         self._tasks = [asyncio.create_task(self._work(slots)) for _ in range(concurrency)]
         try:
-            with _signals(self._interrupt):
+            with signals(self._interrupt):
                 _, rest = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
                 if rest:
                     self._stop("an error")
@@ -87,6 +88,9 @@ class Workers:
                 task.cancel()
             self._writer.close()
             await writing
+            judged = await asyncio.to_thread(self._refusals.settle, self._job.shelf, self._report)
+            if self._job.bar is not None:
+                self._job.bar.update(judged)
             self._report.seconds += time.monotonic() - start
         for task in self._tasks:
             if not task.cancelled():
@@ -131,14 +135,14 @@ class Workers:
             if answer is None:
                 answer = await self._ask_once(name, slot.messages, sample)
             if answer is None:
+                self._refusals.end(name)
                 return
             asked = asked or fresh
-            parsed = job.parse(answer.completion)
-            if parsed.failure is None:
+            parsed = rating(answer.completion, job.parse)
+            if parsed.failure is None or answer.completion.finish == REFUSED:
                 break
             report.parse_failures += fresh
-        else:
-            report.unparsed += 1
+        report.unparsed += parsed.failure is not None
         report.done += 1
         report.from_ledger += not asked
         if job.bar is not None:
@@ -166,7 +170,10 @@ class Workers:
             except JudgeError as error:
                 self._stop(str(error))
             except Refused as refusal:
-                self._give_up(name, refusal.kind, str(refusal))
+                if refusal.kind in FOR_GOOD:
+                    self._refuse(name, messages, sample, refusal)
+                else:
+                    self._give_up(name, refusal.kind, str(refusal))
                 return None
             except Transient as fault:
                 self._note(fault)
@@ -197,6 +204,13 @@ class Workers:
         if kind != _NOT_REACHED:
             self._despair(kind, reason)
 
+    def _refuse(self, name: str, messages: str, sample: int, refusal: Refused) -> None:
+        self._refusals.add(name, messages, sample, str(refusal))
+        self._failed.add(name)
+        # Where the service answered in an earlier run, these may be the last prompts of all.
+        if not len(self._job.shelf):
+            self._despair(refusal.kind, str(refusal))
+
     def _despair(self, kind: str, reason: str) -> None:
         """Stop when the same happens again and again, and nothing else ever did."""
         self._row = (kind, self._row[1] + 1 if self._row[0] == kind else 1)
@@ -215,27 +229,29 @@ class Workers:
         tokens = estimate_input(chat) + (self._longest or 0) if job.throttle.limits.tokens else 0
         await job.throttle.ready(tokens)
         worst = await self._reserve(chat)
-        charge, task = 0.0, asyncio.current_task()
+        task = asyncio.current_task()
         self._flying.add(task)
         try:
             report.asked += 1
             report.repeated += again
             start = time.perf_counter()
+            charge, lost = worst, "interrupted"
             try:
-                charge = worst
                 completion = await job.client.complete(chat, self._parameters(messages, sample))
             except Transient as fault:
-                charge = worst if fault.charged else 0.0
+                charge, lost = worst if fault.charged else 0.0, fault.kind
                 raise
-            except (Refused, JudgeError):
+            except (Refused, ComperdialError):
                 charge = 0.0
                 raise
             else:
                 cost = self._cost(chat, completion)
-                charge = cost or 0.0
+                charge, lost = cost or 0.0, ""
             finally:
                 job.budget.settle(worst, charge)
                 self._settled.set()
+                if lost and charge:
+                    self._charge(charge, lost)
             job.throttle.passed()
             self._row = ("", 0)
             latency = round((time.perf_counter() - start) * 1000)
@@ -245,10 +261,15 @@ class Workers:
         finally:
             self._flying.discard(task)
 
+    def _charge(self, cost: float, kind: str) -> None:
+        """Keep what a call may have cost. Not in a thread: a call that is cancelled could not wait for it."""
+        self._job.shelf.charge(cost, kind)
+        self._report.charged += cost
+
     async def _reserve(self, chat: list[Message]) -> float:
         """Set a call's worst case aside, when there is room; stop if there never will be."""
         budget = self._job.budget
-        worst = 0.0 if budget.limit is None else self._worst(chat)
+        worst = self._worst(chat)
         while not budget.reserve(worst):
             if not budget.pending:
                 spent = f"${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent"
@@ -270,30 +291,3 @@ class Workers:
         if completion.input_tokens is None or completion.output_tokens is None:
             return None if self._longest is None else self._worst(chat)
         return price.of(completion.input_tokens, completion.output_tokens)
-
-
-@contextmanager
-def _signals(act: Callable[[], None]) -> Iterator[None]:
-    """Act on the first Ctrl-C or SIGTERM; the second one finds things as they were, and ends the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)
-        before.clear()
-
-    def first() -> None:
-        restore()
-        act()
-
-    for number in before:
-        loop.add_signal_handler(number, first)
-    try:
-        yield
-    finally:
-        restore()

@@ -55,9 +55,14 @@ class Family:
         return {
             "judge": self.judge,
             "model": self.model,
-            "parameters": dict(self.parameters),
+            # 1.0 and 1 are the same to a service, and must not be paid for twice.
+            "parameters": {name: _plain(value) for name, value in self.parameters.items()},
             "prompt_hash": self.prompt_hash,
         }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def encode_messages(messages: Sequence[Message]) -> str:

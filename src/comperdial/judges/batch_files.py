@@ -14,13 +14,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import FileError
 from comperdial.files import read_json, replacing, sha256
 from comperdial.judges._disk import locked, make_folder, write_durably, writing_errors
 from comperdial.judges.base import Family, encode_messages, key
 from comperdial.judges.batch_lines import MOST_BYTES, MOST_REQUESTS
+
+if TYPE_CHECKING:
+    from comperdial.judges.ledger import Ledger
 
 BATCHES = Path("data/batches")
 
@@ -159,6 +162,15 @@ def read_state(path: Path) -> State:
 def open_cost(states: Iterable[State]) -> float:
     """Return what batches that are under way can cost at most, in US dollars."""
     return fsum(state.worst or 0.0 for state in states if state.open)
+
+
+def committed(ledger: Ledger, root: Path = BATCHES) -> float:
+    """Return what is spent, and what batches that are under way can cost at most, in US dollars.
+
+    The batches are read first: what is collected meanwhile counts twice then, rather than not at all.
+    """
+    waiting = open_cost(read_states(root))
+    return waiting + ledger.spent()
 
 
 def holding(root: Path) -> AbstractContextManager[None]:

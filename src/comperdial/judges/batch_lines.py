@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comperdial.errors import ConfigError
-from comperdial.judges._answers import Transient, read_completion, read_error
+from comperdial.judges._answers import FOR_GOOD, SPENT, Transient, read_codes, read_completion, read_error
 from comperdial.judges.base import Completion, Message
-from comperdial.judges.client import _OURS
+from comperdial.judges.client import request_body
 from comperdial.judges.services.base import Service
 
 # What a file may hold: openai 3.52, `openai/resources/batches.py`, on `input_file_id`. All of one model [from memory].
@@ -32,6 +31,8 @@ class Result:
         When it was made: seconds since 1970, UTC; None where it does not say.
     kind, problem
         Why there is no answer: in a word (``batch_expired``, ``400``), and as the service says it.
+    refused
+        Whether the request's content may be why.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Result:
     created: int | None = None
     kind: str = ""
     problem: str = ""
+    refused: bool = False
 
 
 class BrokenLineError(ValueError):
@@ -53,13 +55,7 @@ def request_line(service: Service, key: str, messages: Sequence[Message], parame
     ConfigError
         When a parameter asks for what is not read: a stream, several answers.
     """
-    claimed = service.identity()
-    sent = {name: value for name, value in parameters.items() if name not in claimed}
-    if taken := [name for name in _OURS if name in sent]:
-        raise ConfigError(
-            f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request, in one piece"
-        )
-    body = {"model": service.connection.model or service.name, "messages": list(messages), **sent}
+    body = request_body(service, service.identity(), messages, parameters)
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
@@ -90,7 +86,9 @@ def read_result(line: bytes) -> Result:
         created = body.get("created") if isinstance(body, dict) else None
         return Result(name, completion, created if type(created) is int else None)
     if isinstance(answer, dict):
-        return Result(name, kind=str(answer.get("status_code")), problem=read_error(answer.get("body")) or "")
+        kind, body = str(answer.get("status_code")), answer.get("body")
+        refused = kind in FOR_GOOD and not read_codes(body) & SPENT
+        return Result(name, kind=kind, problem=read_error(body) or "", refused=refused)
     if isinstance(error, dict):
         return Result(name, kind=str(error.get("code")), problem=read_error(error) or "")
     raise BrokenLineError("it has neither an answer nor an error")

@@ -11,7 +11,7 @@ import logging
 import math
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
@@ -19,7 +19,15 @@ import httpx2
 import openai
 
 from comperdial.errors import ConfigError
-from comperdial.judges._answers import JudgeError, Refused, Transient, read_completion, read_error, read_wait
+from comperdial.judges._answers import (
+    SPENT,
+    JudgeError,
+    Refused,
+    Transient,
+    read_completion,
+    read_error,
+    read_wait,
+)
 from comperdial.judges.base import Completion, Message
 from comperdial.judges.services.base import Connection, Service
 
@@ -31,7 +39,6 @@ _NO_KEY = "none"
 _SHORT = 8
 _MOST = 300
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
-_SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _MISTAKES = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)
 _NOT_REACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 # What we set ourselves, and what would give answers that we do not read.
@@ -130,7 +137,7 @@ class Client:
         ConfigError
             When a parameter asks for what is not read: a stream, several answers.
         """
-        body = self._body(messages, parameters)
+        body = request_body(self.service, self._claimed, messages, parameters)
         lane = self._lane()
         try:
             # httpx2's timeout is one of silence; a service that drips would never meet it.
@@ -152,14 +159,6 @@ class Client:
         except Transient as fault:
             raise Transient(fault.kind, self._clean(str(fault)), charged=fault.charged) from None
 
-    def _body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        sent = {name: value for name, value in parameters.items() if name not in self._claimed}
-        if taken := [name for name in _OURS if name in sent]:
-            raise ConfigError(
-                f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request, in one piece"
-            )
-        return {"model": self.service.connection.model or self.service.name, "messages": messages, **sent}
-
     def _late(self) -> Transient:
         return Transient("timed out", f"no answer within {self._timeout or math.inf:g} s", charged=True)
 
@@ -180,7 +179,7 @@ class Client:
         status = error.status_code
         said = self._clean(read_error(error.body) or error.response.text)
         problem = f"status {status}: {said}" if said else f"status {status}"
-        if {str(error.code), str(error.type)} & _SPENT or status == 402:
+        if {str(error.code), str(error.type)} & SPENT or status == 402:
             hint = "The account has no quota left: see to it, and run again"
             raise JudgeError(problem, where=self._where, hint=hint) from None
         if status in (408, 409, 425, 429) or status >= 500:
@@ -211,6 +210,29 @@ class Client:
         if completion.logprobs and any(key in token for token in completion.logprobs):
             return dataclasses.replace(completion, logprobs=None, **echoed)
         return dataclasses.replace(completion, **echoed) if echoed else completion
+
+
+def request_body(
+    service: Service, claimed: Container[str], messages: Sequence[Message], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the body of a request.
+
+    Parameters
+    ----------
+    claimed
+        Parameters by which the service identifies itself; they are not sent.
+
+    Raises
+    ------
+    ConfigError
+        When a parameter asks for what is not read: a stream, several answers.
+    """
+    sent = {name: value for name, value in parameters.items() if name not in claimed}
+    if taken := [name for name in _OURS if name in sent]:
+        raise ConfigError(
+            f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request, in one piece"
+        )
+    return {"model": service.connection.model or service.name, "messages": list(messages), **sent}
 
 
 def _address(url: str) -> str:

@@ -6,28 +6,29 @@ A family of requests (:class:`~comperdial.judges.base.Family`) has a folder, ``<
     part-0001-<hash>.parquet    answers; written once, never again
     journal-<random>.jsonl      answers that a running or a killed process appended; the next to end makes them a part
 
+Beside them, ``<root>/charges.jsonl`` keeps what calls may have cost whose answers never came.
+
 Any of the Parquet files can be read with :func:`pandas.read_parquet`. Keys are not stored: they follow from the
 family's id, messages and sample.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from comperdial.errors import ComperdialError, ConfigError, FileError
-from comperdial.files import read_json
+from comperdial.errors import ComperdialError, ConfigError
 from comperdial.judges import _parts
-from comperdial.judges._disk import locked, write_durably
+from comperdial.judges._charges import Charges
+from comperdial.judges._disk import locked
+from comperdial.judges._families import in_use, read_family, refuse_secrets, settle
 from comperdial.judges._journal import Journal, Place, Row, flatten, unflatten
 from comperdial.judges.base import Answer, Family, key
 
@@ -39,8 +40,6 @@ log = logging.getLogger(__name__)
 LEDGER = Path("data/ledger")
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-_SECRET = re.compile(r"api.?key|authori[sz]ation|secret|passw|bearer|credential", re.IGNORECASE)
-_FAMILY = {field.name: dict if field.name == "parameters" else str for field in dataclasses.fields(Family)}
 
 
 class Ledger:
@@ -54,6 +53,7 @@ class Ledger:
 
     def __init__(self, root: str | Path = LEDGER) -> None:
         self.root = Path(root)
+        self._charges = Charges(self.root / "charges.jsonl")
 
     def shelf(self, dataset: str, family: Family) -> Shelf:
         """Return a family's answers, for reading; empty when there are none yet.
@@ -66,9 +66,9 @@ class Ledger:
             When a file is altered or broken.
         """
         folder = self._folder(dataset, family)
-        if _in_use(folder):
-            _read_family(folder)
-        return Shelf(folder, family)
+        if in_use(folder):
+            read_family(folder)
+        return Shelf(folder, family, self._charges)
 
     @contextmanager
     def writing(self, dataset: str, family: Family) -> Iterator[Shelf]:
@@ -84,10 +84,10 @@ class Ledger:
             When a file is altered or broken, or cannot be written.
         """
         folder = self._folder(dataset, family)
-        _refuse_secrets(family.parameters, f"parameters of judge {family.judge!r}")
+        refuse_secrets(family.parameters, f"parameters of judge {family.judge!r}")
         with locked(folder / ".lock", f"{dataset}/{family.judge}: another process is judging this; waiting"):
-            _settle(folder, family)
-            shelf = Shelf(folder, family, writable=True)
+            settle(folder, family)
+            shelf = Shelf(folder, family, self._charges, writable=True)
             try:
                 yield shelf
             except BaseException:
@@ -110,8 +110,12 @@ class Ledger:
         return [(name, family) for name, _, family in self._families(dataset)]
 
     def spent(self) -> float:
-        """Return what all answers cost together, in US dollars; those without a known price count nothing."""
-        return fsum(_parts.spent(folder, family.id) for _, folder, family in self._families())
+        """Return what all answers cost together, in US dollars; those without a known price count nothing.
+
+        What calls may have cost whose answers never came is part of it.
+        """
+        answers = (_parts.spent(folder, family.id) for _, folder, family in self._families())
+        return fsum([*answers, self._charges.total()])
 
     @contextmanager
     def spending(self) -> Iterator[None]:
@@ -133,8 +137,8 @@ class Ledger:
             name = folder.relative_to(self.root).parts[0]
             if not folder.is_dir() or (dataset is not None and name != dataset):
                 continue
-            if _in_use(folder):
-                yield name, folder, _read_family(folder)
+            if in_use(folder):
+                yield name, folder, read_family(folder)
 
 
 class Shelf:
@@ -148,9 +152,10 @@ class Shelf:
         What the answers depend on.
     """
 
-    def __init__(self, path: Path, family: Family, *, writable: bool = False) -> None:
+    def __init__(self, path: Path, family: Family, charges: Charges, *, writable: bool = False) -> None:
         self.path = path
         self.family = family
+        self._charges = charges
         self._id = family.id
         self._writable = writable
         self._guard = threading.Lock()
@@ -191,8 +196,7 @@ class Shelf:
         FileError
             When the disk does not take them. None of them is in the shelf then.
         """
-        if not self._writable:
-            raise RuntimeError(f"{self.path} is open for reading: add answers inside Ledger.writing()")
+        self._check()
         with self._guard:
             new: dict[str, Row] = {}
             for answer in answers:
@@ -209,17 +213,41 @@ class Shelf:
             for row in new.values():
                 self._count(row["model"])
 
+    def charge(self, cost: float, kind: str) -> None:
+        """Keep what a call may have cost whose answer never came; it is on the disk when this returns.
+
+        Parameters
+        ----------
+        cost
+            US dollars, at worst.
+        kind
+            What happened: ``timed out``, ``cut``, ….
+
+        Raises
+        ------
+        FileError
+            When the disk does not take it.
+        """
+        self._check()
+        self._charges.add(self.path.parents[1].name, self._id, cost, kind)
+
+    def _check(self) -> None:
+        if not self._writable:
+            raise RuntimeError(f"{self.path} is open for reading: add to it inside Ledger.writing()")
+
     @property
     def versions(self) -> dict[str, int]:
         """Return the model versions that the server reported, with how many answers each gave."""
         return dict(self._versions)
 
     def frame(self) -> pd.DataFrame:
-        """Return all answers, one a row, with the columns of the Parquet files; ``messages`` is categorical."""
+        """Return all answers, one a row: ``key`` and the columns of the Parquet files; ``messages`` is categorical."""
         with self._guard:
             added = [place.read() for place in self._added.values()]
         tables = [self._content.table, _parts.to_table(added)]
         frame: pd.DataFrame = _parts.joined(tables).to_pandas()
+        requests = zip(frame["messages"], frame["sample"], strict=True)
+        frame.insert(0, "key", [key(self.family.id, messages, int(sample)) for messages, sample in requests])
         return frame
 
     def _count(self, model: str | None) -> None:
@@ -249,47 +277,3 @@ class Shelf:
                 self._added = {}
             for journal in self._journals:
                 journal.close()
-
-
-def _settle(folder: Path, family: Family) -> None:
-    """Write down what a new folder is for, or check it; remove what a killed process left half written."""
-    for path in [*folder.glob(".part-*.parquet"), *folder.glob(".family-*.json")]:
-        path.unlink()
-    if _in_use(folder):
-        _read_family(folder)
-        return
-    content = {name: getattr(family, name) for name in _FAMILY} | {"parameters": dict(family.parameters)}
-    text = json.dumps({"id": family.id, **content}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    write_durably(folder / "family.json", text.encode())
-
-
-def _in_use(folder: Path) -> bool:
-    """Say whether a folder is a family's; a process that was killed early leaves one with a lock and nothing else."""
-    return (folder / "family.json").exists() or any(_parts.listing(folder))
-
-
-def _read_family(folder: Path) -> Family:
-    path = folder / "family.json"
-    content = read_json(path)
-    if not isinstance(content, dict) or content.keys() != {"id", *_FAMILY}:
-        raise FileError("not the description of a family", where=str(path), expected="id, " + ", ".join(_FAMILY))
-    for name, kind in _FAMILY.items():
-        if not isinstance(content[name], kind):
-            raise FileError(f"{name!r} is {content[name]!r}", where=str(path), expected=f"a {kind.__name__}")
-    family = Family(**{name: content[name] for name in _FAMILY})
-    if (family.judge, family.id, content["id"]) != (folder.parent.name, folder.name, folder.name):
-        raise FileError(
-            f"the file describes family {family.judge}/{family.id}",
-            where=str(path),
-            expected=f"{folder.parent.name}/{folder.name}, as the folder is named",
-            hint="Restore the file; a folder of the ledger is never renamed",
-        )
-    return family
-
-
-def _refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
-    for name, value in parameters.items():
-        if _SECRET.search(str(name)):
-            raise ConfigError(f"{name!r} looks like a secret", where=where, expected="nothing that nobody may read")
-        if isinstance(value, Mapping):
-            _refuse_secrets(value, where)

@@ -20,6 +20,11 @@ comes after it (but not over the one asked for by its name, where what is final 
 initial yields. In kinds 1 to 4 a number outside the scale, a range and a fraction of another scale count as values:
 ``7`` beside ``4`` is a failure, and so is ``7`` alone. A last line that is a number must agree with what was found
 above it.
+
+Of a calculation, the result is read. A number after a name must end there, or go on with a comment: ``2 problems`` is a
+count, and a failure if the line holds no other rating. Thoughts in ``<think>`` before the answer are left out, and so
+are lines quoted with ``>`` beside others. A sentence gives no rating where it denies one or tells what was asked for,
+nor does an explanation that follows ratings under their names.
 """
 
 from __future__ import annotations
@@ -29,12 +34,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
+from comperdial.judges._candidates import Candidate, Kind
 from comperdial.judges._json import take
 from comperdial.judges._labels import Labels, labels
-from comperdial.judges._scan import Candidate, Kind, Scan
+from comperdial.judges._quotes import after_thinking, blank_quotes, disowned
+from comperdial.judges._scan import Scan
 from comperdial.judges.base import Form, Parsed
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 """Raised when a change gives other values for some answer; it stands in every signature."""
 
 NO_RATING = "no rating"
@@ -71,6 +78,9 @@ def parse(answer: str, form: Form) -> Parsed:
         if all(form.low <= number <= form.high for number in numbers):
             values = dict(zip(form.dimensions, numbers, strict=True))
             return Parsed(values, None, _clean(found.groups()[-1] or "") or None)
+    if (thought := after_thinking(answer)) is not answer:
+        # One block only: text under judgement could hold any number of them.
+        return parse(thought, form) if after_thinking(thought) is thought else Parsed(_NONE, NO_RATING)
     return _parse(answer, labels(form), form.words)
 
 
@@ -90,7 +100,9 @@ def _clean(rationale: str) -> str:
 
 def _parse(answer: str, names: Labels, words: Mapping[str, float]) -> Parsed:
     scan = Scan(names)
-    text, explained = take(answer, scan)
+    text, explained = take(blank_quotes(answer), scan)
+    if scan.candidates and disowned(text):
+        scan.disown()
     scan.run(text)
     parts = explained + [text[start:end] for start, end in scan.rationales]
     rationale = "\n".join(part for each in parts if (part := _clean(each))) or None
@@ -152,12 +164,12 @@ def _decide(candidates: Sequence[Candidate], dimension: str, names: Labels) -> t
 def _agree(found: Sequence[Candidate]) -> tuple[float | None, str]:
     """Return what candidates of one kind say together."""
     found = [each for each in found if not each.label.draft] or found
-    final = [each for each in found if each.label.final]
+    final = [each for each in found if each.label.final and each.kind != Kind.ECHOED]
     # A "final score" that nobody asked for may be part of a quoted list: no match for a rating under its own name.
     foreign = any(each.dimension is None for each in final) and any(
         each.dimension is not None for each in found if not each.label.final
     )
-    if final and not foreign and found[-1].label.final and len({_said(each) for each in final}) == 1:
+    if final and not foreign and found[-1] is final[-1] and len({_said(each) for each in final}) == 1:
         found = final
     said = list(dict.fromkeys(_said(each) for each in found))
     if len(said) > 1:

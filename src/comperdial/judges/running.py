@@ -7,7 +7,7 @@ no more calls than it has workers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from comperdial.errors import ConfigError
-from comperdial.judges._answers import JudgeError
+from comperdial.judges._answers import REFUSED, JudgeError
+from comperdial.judges._refusals import rating
 from comperdial.judges._report import INTERRUPTED, Report
 from comperdial.judges._workers import Job, Workers
 from comperdial.judges.base import Answer, Completion, Parsed, key
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from comperdial.judges.client import Client
     from comperdial.judges.ledger import Shelf
 
-__all__ = ["INTERRUPTED", "JudgeError", "Report", "Slot", "run", "run_async", "usable"]
+__all__ = ["INTERRUPTED", "JudgeError", "Report", "Slot", "attempts", "run", "run_async", "usable"]
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,39 @@ def usable(
     Returns
     -------
     answer, parsed
-        The first answer that has a rating; the last one, with its failure, where all tries are there and none has;
-        None and None where there is more to ask.
+        The first answer that has a rating; the last one, with its failure, where all tries are there and none has, or
+        the service refuses another; None and None where there is more to ask.
     tried
         How many answers were looked at.
     """
-    answer = parsed = None
+    looked = list(_tries(shelf, messages, index, samples, retries, parse))
+    if not looked:
+        return None, None, 0
+    answer, parsed = looked[-1]
+    ended = parsed.failure is None or answer.completion.finish == REFUSED or len(looked) > retries
+    return (answer, parsed, len(looked)) if ended else (None, None, len(looked))
+
+
+def attempts(
+    shelf: Shelf, messages: str, index: int, samples: int, retries: int, parse: Callable[[Completion], Parsed]
+) -> list[Answer]:
+    """Return all answers of a shelf that :func:`usable` looks at: what a slot's judgement cost, they cost together."""
+    return [answer for answer, _ in _tries(shelf, messages, index, samples, retries, parse)]
+
+
+def _tries(
+    shelf: Shelf, messages: str, index: int, samples: int, retries: int, parse: Callable[[Completion], Parsed]
+) -> Iterator[tuple[Answer, Parsed]]:
+    """Yield a slot's answers up to the first that has a rating or is a refusal, or that is not there."""
     family = shelf.family.id
-    for tried in range(retries + 1):
-        answer = shelf.get(key(family, messages, index + tried * samples))
+    for number in range(retries + 1):
+        answer = shelf.get(key(family, messages, index + number * samples))
         if answer is None:
-            return None, None, tried
-        parsed = parse(answer.completion)
-        if parsed.failure is None:
-            return answer, parsed, tried + 1
-    return answer, parsed, retries + 1
+            return
+        parsed = rating(answer.completion, parse)
+        yield answer, parsed
+        if parsed.failure is None or answer.completion.finish == REFUSED:
+            return
 
 
 def run(slots: Iterable[Slot], **options: Any) -> Report:  # noqa: ANN401
@@ -91,7 +110,8 @@ async def run_async(
     slots
         Taken one by one as there is room. Two with the same messages and index are one call.
     shelf
-        Open for writing. Each answer is on its disk before it counts.
+        Open for writing. Each answer is on its disk before it counts; and in the end requests that the service refused
+        for good, if it ever answered one of their family: otherwise something else may be wrong.
     client
         Not yet entered.
     samples, retries

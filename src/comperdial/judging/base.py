@@ -116,6 +116,17 @@ class Task:
         return sample_counts(self.variant, self.judge)
 
     @property
+    def stride(self) -> int:
+        """Return how far apart the samples of one judgement lie: scores of fewer answers are made of the same ones."""
+        return self.wanted[0]
+
+    @property
+    def retries(self) -> int:
+        """Return how many fresh samples to draw: none of a judge that would say the same again."""
+        same = self.judge.mode == "probabilities" or find(self.judge.service).deterministic
+        return 0 if same else self.variant.retries
+
+    @property
     def turns(self) -> str | None:
         """Return the metric whose turn scores the prompt is given: of the same judge."""
         return f"{self.variant.turns}_{self.judge.name}" if self.variant.turns else None

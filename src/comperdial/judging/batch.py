@@ -27,7 +27,7 @@ from comperdial.judges.services.base import Service
 from comperdial.judges.services.openai import OpenAI
 from comperdial.judging.base import Judging, Task
 from comperdial.judging.items import Item
-from comperdial.judging.running import items_of, reader, turn_scores
+from comperdial.judging.running import items_of, reader, turns_to_count
 from comperdial.judging.tasks import family_of, service_of
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,8 @@ def write(
 ) -> tuple[list[State], str | None]:
     """Write the requests of a task that the ledger lacks and no batch asks for already.
 
-    A file that was written for the same task and never submitted is replaced.
+    Files that were written for the same task and never submitted are replaced, also those for another model, other
+    parameters or another prompt.
 
     Parameters
     ----------
@@ -65,16 +66,17 @@ def write(
         return [], "no model is named"
     turns = None
     if task.variant.turns:
-        turns, whole = turn_scores(judging, task, folder, dataset=dataset)
+        turns, whole = turns_to_count(judging, task, folder, dataset=dataset)
         if not whole:
             return [], f"the ledger does not hold all answers of {task.turns} yet, whose scores the prompt is given"
     family = family_of(judging, task)
     with batch_files.holding(root):
+        same = (dataset, task.judge.name, task.variant.name)
+        for state in read_states(root):
+            if state.status == WRITTEN and (state.dataset, state.family.judge, state.variant) == same:
+                _remove(state)
         states = read_states(root)
         mine = [state for state in states if (state.dataset, state.family.id) == (dataset, family.id)]
-        for state in [state for state in mine if state.status == WRITTEN and state.variant == task.variant.name]:
-            _remove(state)
-            mine.remove(state)
         asked = set[str]().union(*(state.keys() for state in mine if state.status == WRITTEN or state.open))
         shelf = Ledger(judging.ledger).shelf(dataset, family)
         wanted = _wanted(task, items_of(judging, task, folder, turns), shelf, asked)
@@ -94,12 +96,12 @@ def _remove(state: State) -> None:
 def _wanted(task: Task, items: Iterator[Item], shelf: Shelf, asked: set[str]) -> Iterator[tuple[str, str, int]]:
     """Yield key, messages (encoded) and sample of what is to ask; fresh samples for answers that cannot be read."""
     read, seen = reader(task), set(asked)
-    retries = task.variant.retries
+    stride, retries = task.stride, task.retries
     for item in items:
         for index in range(task.samples if item.messages is not None else 0):
             messages = str(item.messages)
-            answer, _, tried = usable(shelf, messages, index, task.samples, retries, read)
-            sample = index + tried * task.samples
+            answer, _, tried = usable(shelf, messages, index, stride, retries, read)
+            sample = index + tried * stride
             name = key(shelf.family.id, messages, sample)
             if answer is None and name not in seen:
                 seen.add(name)
@@ -149,7 +151,7 @@ def submit(judging: Judging, state: State, *, root: Path = BATCHES, connect: Con
     ------
     ComperdialError
         When that would pass the budget, or there is none for a service that costs money; when the file was altered, or
-        the ledger answers some of it by now; when the service does not take it.
+        the ledger answers some of it by now, or it is not what is asked today; when the service does not take it.
     """
     service = service_for(judging, state)
     ledger = Ledger(judging.ledger)
@@ -175,6 +177,7 @@ async def _submit(
             if batch := await api.find(state.sha256, state.path.stem, state.time):
                 return _submitted(state, batch), True
             state = _saved(state, status=WRITTEN, input=None)
+        _wanted_still(judging, state)
         _afford(judging, service, state, ledger, root)
         _current(state, ledger)
         uploaded = await api.upload(state.file())
@@ -204,6 +207,18 @@ def _submitted(state: State, batch: Batch) -> State:
     return _saved(state, status=SUBMITTED, batch=batch.id, time=batch.created or int(time.time()))
 
 
+def _wanted_still(judging: Judging, state: State) -> None:
+    """Refuse a file of another family than its task has today: nobody would use the answers."""
+    task = task_of(judging, state)
+    if task is None or family_of(judging, task).id != state.family.id:
+        raise ConfigError(
+            "it was written for other parameters, another prompt or another model than are asked today",
+            where=str(state.file()),
+            expected=f"what params.yaml says of {state.family.judge} and {state.variant}",
+            hint="Write it again: `comperdial judge batch write`",
+        )
+
+
 def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, root: Path) -> None:
     """Refuse what might pass the budget."""
     price = _price(judging, service)
@@ -217,7 +232,7 @@ def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, ro
             hint="`comperdial judge batch write` tells what a batch can cost",
         )
     others = [other for other in read_states(root) if other.path != state.path]
-    spent, waiting = ledger.spent(), open_cost(others)
+    waiting, spent = open_cost(others), ledger.spent()
     budget = Budget(judging.budget, spent + waiting)
     budget.check(price, state.family.parameters, state.family.model)
     if price is not None and price.batch is None:

@@ -9,11 +9,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from comperdial.judges import batch_files
+from comperdial.judges._answers import FOR_GOOD
+from comperdial.judges._refusals import refusal
 from comperdial.judges.base import Answer, Completion, Parsed
 from comperdial.judges.batch_files import BATCHES, COLLECTED, SUBMITTED, State
 from comperdial.judges.batch_lines import BrokenLineError, Result, read_result
@@ -47,6 +50,8 @@ class Outcome:
         Answers that came; of these, those to what the ledger had answered already, which it keeps.
     unparsed
         Answers that hold no rating: fresh samples are drawn for them when the next file is written.
+    refused
+        Requests that the service refused for good, kept as such: nobody asks them again.
     failures
         Requests without an answer, by the service's word for it: ``batch_expired``, ``400``, ….
     reasons
@@ -72,6 +77,7 @@ class Outcome:
     answers: int = 0
     known: int = 0
     unparsed: int = 0
+    refused: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)
     missing: int = 0
@@ -88,6 +94,7 @@ class Outcome:
             "answers",
             "known",
             "unparsed",
+            "refused",
             "reasons",
             "missing",
             "broken",
@@ -116,6 +123,9 @@ class Outcome:
             lines.append(
                 f"{self.unparsed:,} answers without a rating; the next file asks again, as far as `retries` allows"
             )
+        if self.refused:
+            said = "; ".join(text for kind, text in self.reasons.items() if kind in FOR_GOOD and text)
+            lines.append(f"{self.refused:,} refused for good" + (f": {said}" if said else ""))
         for kind, count in self.failures.most_common():
             lines.append(f"{count:,} x {kind}" + (f": {self.reasons[kind]}" if self.reasons.get(kind) else ""))
         if self.missing:
@@ -131,7 +141,8 @@ def collect(
     """Ask once how far a batch is; if it has ended, put its answers into the ledger.
 
     Nothing happens to a file that was not submitted, or is collected. A batch with lines that nobody can read is not
-    done with: what the others say is in the ledger, and it can be collected again.
+    done with: what the others say is in the ledger, and it can be collected again. Requests that are refused for good
+    reach the ledger as such, if the service ever answered one of their family.
 
     Parameters
     ----------
@@ -149,14 +160,23 @@ def collect(
         if state.status != SUBMITTED:
             return Outcome(state.name, state.requests, state.status)
         batch, files, clean = asyncio.run(_fetch(service, state, connect))
-        outcome = Outcome(
-            state.name, state.requests, batch.status, batch.ended, batch.done, batch.failed, problem=batch.problem
-        )
-        if batch.ended:
-            _keep(judging, service, state, files, clean, outcome)
-            if skip_broken or not outcome.broken:
-                replace(state, status=COLLECTED, time=int(time.time()), outcome=outcome.record()).save()
+    outcome = Outcome(
+        state.name, state.requests, batch.status, batch.ended, batch.done, batch.failed, problem=batch.problem
+    )
+    if not batch.ended:
         return outcome
+    with ExitStack() as stack:
+        if service.paid:
+            # What the batch can cost becomes what it did cost; nobody may look at the money in between.
+            stack.enter_context(Ledger(judging.ledger).spending())
+        stack.enter_context(batch_files.holding(root))
+        now = batch_files.read_state(state.path)
+        if now != state:
+            return Outcome(now.name, now.requests, now.status)
+        _keep(judging, service, state, files, clean, outcome)
+        if skip_broken or not outcome.broken:
+            replace(state, status=COLLECTED, time=int(time.time()), outcome=outcome.record()).save()
+    return outcome
 
 
 async def _fetch(service: Service, state: State, connect: Connect) -> tuple[Batch, list[Path], Callable[[str], str]]:
@@ -177,6 +197,7 @@ def _keep(
     slots = state.slots()
     answered: set[str] = set()
     failed: dict[str, str] = {}
+    refused: dict[str, Answer] = {}
     day = datetime.datetime.fromtimestamp(state.time, datetime.UTC).date()
     price = Prices.read(judging.prices).find(state.family.model, day) if service.paid else FREE
     task = task_of(judging, state)
@@ -187,8 +208,11 @@ def _keep(
             new = []
             for result in group:
                 if result.completion is None:
-                    failed[result.key] = result.kind
-                    outcome.reasons.setdefault(result.kind, clean(result.problem))
+                    failed[result.key], said = result.kind, clean(result.problem)
+                    outcome.reasons.setdefault(result.kind, said)
+                    if result.refused:
+                        reason = f"status {result.kind}: {said}" if said else f"status {result.kind}"
+                        refused[result.key] = refusal(*slots[result.key], reason, result.created)
                 elif result.key not in answered:
                     answered.add(result.key)
                     known = result.key in shelf
@@ -197,7 +221,11 @@ def _keep(
                     if not known:
                         new.append(answer)
             shelf.add(new)
-    outcome.failures.update(kind for name, kind in failed.items() if name not in answered)
+        # Where nothing at all was ever answered, something else than the requests may be wrong.
+        kept = refused.keys() - answered if len(shelf) else set[str]()
+        shelf.add([refused[name] for name in refused if name in kept])
+    outcome.refused = len(kept)
+    outcome.failures.update(kind for name, kind in failed.items() if name not in answered | kept)
     outcome.missing = len(slots.keys() - answered - failed.keys())
 
 

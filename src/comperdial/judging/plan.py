@@ -11,9 +11,9 @@ import numpy as np
 
 from comperdial.judges.base import Family, key
 from comperdial.judges.ledger import Ledger, Shelf
-from comperdial.judges.prices import FREE, Price, Prices, estimate_input, most_output
+from comperdial.judges.prices import FREE, Price, Prices, estimate_input, most_input, most_output
 from comperdial.judging.base import Judging, Task
-from comperdial.judging.running import items_of, turn_scores
+from comperdial.judging.running import items_of, turns_to_count
 from comperdial.judging.tasks import family_of, service_of
 
 # Estimates: tokens that one rating takes in an answer ("humanness - 4" and the line's end), and that a rationale takes.
@@ -37,7 +37,8 @@ class Plan:
         Of the remaining calls, estimated: see :func:`~comperdial.judges.prices.estimate_tokens`. Fresh samples for
         answers that cannot be read come on top.
     cost, worst
-        US dollars: expected, and if every answer were as long as it may be. None where no price is known, or no limit.
+        US dollars: expected, and at worst (a token a byte, answers as long as they may be), which is what the budget
+        sets aside. None where no price is known, or no limit.
     note
         What else there is to know.
     """
@@ -62,12 +63,12 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
     family, shelf = _shelf(judging, task, dataset)
     turns, note = None, ""
     if task.variant.turns:
-        turns, whole = turn_scores(judging, task, folder, dataset=dataset)
+        turns, whole = turns_to_count(judging, task, folder, dataset=dataset)
         note = "" if whole else "its turns are not all judged yet: counted as if they were"
     per_call = _output_tokens(task, shelf)
     price = FREE if not service_of(task).paid else Prices.read(judging.prices).find(task.judge.model)
     seen: set[str] = set()
-    judgements = calls = known = tokens = 0
+    judgements = calls = known = tokens = most = 0
     for item in items_of(judging, task, folder, turns):
         if item.messages is None:
             continue
@@ -80,7 +81,10 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
         open_calls = sum(name not in shelf for name in wanted)
         calls += task.samples
         known += task.samples - open_calls
-        tokens += open_calls * estimate_input(json.loads(item.messages)) if open_calls else 0
+        if open_calls:
+            messages = json.loads(item.messages)
+            tokens += open_calls * estimate_input(messages)
+            most += open_calls * most_input(messages)
     left = calls - known
     limit = most_output(task.judge.parameters)
     return Plan(
@@ -92,7 +96,7 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
         tokens,
         left * per_call,
         _cost(price, tokens, left * per_call),
-        None if limit is None and price is not FREE else _cost(price, tokens, left * (limit or 0)),
+        None if limit is None and price is not FREE else _cost(price, most, left * (limit or 0)),
         note,
     )
 
@@ -136,8 +140,9 @@ def as_text(plans: Iterable[Plan]) -> str:
         )
         for p in plans
     ]  # fmt: skip
-    for model in dict.fromkeys(row[2] for row in rows):
-        of_model = [p for p, row in zip(plans, rows, strict=True) if row[2] == model]
+    models = [row[2] for row in rows]
+    for model in dict.fromkeys(models):
+        of_model = [p for p, its in zip(plans, models, strict=True) if its == model]
         costs, worst = [p.cost for p in of_model], [p.worst for p in of_model]
         rows.append(
             (

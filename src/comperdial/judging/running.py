@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.errors import ConfigError
-from comperdial.judges.base import Completion, Family, Form, Parsed
-from comperdial.judges.batch_files import BATCHES, open_cost, read_states
+from comperdial.errors import ComperdialError, ConfigError
+from comperdial.judges.base import Completion, Family, Form, Parsed, key
+from comperdial.judges.batch_files import BATCHES, committed, read_states
 from comperdial.judges.client import Client
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits
@@ -21,10 +21,13 @@ from comperdial.judges.parse import parse
 from comperdial.judges.prices import Budget, Prices
 from comperdial.judges.running import Report, Slot, run
 from comperdial.judges.weighting import UnweightedError, expected_score_of_logs
-from comperdial.judging.base import Judging, Task, sample_counts
+from comperdial.judging.base import Judging, Task
 from comperdial.judging.items import Item, dialogue_items, turn_items
 from comperdial.judging.scores import OUTSIDE, Judged, MissingJudgementsError, replay, scores_frame, slug
-from comperdial.judging.tasks import family_of, labels, service_of, signature
+from comperdial.judging.tasks import family_of, labels, service_of, signature, step_of
+
+MOST_OUTSIDE = 0.5
+"""With more of the probability than this outside the scale, an answer was about to be no rating."""
 
 CONCURRENCY = 16
 """Calls under way at a time, of a judge that does not say."""
@@ -106,14 +109,14 @@ def ask_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]],
             slots(items(), task.samples),
             shelf=shelf,
             client=Client(service),
-            samples=task.samples,
-            retries=task.variant.retries,
+            samples=task.stride,
+            retries=task.retries,
             parse=reader(task),
             parameters=family.parameters,
             concurrency=reached.get("concurrency", CONCURRENCY),
             limits=_limits(reached),
             price=Prices.read(judging.prices).find(task.judge.model) if service.paid else None,
-            budget=Budget(judging.budget, ledger.spent() + open_cost(read_states(BATCHES))) if service.paid else None,
+            budget=Budget(judging.budget, committed(ledger)) if service.paid else None,
             total=total,
             progress=task.name,
         )
@@ -138,22 +141,33 @@ def _limits(reached: Mapping[str, Any]) -> Limits:
     return Limits(**{name: reached[key] for name, key in given.items() if key in reached})
 
 
-def turn_scores(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[pd.DataFrame, bool]:
-    """Return the scores of a task's turns as the ledger has them, and whether it has them all.
+def judged_turns(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> pd.DataFrame:
+    """Return the scores of a task's turns as the ledger has them.
 
-    Where it does not, every turn counts as the middle of the scale: good for counting what will be asked, and for
-    nothing else.
+    Raises
+    ------
+    MissingJudgementsError
+        When they are not all there: a dialogue is judged after its turns.
     """
-    variant = judging.variants[str(task.variant.turns)]
-    step = Task(task.judge, variant, sample_counts(variant, task.judge)[0])
+    step = step_of(judging, task)
     shelf = Ledger(judging.ledger).shelf(dataset, family_of(judging, step))
-    made = signature(judging, step)
+    items = items_of(judging, step, folder)
+    return replay(step, items, shelf, reader(step), signature=signature(judging, step)).scores
+
+
+def turns_to_count(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[pd.DataFrame, bool]:
+    """Return the scores of a task's turns for counting, and whether they are what the ledger has.
+
+    Where it does not have them all, every turn counts as the middle of the scale: never to be judged by.
+    """
     try:
-        return replay(step, items_of(judging, step, folder), shelf, reader(step), signature=made).scores, True
+        return judged_turns(judging, task, folder, dataset=dataset), True
     except MissingJudgementsError:
-        middle = (variant.form.low + variant.form.high) / 2
-        stated = [(item, {variant.form.main: middle}) for item in items_of(judging, step, folder) if item.messages]
-        return scores_frame(step, stated, made), False
+        step = step_of(judging, task)
+        form = step.variant.form
+        middle = {form.main: (form.low + form.high) / 2}
+        stated = [(item, middle) for item in items_of(judging, step, folder) if item.messages]
+        return scores_frame(step, stated, signature(judging, step)), False
 
 
 def judge(
@@ -194,6 +208,15 @@ def judge_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]
     report = ask_items(judging, task, items, dataset=dataset) if may_ask else None
     shelf = Ledger(judging.ledger).shelf(dataset, family)
     made = replay(task, items(), shelf, read, signature=signature(judging, task))
+    if made.scores.empty and len(made.judgements):
+        reasons = made.judgements["failure"].value_counts()
+        example = shelf.get(key(family.id, next(i.messages for i in items() if i.messages), 0))
+        raise ComperdialError(
+            f"none of {len(made.judgements)} answers can be read, most of them for this reason: {reasons.index[0]}",
+            where=str(shelf.path),
+            expected=f"{task.variant.form.main!r} from {task.variant.form.low:g} to {task.variant.form.high:g} in each",
+            hint=f"The first answer: {example.completion.text[:200]!r}" if example else None,
+        )
     return dataclasses.replace(made, report=report)
 
 
@@ -202,4 +225,6 @@ def _weighted(completion: Completion, form: Form, scale: dict[str, float]) -> Pa
         found = expected_score_of_logs(completion.logprobs or {}, scale)
     except UnweightedError as error:
         return Parsed({}, failure=error.problem)
+    if found.outside > MOST_OUTSIDE:
+        return Parsed({}, failure=f"{found.outside:.0%} of the probability is outside the scale")
     return Parsed({form.main: found.value, OUTSIDE: found.outside})

@@ -13,7 +13,7 @@ from comperdial import schema
 from comperdial.errors import ComperdialError
 from comperdial.judges.base import Answer, Completion, Parsed, key
 from comperdial.judges.ledger import Shelf
-from comperdial.judges.running import Report, usable
+from comperdial.judges.running import Report, attempts, usable
 from comperdial.judging.base import Task
 from comperdial.judging.items import Item
 
@@ -76,20 +76,21 @@ def replay(
     values: list[tuple[Item, Mapping[str, float]]] = []
     missing: list[str] = []
     lacking: dict[str, int] = {}
-    retries = task.variant.retries
+    stride, retries = task.stride, task.retries
     for item in items:
         if item.messages is None:
             lacking[str(item.lacks)] = lacking.get(str(item.lacks), 0) + 1
             continue
         found: list[Mapping[str, float]] = []
         for sample in range(task.samples):
-            answer, parsed, tries = usable(shelf, item.messages, sample, task.samples, retries, read)
+            answer, parsed, _ = usable(shelf, item.messages, sample, stride, retries, read)
             if answer is None or parsed is None:
                 missing.append(f"{item.item_id}, {item.system_id}, sample {sample}")
                 continue
             if parsed.failure is None:
                 found.append(parsed.values)
-            rows.append(_row(task, item, sample, tries, shelf, answer, parsed))
+            tried = attempts(shelf, item.messages, sample, stride, retries, read)
+            rows.append(_row(task, item, sample, tried, shelf, answer, parsed))
         values.append((item, _means(found)))
     if missing:
         raise MissingJudgementsError(
@@ -109,7 +110,7 @@ def _means(found: list[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _row(
-    task: Task, item: Item, sample: int, tries: int, shelf: Shelf, answer: Answer, parsed: Parsed
+    task: Task, item: Item, sample: int, tried: list[Answer], shelf: Shelf, answer: Answer, parsed: Parsed
 ) -> dict[str, Any]:
     return {
         "dataset": item.dataset,
@@ -119,14 +120,20 @@ def _row(
         "metric": task.name,
         "sample": sample,
         "key": key(shelf.family.id, answer.messages, answer.sample)[:16],
-        "tries": tries,
+        "tries": len(tried),
         "value": parsed.values.get(task.variant.form.main) if parsed.failure is None else None,
         "failure": parsed.failure,
         "rationale": parsed.rationale or None,
-        "input_tokens": answer.completion.input_tokens,
-        "output_tokens": answer.completion.output_tokens,
-        "cost": answer.cost,
+        "input_tokens": _sum([each.completion.input_tokens for each in tried]),
+        "output_tokens": _sum([each.completion.output_tokens for each in tried]),
+        "cost": _sum([each.cost for each in tried]),
     }
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return the sum over all tries, those that could not be read too: they were paid for as well."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def scores_frame(task: Task, values: Sequence[tuple[Item, Mapping[str, float]]], signature: str) -> pd.DataFrame:

@@ -17,12 +17,16 @@ SETTINGS_VARIABLE = "COMPERDIAL_JUDGING"
 def sections_of(task: Task, config: Mapping[str, Any]) -> str:
     """Return, as JSON, what the sections say of one task: all that decides what is asked and how it is read."""
     names = [name for name in (task.variant.turns, task.variant.name) if name]
-    judge = {key: value for key, value in config["judges"][task.judge.name].items() if key not in CONNECTION}
+    judge = {key: value for key, value in config["judges"][task.judge.name].items() if key not in (*CONNECTION, "role")}
     judging = {
         "judges": {DEFAULT: [task.judge.name]},
-        # Roles say who asks a variant, which is settled here.
+        # Roles say who asks a variant, which is settled here; labels are the tables'.
         "variants": {
-            name: {key: value for key, value in config["judging"]["variants"][name].items() if key != "roles"}
+            name: {
+                key: value
+                for key, value in config["judging"]["variants"][name].items()
+                if key not in ("roles", "label")
+            }
             for name in names
         },
         "prompts": config["judging"].get("prompts", "ours"),

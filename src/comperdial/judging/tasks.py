@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+
 from comperdial.errors import ComperdialError, ConfigError
-from comperdial.judges.base import Family
+from comperdial.judges.base import Family, canonical
 from comperdial.judges.parse import PARSER_VERSION
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection, Service
 from comperdial.judges.weighting import scale_labels
-from comperdial.judging.base import Judging, Task
+from comperdial.judging.base import Judging, Task, sample_counts
 
 VERSION = 1
 """Raised when a change of the code changes scores made from the same answers."""
@@ -25,7 +28,10 @@ def service_of(task: Task) -> Service:
         timeout=judge.connection.get("timeout"),
         options={**judge.parameters, "mode": judge.mode},
     )
-    return find(judge.service)(connection)
+    service = find(judge.service)(connection)
+    if judge.connection.get("free"):
+        service.paid = False
+    return service
 
 
 def family_of(judging: Judging, task: Task) -> Family:
@@ -69,13 +75,24 @@ def signature(judging: Judging, task: Task) -> str:
         "model": family.model or task.judge.service,
         **{name: _spelled(value) for name, value in sorted(family.parameters.items())},
         "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
-        **({"turns": task.turns} if task.turns else {}),
+        "form": _digest(canonical(dataclasses.asdict(form))),
+        **({"turns": f"{task.turns}@{_digest(signature(judging, step_of(judging, task)))}"} if task.turns else {}),
         "samples": str(task.samples),
-        "retries": str(task.variant.retries),
+        "retries": str(task.retries),
         "parser": str(PARSER_VERSION),
         "v": str(VERSION),
     }
     return "|".join(["cpdscore", *(f"{name}:{value}".replace("|", "/") for name, value in parts.items())])
+
+
+def step_of(judging: Judging, task: Task) -> Task:
+    """Return the task that judges the turns of a task at dialogue level."""
+    variant = judging.variants[str(task.variant.turns)]
+    return Task(task.judge, variant, sample_counts(variant, task.judge)[0])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _spelled(value: object) -> str:
@@ -94,7 +111,8 @@ def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
     service = service_of(task)
     if not service.paid:
         return service.unavailable()
-    if (judging.ledger / dataset / task.judge.name / family.id).is_dir():
+    folder = judging.ledger / dataset / task.judge.name / family.id
+    if any(folder.glob("part-*")) or any(folder.glob("journal-*")):
         return None
     # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
     if not judging.budget:
