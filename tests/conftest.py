@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -46,6 +46,17 @@ def pytest_xdist_make_scheduler(config, log):
             return _TOGETHER.get(Path(nodeid.split("::")[0]).stem, nodeid)
 
     return Together(config, log)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Tiny models are faster on one thread: several wait for each other, and long when other tests run beside."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

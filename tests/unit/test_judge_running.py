@@ -435,7 +435,7 @@ def test_a_fresh_sample_that_is_refused_is_the_last():
     answer, parsed, tried = usable(shelf, prompt(0), 0, SAMPLES, 2, parse)
     assert (answer.sample, parsed.failure, tried) == (3, "refused: status 422: too long", 2)
     tries = attempts(shelf, prompt(0), 0, SAMPLES, 2, parse)
-    assert [(answer.sample, answer.completion.text) for answer in tries] == [(0, "no"), (3, "status 422: too long")]
+    assert [(answer.sample, answer.completion.text) for answer, _ in tries] == [(0, "no"), (3, "status 422: too long")]
 
 
 def test_refusals_are_kept_only_where_the_service_answers_something():
@@ -671,6 +671,6 @@ def test_attempts_are_all_answers_of_a_slot():
     assert attempts(shelf, prompt(0), 1, SAMPLES, 2, parse) == []
     texts = {1: "no", 4: "none", 7: "Overall: 2", 10: "Overall: 3"}
     shelf.add([Answer(prompt(0), sample, Completion(text), cost=0.5) for sample, text in texts.items()])
-    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 2, parse)] == [1, 4, 7]
-    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 0, parse)] == [1]
-    assert [answer.sample for answer in attempts(shelf, prompt(0), 1, SAMPLES, 9, parse)] == [1, 4, 7]
+    assert [answer.sample for answer, _ in attempts(shelf, prompt(0), 1, SAMPLES, 2, parse)] == [1, 4, 7]
+    assert [answer.sample for answer, _ in attempts(shelf, prompt(0), 1, SAMPLES, 0, parse)] == [1]
+    assert [answer.sample for answer, _ in attempts(shelf, prompt(0), 1, SAMPLES, 9, parse)] == [1, 4, 7]

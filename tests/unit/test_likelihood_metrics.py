@@ -20,6 +20,8 @@ from comperdial.metrics._likelihood import halves, most_tokens, unique
 from comperdial.metrics.base import Batch
 from comperdial.metrics.fed import read_followups
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 KINDS = ("fed", "gpt2_coherency", "usr_mlm", "bert_nsp")
 # (positive, negative) as REFERENCE.md counts them in Mehri and Eskenazi 2020a.
 TURN = {
@@ -39,17 +41,6 @@ DIALOGUES = [
     (["do you like tea ?"], "yes , i like green tea"),
     (["Hi!", "Good day", "a", "What book is it?", "no"], "'s"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tiny models are faster on one thread: several wait for each other, and long when other tests run beside."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

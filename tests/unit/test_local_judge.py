@@ -21,6 +21,8 @@ from comperdial.judges.services import _causal, _gathering, find, transformers
 from comperdial.judges.services.base import Connection
 from comperdial.judges.weighting import YES_NO, expected_score_of_logs
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TEMPLATE = (
     "{% for message in messages %}[{{ message.role }}] {{ message.content }}<|endoftext|>{% endfor %}"
     "{% if add_generation_prompt %}[assistant]{% if calm %} calmly{% endif %}{{ '\\n' }}{% endif %}"
@@ -34,17 +36,6 @@ PROMPTS = [
     "what book did you read ? i read a book about the sea . Is it good? Answer yes or no:",
 ]
 SCALE = ["1", "2", "3", "4", "5"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tiny models are faster on one thread."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

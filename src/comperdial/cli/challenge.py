@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object
+from comperdial.cli.common import json_object, seconds
 from comperdial.errors import ConfigError
 
 
@@ -22,16 +21,6 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
-    return value
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -98,8 +87,8 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
     command.add_argument("--jobs", type=_whole(1), default=1, help="agents at a time (default: 1)")
     for name, kind, about in (
         ("batch", _whole(1), "conversations a call (at most 50)"),
-        ("load-seconds", _seconds, "to construct the agent"),
-        ("run-seconds", _seconds, "for all turns of a batch"),
+        ("load-seconds", seconds, "to construct the agent"),
+        ("run-seconds", seconds, "for all turns of a batch"),
         ("calls", _whole(0), "of the language model an utterance"),
         ("input-tokens", _whole(0), "a dialogue"),
         ("output-tokens", _whole(0), "a dialogue"),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comperdial.cli import judge_batch, judge_file, judge_import
 from comperdial.cli.common import json_object
-
-if TYPE_CHECKING:
-    from comperdial.judging.base import Judging, Task
+from comperdial.cli.judge_choice import add_choice, chosen_tasks, read_choice
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -19,14 +16,14 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("judge", help="have responses and dialogues rated by a language model (or by rules)")
     what = command.add_subparsers(title="what", metavar="WHAT", required=True)
     kind = what.add_parser("list", help="judges and variants of params.yaml, and which can run here")
-    _add_choice(kind)
+    add_choice(kind)
     kind.add_argument("--signatures", action="store_true", help="all that decides the scores of each")
     kind.set_defaults(run=_list)
     kind = what.add_parser("plan", help="calls, tokens and money of what is not in the ledger yet; asks nothing")
-    _add_choice(kind)
+    add_choice(kind)
     kind.set_defaults(run=_plan)
     kind = what.add_parser("run", help="ask for what is not in the ledger yet, within the budget")
-    _add_choice(kind)
+    add_choice(kind)
     kind.add_argument(
         "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
     )
@@ -52,76 +49,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.set_defaults(run=_score)
 
 
-def _add_choice(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
-    kind.add_argument("--datasets", nargs="+", help="default: those of params.yaml")
-    kind.add_argument("--judges", nargs="+", help="default: all that judge these data sets")
-    kind.add_argument("--variants", nargs="+", help="default: all")
-    kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
-
-
-def _judging(options: argparse.Namespace) -> tuple[Judging, list[str]]:
-    import dataclasses
-
-    from comperdial.config import load_yaml
-    from comperdial.errors import ConfigError, UnknownNameError
-    from comperdial.judging.config import read_judging
-
-    config = load_yaml(options.params)
-    judging = read_judging(config.get("judges"), config.get("judging"))
-    if (budget := getattr(options, "budget", None)) is not None and budget < 0:
-        raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
-    for chosen, known, what in (
-        (options.judges, judging.judges, "judge"),
-        (options.variants, judging.variants, "variant"),
-    ):
-        for name in chosen or ():
-            if name not in known:
-                raise UnknownNameError(what, name, known, where=str(options.params))
-    datasets = options.datasets or config.get("datasets") or []
-    if not datasets:
-        raise ConfigError("no data set is named", where=str(options.params), expected="`datasets`, or --datasets")
-    if options.judges:
-        # A judge that is named judges the data sets that are named, whatever the configuration says of them.
-        named = dict.fromkeys(datasets, tuple(options.judges))
-        judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **named})
-    if getattr(options, "budget", None) is not None:
-        judging = dataclasses.replace(judging, budget=options.budget)
-    return judging, list(datasets)
-
-
-def _tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
-    """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
-    from comperdial.errors import FileError
-
-    folder = options.tables / dataset
-    if not (folder / "responses.parquet").is_file():
-        raise FileError(
-            "no tables of this data set",
-            where=str(folder),
-            expected="responses.parquet and others",
-            hint=f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{dataset}]'",
-        )
-    tasks = judging.tasks(dataset, dialogues=_has_dialogues(folder)).values()
-    # Dialogues after their turns.
-    for task in sorted(tasks, key=lambda task: task.variant.level == "dialogue"):
-        chosen = not options.variants or task.variant.name in options.variants
-        if chosen and task.samples == task.wanted[0]:
-            yield folder, task
-
-
-def _has_dialogues(folder: Path) -> bool:
-    from comperdial import schema
-
-    return bool(schema.read(folder / "contexts.parquet", "contexts")["dialogue_id"].duplicated().any())
-
-
 def _list(options: argparse.Namespace) -> None:
     from comperdial.judging.tasks import signature, unavailable
 
-    judging, datasets = _judging(options)
+    judging, datasets = read_choice(options)
     for dataset in datasets:
-        for _, task in _tasks(options, judging, dataset):
+        for _, task in chosen_tasks(options, judging, dataset):
             why = unavailable(judging, task, dataset)
             print(f"{dataset}  {task.name}: {'not run: ' + why if why else 'ready'}")
             if options.signatures:
@@ -135,11 +68,11 @@ def _plan(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import Ledger
     from comperdial.judging.plan import as_text, plan
 
-    judging, datasets = _judging(options)
+    judging, datasets = read_choice(options)
     plans = [
         plan(judging, task, folder, dataset=dataset)
         for dataset in datasets
-        for folder, task in _tasks(options, judging, dataset)
+        for folder, task in chosen_tasks(options, judging, dataset)
     ]
     print(as_text(plans))
     spent = Ledger(judging.ledger).spent()
@@ -150,9 +83,9 @@ def _plan(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     from comperdial.judging.running import ask, judged_turns
 
-    judging, datasets = _judging(options)
+    judging, datasets = read_choice(options)
     for dataset in datasets:
-        for folder, task in _tasks(options, judging, dataset):
+        for folder, task in chosen_tasks(options, judging, dataset):
             turns = judged_turns(judging, task, folder, dataset=dataset) if task.variant.turns else None
             report = ask(judging, task, folder, dataset=dataset, turns=turns)
             print(f"{dataset}  {task.name}: {report}")

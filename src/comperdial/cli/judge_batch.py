@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 from time import sleep as _sleep
 from typing import TYPE_CHECKING, Any
+
+from comperdial.cli.common import seconds
+from comperdial.cli.judge_choice import add_choice, chosen_tasks, read_choice
 
 if TYPE_CHECKING:
     from comperdial.judges.batch_files import State
@@ -16,8 +18,6 @@ _POLL = 60.0
 
 def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add ``batch`` to the commands of ``judge``."""
-    from comperdial.cli.judge import _add_choice
-
     batch = what.add_parser("batch", help="OpenAI's Batch API: write requests, submit them, collect the answers")
     steps = batch.add_subparsers(title="steps", metavar="STEP", required=True)
     for name, run, about in (
@@ -26,7 +26,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
         ("collect", _collect, "put the answers of batches that have ended into the ledger"),
     ):
         step = steps.add_parser(name, help=about)
-        _add_choice(step)
+        add_choice(step)
         step.set_defaults(run=run)
         if name == "submit":
             step.add_argument(
@@ -36,7 +36,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
             step.add_argument("--wait", action="store_true", help="until all batches have ended; without it, ask once")
             step.add_argument(
                 "--interval",
-                type=_seconds,
+                type=seconds,
                 default=_POLL,
                 help=f"seconds from one look to the next (default: {_POLL:g})",
             )
@@ -47,23 +47,12 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
             )
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
-    return value
-
-
 def _write(options: argparse.Namespace) -> None:
-    from comperdial.cli.judge import _judging, _tasks
     from comperdial.judging.batch import write
 
-    judging, datasets = _judging(options)
+    judging, datasets = read_choice(options)
     for dataset in datasets:
-        for folder, task in _tasks(options, judging, dataset):
+        for folder, task in chosen_tasks(options, judging, dataset):
             states, skipped = write(judging, task, folder, dataset=dataset)
             if skipped:
                 print(f"{dataset}  {task.name}: nothing written: {skipped}")
@@ -75,10 +64,9 @@ def _write(options: argparse.Namespace) -> None:
 
 def _chosen(options: argparse.Namespace) -> tuple[Judging, list[State]]:
     """Return the configuration and the files of requests that the options choose: all of them, without any."""
-    from comperdial.cli.judge import _judging
     from comperdial.judges.batch_files import read_states
 
-    judging, _ = _judging(options)
+    judging, _ = read_choice(options)
     chosen = [
         state
         for state in read_states()

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-_SAME = str.maketrans("", "")
 _ALIKE = {
     **dict.fromkeys("‐‑‒–—―−﹘﹣－", "-"),
     **dict.fromkeys("：﹕", ":"),

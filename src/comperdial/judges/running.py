@@ -7,7 +7,7 @@ no more calls than it has workers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,39 +46,44 @@ def usable(
     Returns
     -------
     answer, parsed
-        The first answer that has a rating; the last one, with its failure, where all tries are there and none has, or
-        the service refuses another; None and None where there is more to ask.
+        As :func:`settled` has them.
     tried
         How many answers were looked at.
     """
-    looked = list(_tries(shelf, messages, index, samples, retries, parse))
+    looked = attempts(shelf, messages, index, samples, retries, parse)
+    return (*settled(looked, retries), len(looked))
+
+
+def settled(looked: Sequence[tuple[Answer, Parsed]], retries: int) -> tuple[Answer, Parsed] | tuple[None, None]:
+    """Return what the attempts at a slot come to.
+
+    The first answer that has a rating; the last one, with its failure, where all tries are there and none has, or the
+    service refuses another; None and None where there is more to ask.
+    """
     if not looked:
-        return None, None, 0
+        return None, None
     answer, parsed = looked[-1]
     ended = parsed.failure is None or answer.completion.finish == REFUSED or len(looked) > retries
-    return (answer, parsed, len(looked)) if ended else (None, None, len(looked))
+    return (answer, parsed) if ended else (None, None)
 
 
 def attempts(
     shelf: Shelf, messages: str, index: int, samples: int, retries: int, parse: Callable[[Completion], Parsed]
-) -> list[Answer]:
-    """Return all answers of a shelf that :func:`usable` looks at: what a slot's judgement cost, they cost together."""
-    return [answer for answer, _ in _tries(shelf, messages, index, samples, retries, parse)]
+) -> list[tuple[Answer, Parsed]]:
+    """Return a slot's answers in a shelf, up to the first that has a rating or is a refusal, or that is not there.
 
-
-def _tries(
-    shelf: Shelf, messages: str, index: int, samples: int, retries: int, parse: Callable[[Completion], Parsed]
-) -> Iterator[tuple[Answer, Parsed]]:
-    """Yield a slot's answers up to the first that has a rating or is a refusal, or that is not there."""
+    What the slot's judgement cost, all of them cost together.
+    """
+    looked: list[tuple[Answer, Parsed]] = []
     family = shelf.family.id
     for number in range(retries + 1):
         answer = shelf.get(key(family, messages, index + number * samples))
         if answer is None:
-            return
-        parsed = rating(answer.completion, parse)
-        yield answer, parsed
-        if parsed.failure is None or answer.completion.finish == REFUSED:
-            return
+            break
+        looked.append((answer, rating(answer.completion, parse)))
+        if looked[-1][1].failure is None or answer.completion.finish == REFUSED:
+            break
+    return looked
 
 
 def run(slots: Iterable[Slot], **options: Any) -> Report:  # noqa: ANN401

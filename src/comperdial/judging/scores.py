@@ -13,7 +13,7 @@ from comperdial import schema
 from comperdial.errors import ComperdialError
 from comperdial.judges.base import Answer, Completion, Parsed, key
 from comperdial.judges.ledger import Shelf
-from comperdial.judges.running import Report, attempts, usable
+from comperdial.judges.running import Report, attempts, settled
 from comperdial.judging.base import Task
 from comperdial.judging.items import Item
 
@@ -83,14 +83,14 @@ def replay(
             continue
         found: list[Mapping[str, float]] = []
         for sample in range(task.samples):
-            answer, parsed, _ = usable(shelf, item.messages, sample, stride, retries, read)
+            tried = attempts(shelf, item.messages, sample, stride, retries, read)
+            answer, parsed = settled(tried, retries)
             if answer is None or parsed is None:
                 missing.append(f"{item.item_id}, {item.system_id}, sample {sample}")
                 continue
             if parsed.failure is None:
                 found.append(parsed.values)
-            tried = attempts(shelf, item.messages, sample, stride, retries, read)
-            rows.append(_row(task, item, sample, tried, shelf, answer, parsed))
+            rows.append(_row(task, item, sample, [each for each, _ in tried], shelf, answer, parsed))
         values.append((item, _means(found)))
     if missing:
         raise MissingJudgementsError(

@@ -65,8 +65,8 @@ class AnswerFormat(ABC):
         return Form((dimension,), dimension, low, high, words=self.words.get(dimension, {}))
 
     def owners_reading(self, answer: str) -> float | None:
-        """Return what those who published an answer read in it, where that is known; None if they read nothing."""
-        raise NotImplementedError
+        """Return what those who published an answer read in it; None if they read nothing, or it is not known how."""
+        return None
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:

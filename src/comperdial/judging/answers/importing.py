@@ -179,7 +179,8 @@ def ratings(judge: RecordedJudge, ledger: Ledger, dataset: str, rated: Rated | N
                 )
             found = known.get(text) or known.setdefault(text, parse(text, form))
             parsed.append(found.values.get(form.main, np.nan))
-            owners.append(_owners(reader, text))
+            theirs = reader.owners_reading(text)
+            owners.append(np.nan if theirs is None else theirs)
             if found.failure is not None:
                 failures.append((place, str(dimension), sample, found.failure))
     items = rows.assign(value=parsed, owners=owners).groupby(["place", "item_id", "system_id", "dimension"], sort=False)
@@ -187,14 +188,6 @@ def ratings(judge: RecordedJudge, ledger: Ledger, dataset: str, rated: Rated | N
         value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
     ).reset_index()
     return Ratings(values, pd.DataFrame(failures, columns=["place", "dimension", "sample", "failure"]))
-
-
-def _owners(reader: AnswerFormat, answer: str) -> float:
-    try:
-        found = reader.owners_reading(answer)
-    except NotImplementedError:
-        return np.nan
-    return np.nan if found is None else found
 
 
 def scores(judge: RecordedJudge, ledger: Ledger, rated: Rated) -> pd.DataFrame:

@@ -1,0 +1,77 @@
+"""Which data sets, judges and variants a command of judges is about."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from comperdial.judging.base import Judging, Task
+
+
+def add_choice(kind: argparse.ArgumentParser) -> None:
+    """Add the options that choose data sets, judges and variants."""
+    kind.add_argument("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
+    kind.add_argument("--datasets", nargs="+", help="default: those of params.yaml")
+    kind.add_argument("--judges", nargs="+", help="default: all that judge these data sets")
+    kind.add_argument("--variants", nargs="+", help="default: all")
+    kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
+
+
+def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
+    """Return what the configuration says of judges, and the data sets that are chosen."""
+    import dataclasses
+
+    from comperdial.config import load_yaml
+    from comperdial.errors import ConfigError, UnknownNameError
+    from comperdial.judging.config import read_judging
+
+    config = load_yaml(options.params)
+    judging = read_judging(config.get("judges"), config.get("judging"))
+    if (budget := getattr(options, "budget", None)) is not None and budget < 0:
+        raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
+    for chosen, known, what in (
+        (options.judges, judging.judges, "judge"),
+        (options.variants, judging.variants, "variant"),
+    ):
+        for name in chosen or ():
+            if name not in known:
+                raise UnknownNameError(what, name, known, where=str(options.params))
+    datasets = options.datasets or config.get("datasets") or []
+    if not datasets:
+        raise ConfigError("no data set is named", where=str(options.params), expected="`datasets`, or --datasets")
+    if options.judges:
+        # A judge that is named judges the data sets that are named, whatever the configuration says of them.
+        named = dict.fromkeys(datasets, tuple(options.judges))
+        judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **named})
+    if getattr(options, "budget", None) is not None:
+        judging = dataclasses.replace(judging, budget=options.budget)
+    return judging, list(datasets)
+
+
+def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
+    """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
+    from comperdial.errors import FileError
+
+    folder = options.tables / dataset
+    if not (folder / "responses.parquet").is_file():
+        raise FileError(
+            "no tables of this data set",
+            where=str(folder),
+            expected="responses.parquet and others",
+            hint=f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{dataset}]'",
+        )
+    tasks = judging.tasks(dataset, dialogues=_has_dialogues(folder)).values()
+    # Dialogues after their turns.
+    for task in sorted(tasks, key=lambda task: task.variant.level == "dialogue"):
+        chosen = not options.variants or task.variant.name in options.variants
+        if chosen and task.samples == task.wanted[0]:
+            yield folder, task
+
+
+def _has_dialogues(folder: Path) -> bool:
+    from comperdial import schema
+
+    return bool(schema.read(folder / "contexts.parquet", "contexts")["dialogue_id"].duplicated().any())
