@@ -35,9 +35,9 @@ $(STAMP): pyproject.toml requirements.lock
 reproduce: setup
 	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
-	@echo 'Results: results/tables (Markdown, LaTeX, HTML, CSV), results/figures, results/notebooks, results/scores.'
-	$(if $(findstring usr,$(DATASETS)),@echo 'Start with results/tables/usr.html and results/notebooks/01_reading_the_usr_table.html')
-	$(if $(DATASETS),,@echo 'Start with results/tables/demo_systems.html and results/notebooks/02_reading_the_demo.html (SIMULATED).')
+	@echo 'Results: results/report (one page a data set), results/tables, results/figures, results/notebooks, results/scores.'
+	$(if $(findstring usr,$(DATASETS)),@echo 'Start with results/tables/usr.html and results/notebooks/06_reading_the_usr_table.html')
+	$(if $(DATASETS),,@echo 'Start with results/report/demo.html and results/notebooks/01_the_benchmark_at_a_glance.html (SIMULATED).')
 	$(if $(DATASETS),,@echo 'Real data: make reproduce DATASETS="usr_persona usr_topical"')
 	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
@@ -65,6 +65,7 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
+	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push
 	@echo 'Now commit what was published together with what it was made from: git add --all && git commit'

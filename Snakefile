@@ -12,6 +12,11 @@ include: "workflow/rules/score_files.smk"
 include: "workflow/rules/recorded_files.smk"
 include: "workflow/rules/judge_files.smk"
 include: "workflow/rules/recorded_judge_files.smk"
+include: "workflow/rules/evaluate_files.smk"
+include: "workflow/rules/paper_table_files.smk"
+include: "workflow/rules/figure_files.smk"
+include: "workflow/rules/notebook_files.smk"
+include: "workflow/rules/site_files.smk"
 include: "workflow/rules/ingest.smk"
 include: "workflow/rules/challenge.smk"
 include: "workflow/rules/ratings.smk"
@@ -23,6 +28,13 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/render.smk"
 include: "workflow/rules/comperdial.smk"
 include: "workflow/rules/paper.smk"
+include: "workflow/rules/numbered_tables.smk"
+include: "workflow/rules/paper_tables.smk"
+include: "workflow/rules/worth_tables.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/judge_figures.smk"
+include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/site.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -35,3 +47,6 @@ rule all:
         rules.notebooks.input,
         rules.summaries.input,
         rules.paper.input,
+        rules.paper_tables.input,
+        rules.plots.input,
+        rules.sites.input,

@@ -11,6 +11,9 @@ from pathlib import Path
 from comperdial.sources import MIRROR_VARIABLE
 from minidata import mini_items, write_mirror
 
+# What depends on a data set. The rest (personas and their tables, diagrams) is made in the tests of challenges.
+TARGETS = ("tables", "notebooks", "summaries", "paper_tables", "plots", "sites")
+
 
 @dataclass
 class Workdir:
@@ -52,6 +55,19 @@ class Workdir:
         (self.path / name).write_text(text.replace(old, new))
 
 
+def planned(workdir: Workdir) -> set[str]:
+    """Return the output files that a run would write."""
+    rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
+    assert rows[0][0] == "output_file"
+    return {row[0] for row in rows[1:] if row[5] != "no update"}
+
+
+def copied(workdir: Workdir, target: Path) -> Workdir:
+    """Return a copy of a copy, so that all tests see the same files whatever is edited meanwhile."""
+    shutil.copytree(workdir.path, target)
+    return Workdir(target, workdir.targets)
+
+
 def copy_repository(root: Path, target: Path, *targets: str) -> Workdir:
     """Copy what git has or would take, without the published results, and put the small data set in."""
     listed = subprocess.run(
@@ -61,7 +77,8 @@ def copy_repository(root: Path, target: Path, *targets: str) -> Workdir:
         check=True,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
-        if name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
+        made = name.startswith("results/") and name != "results/.gitignore"
+        if made or name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target / name)

@@ -1,11 +1,10 @@
-"""From single ratings and scores to levels, and from levels to correlations."""
+"""Reading scores and ratings, and averaging ratings over annotators."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,11 @@ from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.files import check_columns, read_json, read_table
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats.agreement import pairwise_agreement
-from comperdial.stats.correlation import Coefficient, correlate
+from comperdial.stats.correlation import Coefficient
 
 log = logging.getLogger(__name__)
 
-LEVELS = ("turn", "system")
-COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+_AGREEMENT: tuple[Coefficient, ...] = ("pearson", "spearman")
 _ITEM = ["dataset", "context_id", "system_id"]
 
 
@@ -159,94 +157,13 @@ def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFram
     return chosen.pivot_table(index=_ITEM, columns="dimension", values="rating", aggfunc="mean")
 
 
-def correlations(
-    scores: pd.DataFrame,
-    ratings: pd.DataFrame,
-    *,
-    systems: pd.DataFrame | None = None,
-    source: str = "human",
-    levels: Sequence[str] = LEVELS,
-    targets: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Correlate every output of every metric with the human mean of every dimension.
-
-    Turn level pools all rated responses. A system's score and rating are its means over turns, the same turns on both
-    sides: a turn without a score counts on neither.
-
-    Parameters
-    ----------
-    scores
-        Table ``scores``; its turn level counts.
-    ratings
-        Table ``turn_ratings`` of the same data sets.
-    systems
-        Table ``systems``: with it, the ratings of references, which are never scored, do not count against coverage.
-    source
-        As in :func:`mean_ratings`.
-    levels
-        Some of ``turn`` and ``system``.
-    targets
-        The dimensions; default: all.
-
-    Returns
-    -------
-    DataFrame
-        Table ``correlations``. ``n`` counts complete pairs; ``coverage`` is the share of the rated responses that
-        have a score; ``cut`` counts the scored ones whose input did not fit the metric's model whole.
-    """
-    scores = scores[scores["level"] == "turn"]
-    if scores.empty:
-        raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn")
-    scores = scores if "cut" in scores else scores.assign(cut=0)
-    human = mean_ratings(_without_references(ratings, systems), source=source)
-    chosen = list(dict.fromkeys(human.columns if targets is None else targets))
-    for target in chosen:
-        if target not in human.columns:
-            raise UnknownNameError("dimension", target, human.columns)
-    rows: list[dict[str, Any]] = []
-    keys = ["dataset", "metric", "output", "signature"]
-    for (dataset, metric, output, signature), group in scores.groupby(keys, sort=True):
-        values = group.rename(columns={"item_id": "context_id"}).set_index(_ITEM)["value"].astype("float64")
-        rated = human[human.index.get_level_values("dataset") == dataset]
-        if not values.index.intersection(rated.index).size:
-            raise SchemaError(
-                f"no score of metric {metric!r} belongs to a rated response",
-                where=f"dataset {dataset!r}",
-                expected="the same dataset, context_id and system_id in scores and ratings",
-            )
-        if lost := len(values) - len(values.index.intersection(rated.index)):
-            log.warning("%s, %s: %d of %d scores belong to no rated response", metric, output, lost, len(values))
-        same = {"dataset": dataset, "metric": metric, "output": output, "signature": signature}
-        was_cut = group.rename(columns={"item_id": "context_id"}).set_index(_ITEM)["cut"] > 0
-        for target in chosen:
-            pairs = pd.DataFrame({"score": values.reindex(rated.index), "rating": rated[target]})
-            pairs = pairs[pairs["rating"].notna()]
-            if len(pairs):
-                cut = int(was_cut.reindex(pairs.dropna().index).sum())
-                rows += [same | {"target": target, "cut": cut} | row for row in _correlate(pairs, levels)]
-    return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
-
-
-def _without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
+def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
+    """Leave out the ratings of references, which are never scored; without a table ``systems``, none."""
     if systems is None:
         return ratings
     names = systems.loc[systems["kind"] == "reference", ["dataset", "system_id"]]
     references = pd.MultiIndex.from_frame(names)
     return ratings[~pd.MultiIndex.from_frame(ratings[["dataset", "system_id"]]).isin(references)]
-
-
-def _correlate(pairs: pd.DataFrame, levels: Sequence[str]) -> list[dict[str, Any]]:
-    """Correlate the columns score and rating at each level with each coefficient."""
-    complete = pairs.dropna()
-    samples = {"turn": complete, "system": complete.groupby(level="system_id").mean()}
-    coverage = len(complete) / len(pairs)
-    rows = []
-    for level in dict.fromkeys(levels):
-        for coefficient in COEFFICIENTS:
-            found = correlate(samples[level]["score"], samples[level]["rating"], coefficient)
-            value = {"value": found.value, "p": found.p, "n": found.n, "coverage": coverage}
-            rows.append({"level": level, "coefficient": coefficient} | value)
-    return rows
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
@@ -274,7 +191,7 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
                 expected="two raters or more, each response rated once a position",
             )
         table = group.pivot(index=["context_id", "system_id"], columns="position", values="rating")
-        for coefficient in COEFFICIENTS[:2]:
+        for coefficient in _AGREEMENT:
             value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)
             rows.append(
                 {

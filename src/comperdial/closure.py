@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from comperdial.errors import FileError
-from comperdial.files import read_text
+from comperdial.files import read_text, sha256
 
 PACKAGE = "comperdial"
 
@@ -39,6 +40,42 @@ def source_files(*modules: str, root: str | Path = "src") -> list[str]:
             found.add(path)
             waiting += _imports(path, Path(root))
     return sorted(str(path) for path in found)
+
+
+def code_files(*names: str, root: str | Path = "src") -> list[str]:
+    """Return :func:`source_files` of the names that are modules, and those that are paths (``a/b.yaml``), sorted."""
+    paths = [name for name in names if "/" in name]
+    return sorted({*source_files(*(name for name in names if "/" not in name), root=root), *paths})
+
+
+def code_version(*names: str, root: str | Path = "src") -> str:
+    """Return the names and a hash over what their files hold, ``name,name@0123456789ab``: it changes when they do.
+
+    Parameters
+    ----------
+    names, root
+        As in :func:`code_files`.
+    """
+    return f"{','.join(names)}@{code_hash({path: _digest(path) for path in code_files(*names, root=root)})[:12]}"
+
+
+def files_of_version(version: str, *, root: str | Path = "src") -> list[str]:
+    """Return the files that a text made by :func:`code_version` is about."""
+    names = version.rpartition("@")[0]
+    if not names:
+        raise FileError(f"{version!r} names no code", expected="name,name@hash")
+    return code_files(*names.split(","), root=root)
+
+
+def code_hash(digests: dict[str, str]) -> str:
+    """Return one SHA-256 over files of code, given the SHA-256 of each by its path."""
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+@cache
+def _digest(path: str) -> str:
+    return sha256(Path(path))
 
 
 @cache

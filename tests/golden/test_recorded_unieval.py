@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from scipy import stats
 
-from comperdial import aggregate, schema
+from comperdial import evaluation, schema
 from comperdial.errors import SchemaError
 from comperdial.recorded.importing import import_scores
 from comperdial.recorded.unieval import DIMENSIONS
@@ -34,6 +34,10 @@ OURS = {
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
+def correlated(*tables, **choice):
+    return evaluation.correlations(evaluation.samples(*tables, **choice))
+
+
 @pytest.fixture(scope="module")
 def folder(usr_tables, tmp_path_factory):
     folder = tmp_path_factory.mktemp("usr_topical")
@@ -56,7 +60,7 @@ def scores(folder, unieval_predictions):
 @pytest.fixture(scope="module")
 def correlations(scores, usr_tables):
     tables = usr_tables["usr_topical"]
-    found = aggregate.correlations(scores, tables["turn_ratings"], systems=tables["systems"])
+    found = correlated(scores, tables["turn_ratings"], systems=tables["systems"])
     return found.set_index(["level", "target", "output", "coefficient"])
 
 
@@ -81,7 +85,7 @@ def test_so_do_our_ratings_with_the_references_left_in(folder, unieval_predictio
     scores = take(other, unieval_predictions, ratings=other / "turn_ratings.parquet")
     scores = scores[scores["output"] == output]
     target = DIMENSIONS[output]
-    found = aggregate.correlations(scores, usr_tables["usr_topical"]["turn_ratings"], targets=[target], levels=["turn"])
+    found = correlated(scores, usr_tables["usr_topical"]["turn_ratings"], targets=[target], levels=["turn"])
     assert set(found["n"]) == {360}
     values = found.set_index("coefficient")["value"]
     # Scores are kept as float32, in which a few that differ in the eighth digit are ties.

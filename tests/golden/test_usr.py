@@ -11,10 +11,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import aggregate, schema, scoring
+from comperdial import aggregate, evaluation, schema, scoring
 from comperdial.catalogue import load_catalogue
 from comperdial.metrics import create
 from comperdial.stats.correlation import is_starred
+
+
+def correlated(*tables, **choice):
+    return evaluation.correlations(evaluation.samples(*tables, **choice))
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +33,7 @@ def correlations(usr_tables, tmp_path_factory):
     @cache
     def score(dataset, kind, options):
         found = scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
-        return aggregate.correlations(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
+        return correlated(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
 
     def look_up(dataset, output, kind, **options):
         found = score(dataset, kind, tuple(options.items()))

@@ -5,8 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial import aggregate
+from comperdial import aggregate, evaluation
 from comperdial.errors import SchemaError, UnknownNameError
+
+
+def correlated(*tables, **choice):
+    return evaluation.correlations(evaluation.samples(*tables, **choice))
 
 
 def tables(values, gaps=(), raters=("ann", "bob")):
@@ -54,7 +58,7 @@ def pick(found, level, coefficient="pearson"):
 
 
 def test_both_levels_against_numpy():
-    found = aggregate.correlations(*tables(VALUES))
+    found = correlated(*tables(VALUES))
     x = np.array(VALUES)
     y = (x * 7) % 5 + 0.5
     turn = pick(found, "turn")
@@ -69,7 +73,7 @@ def test_both_levels_against_numpy():
 
 
 def test_a_missing_score_is_missing_on_both_sides_and_counted():
-    found = aggregate.correlations(*tables(VALUES, gaps={(0, 0), (1, 2), (3, 1)}))
+    found = correlated(*tables(VALUES, gaps={(0, 0), (1, 2), (3, 1)}))
     x = np.array(VALUES)
     y = (x * 7) % 5 + 0.5
     for s, c in ((0, 0), (1, 2), (3, 1)):
@@ -82,10 +86,10 @@ def test_a_missing_score_is_missing_on_both_sides_and_counted():
 def test_a_system_without_any_score_counts_against_coverage_unless_it_is_a_reference():
     scores, ratings = tables(VALUES)
     scores = scores[scores["system_id"] != "s3"]
-    without = pick(aggregate.correlations(scores, ratings), "turn")
+    without = pick(correlated(scores, ratings), "turn")
     assert (without["n"], without["coverage"]) == (9, 0.75)
     systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
-    known = pick(aggregate.correlations(scores, ratings, systems=systems), "turn")
+    known = pick(correlated(scores, ratings, systems=systems), "turn")
     assert (known["n"], known["coverage"]) == (9, 1.0)
 
 
@@ -93,17 +97,17 @@ def test_cut_inputs_are_counted_where_they_are_scored_and_rated():
     scores, ratings = tables(VALUES, gaps={(0, 0)})
     # Tokens, not responses: what is counted is how many were cut, not how much.
     scores["cut"] = scores["item_id"].map({"c0": 0, "c1": 40, "c2": 1})
-    found = aggregate.correlations(scores, ratings)
+    found = correlated(scores, ratings)
     assert set(found["cut"]) == {8}
     assert set(found["level"]) == {"turn", "system"}
     # The reference and a response that nobody rated are cut too, and stand behind no coefficient.
     unrated = ratings[(ratings["system_id"] != "s1") | (ratings["context_id"] != "c1")]
-    assert set(aggregate.correlations(scores, unrated)["cut"]) == {7}
+    assert set(correlated(scores, unrated)["cut"]) == {7}
     systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
-    assert set(aggregate.correlations(scores, unrated, systems=systems)["cut"]) == {5}
+    assert set(correlated(scores, unrated, systems=systems)["cut"]) == {5}
     # A response without a score has no cut, whatever its input was.
-    assert set(aggregate.correlations(scores[scores["item_id"] != "c2"], unrated)["cut"]) == {3}
-    assert set(aggregate.correlations(scores.assign(cut=0), ratings)["cut"]) == {0}
+    assert set(correlated(scores[scores["item_id"] != "c2"], unrated)["cut"]) == {3}
+    assert set(correlated(scores.assign(cut=0), ratings)["cut"]) == {0}
 
 
 def test_cuts_of_metrics_outputs_data_sets_and_dimensions_stay_apart():
@@ -118,7 +122,7 @@ def test_cuts_of_metrics_outputs_data_sets_and_dimensions_stay_apart():
     # One response was rated in one dimension only.
     other = ratings[(ratings["context_id"] != "c1") | (ratings["system_id"] != "s0")].assign(dimension="Natural")
     everything = pd.concat([ratings, other, ratings.assign(dataset="e")])
-    found = aggregate.correlations(pd.concat(parts), everything)
+    found = correlated(pd.concat(parts), everything)
     counts = found.set_index(["dataset", "metric", "output", "target"])["cut"].groupby(level=[0, 1, 2, 3]).unique()
     assert counts.map(list).to_dict() == {
         ("d", "m", "o", "Overall"): [0],
@@ -134,7 +138,7 @@ def test_cuts_of_metrics_outputs_data_sets_and_dimensions_stay_apart():
 def test_scores_of_a_file_that_does_not_say_what_was_cut(tmp_path):
     scores, ratings = tables(VALUES)
     scores.drop(columns="cut").to_csv(tmp_path / "scores.csv", index=False)
-    found = aggregate.correlations(aggregate.read_scores([tmp_path / "scores.csv"]), ratings)
+    found = correlated(aggregate.read_scores([tmp_path / "scores.csv"]), ratings)
     assert set(found["cut"]) == {0}
     assert pick(found, "turn")["coverage"] == 1
 
@@ -143,32 +147,32 @@ def test_data_sets_are_not_mixed():
     scores, ratings = tables(VALUES)
     other = ratings.assign(dataset="other", rating=0.0)
     both = pd.concat([ratings, other])
-    pd.testing.assert_frame_equal(aggregate.correlations(scores, both), aggregate.correlations(scores, ratings))
+    pd.testing.assert_frame_equal(correlated(scores, both), correlated(scores, ratings))
     with pytest.raises(SchemaError, match="the same dataset, context_id and system_id"):
-        aggregate.correlations(scores, other)
+        correlated(scores, other)
 
 
 def test_scores_of_another_level_are_no_turn_scores():
     scores, ratings = tables(VALUES)
     with pytest.raises(SchemaError, match="no scores at turn level"):
-        aggregate.correlations(scores.assign(level="dialogue"), ratings)
+        correlated(scores.assign(level="system"), ratings)
 
 
 def test_judges_and_people_are_never_mixed():
     scores, ratings = tables(VALUES)
     judge = ratings.assign(source="gpt", annotator_id="gpt", rating=1.0)
     both = pd.concat([ratings, judge])
-    pd.testing.assert_frame_equal(aggregate.correlations(scores, both), aggregate.correlations(scores, ratings))
+    pd.testing.assert_frame_equal(correlated(scores, both), correlated(scores, ratings))
     with pytest.raises(UnknownNameError, match=r"unknown source of ratings 'gtp'.*Did you mean 'gpt'"):
-        aggregate.correlations(scores, both, source="gtp")
+        correlated(scores, both, source="gtp")
 
 
 def test_wrong_target_and_unrelated_ratings():
     scores, ratings = tables(VALUES)
     with pytest.raises(UnknownNameError, match=r"unknown dimension 'overall'.*Did you mean 'Overall'"):
-        aggregate.correlations(scores, ratings, targets=["overall"])
+        correlated(scores, ratings, targets=["overall"])
     with pytest.raises(SchemaError, match="no score of metric 'm' belongs to a rated response"):
-        aggregate.correlations(scores.assign(item_id="elsewhere"), ratings)
+        correlated(scores.assign(item_id="elsewhere"), ratings)
 
 
 @given(st.permutations(range(12)))
@@ -176,9 +180,7 @@ def test_wrong_target_and_unrelated_ratings():
 def test_row_order_changes_nothing(order):
     scores, ratings = tables(VALUES)
     shuffled = scores.iloc[list(order)]
-    pd.testing.assert_frame_equal(
-        aggregate.correlations(shuffled, ratings[::-1]), aggregate.correlations(scores, ratings)
-    )
+    pd.testing.assert_frame_equal(correlated(shuffled, ratings[::-1]), correlated(scores, ratings))
 
 
 def test_agreement_needs_positions():

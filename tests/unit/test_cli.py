@@ -1,3 +1,4 @@
+import io
 import json
 import re
 import subprocess
@@ -52,11 +53,20 @@ def test_score_then_correlate(tmp_path, responses, capsys):
         ("2", "b"): pytest.approx(0.4),
     }
     assert main(["correlate", str(scores), "--ratings", str(ratings), "--level", "turn"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("dataset,level,target,metric,output,coefficient,value")
-    assert len(lines) == 1 + 3 * 3
-    spearman = next(line for line in lines if ",f1,spearman," in line)
-    assert float(spearman.split(",")[6]) == pytest.approx(0.9486832980505138)
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(found.columns) == schema.table("correlations").columns
+    # Three outputs: three coefficients over responses and as many within contexts, and the accuracy of pairs there.
+    assert len(found) == 3 * (3 + 3 + 1)
+    chosen = found[(found["output"] == "f1") & (found["coefficient"] == "spearman") & (found["grouping"] == "pooled")]
+    assert chosen["value"].item() == pytest.approx(0.9486832980505138)
+    assert chosen["low"].item() < chosen["value"].item() < chosen["high"].item()
+    arguments = ["correlate", str(scores), "--ratings", str(ratings), "--level", "turn", "--resamples", "0"]
+    assert main(arguments) == 0
+    plain = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(plain) == 3 * 3
+    assert plain["low"].isna().all()
+    assert main([*arguments, "--comparisons", str(tmp_path / "pairs.csv")]) == 1
+    assert "--resamples: no resamples; expected 2 or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -144,7 +154,7 @@ def test_names_keep_their_zeros(tmp_path, capsys):
     assert sorted(set(schema.read(scores, "scores")["item_id"])) == ["01", "02", "1"]
     ratings.write_text("context_id,system_id,rating\n01,007,3\n1,1e5,1\n02,007,5\n")
     assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
-    assert ",3,1.0," in capsys.readouterr().out
+    assert ",3,,1.0," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

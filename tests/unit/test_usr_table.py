@@ -1,9 +1,12 @@
+import json
+
 import pandas as pd
 import pytest
 
 from comperdial.errors import ComperdialError
 from comperdial.report import readme
-from comperdial.report.tables import correlation_document
+from comperdial.report.summary import summarise
+from comperdial.report.tables import READING, correlation_document
 from comperdial.report.usr import usr_document, usr_frame
 
 SOURCES = pd.DataFrame({"source": ["p"], "short": ["Paper"], "citation": ["A paper"], "read_from": ["Table 1"]})
@@ -15,10 +18,9 @@ ROWS = """rows:
 
 
 def correlations(**changes):
-    row = {"dataset": "d", "level": "turn", "target": "Overall", "metric": "m", "output": "o", "coefficient": "pearson"}
-    return pd.DataFrame(
-        [row | {"value": 0.25, "p": 0.2, "n": 9, "coverage": 0.9, "cut": 0, "signature": "m|v:1"} | changes]
-    )
+    row = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "metric": "m", "output": "o"}
+    row |= {"grouping": "pooled", "coefficient": "pearson", "value": 0.25, "low": 0.1, "high": 0.4, "p": 0.2, "n": 9}
+    return pd.DataFrame([row | {"rank": 2, "coverage": 0.9, "cut": 0, "signature": "m|v:1"} | changes])
 
 
 def reported(**changes):
@@ -94,7 +96,8 @@ def test_the_table_of_all_metrics_names_outputs_of_a_part_and_cut_inputs_once_ea
     ]
     partial = [part.assign(metric="n", cut=0, coverage=0.25, signature="n|v:1") for part in both]
     document = correlation_document(pd.concat([*both, *partial]), "Set D", "Overall", {"z": "no model"})
-    assert document.notes[1:] == [
+    assert document.notes[: len(READING)] == list(READING)
+    assert document.notes[len(READING) :] == [
         "n o: 25.0% of the rated responses of d have a score",
         "n p: 25.0% of the rated responses of d have a score",
         f"m o: {CUT.format(2, 'd')}",
@@ -102,8 +105,38 @@ def test_the_table_of_all_metrics_names_outputs_of_a_part_and_cut_inputs_once_ea
         "m is m|v:1",
         "n is n|v:1",
     ]
-    assert [row[0] for row in document.sections[0].rows] == ["m o", "m p", "n o", "n p"]
+    for section in document.sections:
+        assert [row[0] for row in section.rows] == ["m o", "m p", "n o", "n p"]
     assert document.tidy.groupby(["metric", "output"])["cut"].first().tolist() == [2, 0, 0, 0]
+
+
+def test_the_table_of_all_metrics_has_each_pair_of_levels_with_interval_and_rank():
+    pairs = [("dialogue", "dialogue"), ("system", "dialogue"), ("system", "turn"), ("turn", "turn")]
+    parts = [correlations(level=level, against=against) for level, against in pairs]
+    grouped = [correlations(grouping="item", p=None, rank=None), correlations(level="system", coefficient="spa")]
+    lacking = correlations(level="system", output="p", value=float("nan"), low=None, high=None, p=None, rank=None)
+    document = correlation_document(pd.concat([*parts, *grouped, lacking]), "Set D", "Overall", {}, suffix="MADE UP.")
+    assert [section.title for section in document.sections] == [
+        "Turn level, ratings of turns",
+        "Dialogue level, ratings of dialogues",
+        "System level, ratings of turns",
+        "System level, ratings of dialogues",
+    ]
+    assert document.sections[0].rows == [["m o", "0.250* [0.10, 0.40] #2", "–", "–"]]
+    assert document.sections[2].rows[1] == ["m p", "–", "–", "–"]
+    assert len(document.tidy) == len(pairs) + 1, "no correlation by item, no share of pairs"
+    assert document.caption.endswith("MADE UP.")
+    assert "human" not in document.caption
+
+
+def test_ratings_of_dialogues_and_correlations_by_item_leave_the_usr_table_and_the_summary_alone(tmp_path):
+    others = [correlations(against="dialogue", value=0.9), correlations(grouping="item", value=0.8)]
+    both = pd.concat([correlations(), *others, correlations(level="system", coefficient="acc_eq", value=0.7)])
+    pd.testing.assert_frame_equal(frame(tmp_path, correlated=both), frame(tmp_path))
+    summarise(pd.concat([both, correlations(level="dialogue", against="dialogue", value=0.5)]), "Overall", tmp_path)
+    assert json.loads((tmp_path / "metrics.json").read_text()) == {
+        "d": {"dialogue": {"m": {"o": {"pearson": 0.5}}}, "turn": {"m": {"o": {"pearson": 0.25}}}}
+    }
 
 
 def test_another_dimension_is_not_held_against_overall(tmp_path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from workdir import Workdir, copy_repository
+from workdir import TARGETS, Workdir, copied, copy_repository
 
 
 def pytest_collection_modifyitems(items):
@@ -16,19 +15,20 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.workflow)
 
 
-# What depends on a data set. The rest (personas and their tables, diagrams) is made in the tests of challenges.
-TARGETS = ("tables", "notebooks", "summaries")
+@pytest.fixture(scope="session")
+def _pristine(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
+    return copy_repository(root, tmp_path_factory.mktemp("pristine") / "repository", *TARGETS)
 
 
 @pytest.fixture
-def fresh(root: Path, tmp_path: Path) -> Workdir:
+def fresh(_pristine: Workdir, tmp_path: Path) -> Workdir:
     """Return a copy in which nothing has been run."""
-    return copy_repository(root, tmp_path / "fresh", *TARGETS)
+    return copied(_pristine, tmp_path / "fresh")
 
 
 @pytest.fixture(scope="session")
-def _finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
-    workdir = copy_repository(root, tmp_path_factory.mktemp("finished") / "repository", *TARGETS)
+def _finished(_pristine: Workdir, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
+    workdir = copied(_pristine, tmp_path_factory.mktemp("finished") / "repository")
     workdir.snakemake()
     return workdir
 
@@ -36,5 +36,4 @@ def _finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workdir:
 @pytest.fixture
 def finished(_finished: Workdir, tmp_path: Path) -> Workdir:
     """Return a copy in which the workflow has run through."""
-    shutil.copytree(_finished.path, tmp_path / "finished")
-    return Workdir(tmp_path / "finished", TARGETS)
+    return copied(_finished, tmp_path / "finished")

@@ -8,7 +8,7 @@ import pytest
 
 from comperdial import schema
 from minichallenge import DIALOGUES, write_challenge
-from workdir import Workdir, copy_repository
+from workdir import copied, copy_repository, planned
 
 TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
 
@@ -23,14 +23,7 @@ def _challenge(root, tmp_path_factory):
 
 @pytest.fixture
 def challenge(_challenge, tmp_path):
-    shutil.copytree(_challenge.path, tmp_path / "challenge")
-    return Workdir(tmp_path / "challenge")
-
-
-def planned(workdir):
-    """Return the output files that a run would write."""
-    rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
-    return {row[0] for row in rows[1:] if row[5] != "no update"}
+    return copied(_challenge, tmp_path / "challenge")
 
 
 def table(workdir, name):
@@ -57,18 +50,31 @@ def test_a_failing_agent_costs_its_own_submission_and_is_named(challenge):
     assert "failing" not in set(pd.read_csv(challenge.path / "results/tables/mini_systems.csv")["system_id"])
 
 
-def test_another_reason_for_failing_is_told(challenge):
-    """The responses stay as they are; what is said of the agent that has none does not."""
-    challenge.edit("data/mini/failing.py", "out of ideas", "too tired")
-    challenge.snakemake("results/tables/mini_systems.md")
-    assert "raised ValueError: too tired" in (challenge.path / "results/tables/mini_systems.md").read_text()
-
-
 def test_every_page_made_of_simulated_data_says_so(challenge):
-    pages = [p for p in (challenge.path / "results/tables").glob("mini_*") if p.suffix != ".csv"]
-    assert len(pages) == 3 * len({p.stem for p in pages}) == 3 * 7
-    for page in pages:
-        assert "SIMULATED: the systems, the raters and their ratings are programs" in page.read_text(), page.name
+    """Each table, figure and page with a record, but those that are made of no data set."""
+    results = challenge.path / "results"
+    said = "SIMULATED: the systems, the raters and their ratings are programs"
+    of_none = {f"table_{number}" for number in ("01", "07", "09", "10", "11", "14")} | {"pipeline", "techniques"}
+    folders = ("tables", "figures", "notebooks", "report")
+    records = [path for folder in folders for path in (results / folder).glob("*.provenance.json")]
+    stems = {path.with_name(path.name.removesuffix(".provenance.json")) for path in records}
+    kinds = ("systems", "alpha", "correlations", "judges", "measures", "comparisons", "power", "curves")
+    numbered = {f"table_{number}" for number in ("02", "03", "04", "05", "08", "12", "13", "15")}
+    found = {stem.name for stem in stems if stem.parent.name == "tables"}
+    assert found - of_none == numbered | {f"mini_{kind}" for kind in kinds}
+    assert {stem.name for stem in stems} >= of_none
+    for stem in sorted(stem for stem in stems if stem.name not in of_none):
+        pages = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("md", "tex", "html")]
+        there = [page for page in pages if page.exists()]
+        assert len(there) == (3 if stem.parent.name == "tables" else 0 if stem.parent.name == "figures" else 1)
+        for page in there:
+            assert said in page.read_text(), page.name
+        assert json.loads(stem.with_name(f"{stem.name}.provenance.json").read_text())["parameters"].get(
+            "simulated", stem.parent.name == "notebooks"
+        ), stem.name
+    for name in of_none:
+        for page in results.rglob(f"{name}.md"):
+            assert said not in page.read_text(), page.name
 
 
 def test_a_dropped_in_submission_is_scored_beside_the_others(challenge):
@@ -102,9 +108,9 @@ def test_a_dropped_in_submission_is_scored_beside_the_others(challenge):
             "variety: 5",
             "variety: 6",
             "results/scores/mini/f1.parquet",
-            "results/tables/names",
+            "results/tables/table_09",
         ),
-        ("data/personas/names.csv", "Liam", "Luca", "results/tables/names.html", "data/tables/"),
+        ("data/personas/names.csv", "Liam", "Luca", "results/tables/table_09.html", "data/tables/"),
         (
             "src/comperdial/simulation.py",
             "SOURCE =",
@@ -130,7 +136,9 @@ def test_a_change_reruns_what_depends_on_it(challenge, file, old, new, stale, fr
     assert not [name for name in found if name.startswith(fresh_still)]
 
 
-def test_odd_submissions_are_noticed_and_named(challenge):
+def test_odd_submissions_and_another_reason_for_failing_are_noticed_and_named(challenge):
+    """Of an agent that fails otherwise, the responses stay as they are; what is said of it does not."""
+    challenge.edit("data/mini/failing.py", "out of ideas", "too tired")
     folder = challenge.path / "data/mini/submissions"
     (folder / "bra{ce}.jsonl").write_text("{}")
     (folder / "short.jsonl").write_text((folder / "human-1.jsonl").read_text().splitlines()[0] + "\n")
@@ -141,6 +149,7 @@ def test_odd_submissions_are_noticed_and_named(challenge):
         assert f"{name}: left out: " in said
         line = next(line for line in page.splitlines() if line.startswith(f"- {name} has no valid submission"))
         assert why in line
+    assert "raised ValueError: too tired" in page and "out of ideas" not in page
     assert "| template | agent |" in page
 
 
@@ -197,7 +206,9 @@ def test_challenges_of_every_make(challenge):
     plan = challenge.snakemake("--summary")
     assert "results/tables/unrated_systems.md" in plan
     assert "rated_correlations" in plan
-    assert "rated_level_differences" in plan
+    assert "results/tables/rated_table_13.md" in plan
+    assert "results/tables/unrated_table_13.md" not in plan
+    assert "results/report/unrated.html" in plan
     assert "unrated_correlations" not in plan
 
 

@@ -16,22 +16,58 @@ import tinymodels
 from comperdial import schema, scoring
 from comperdial.metrics import Batch, create
 from comperdial.models.vectors import VectorStore
+from minidata import mini_items, write_mirror
+from workdir import copied, planned
 
 SCORES = "results/scores/usr_persona/{}.parquet"
+ALPHA = "results/tables/usr_persona_alpha.csv"
 CORRELATIONS = "results/correlations/usr_persona.parquet"
-FROM_CORRELATIONS = {
-    CORRELATIONS,
-    *(f"results/tables/usr.{suffix}" for suffix in ("md", "tex", "csv", "html")),
-    *(f"results/tables/usr_persona_correlations.{suffix}" for suffix in ("md", "tex", "csv", "html")),
-    *(f"results/figures/usr.{suffix}" for suffix in ("png", "pdf", "svg")),
-    "results/summary/usr_persona/metrics.json",
-    "results/summary/usr_persona/plot.json",
-    "results/summary/usr_persona/environment.json",
-    "results/notebooks/01_reading_the_usr_table.html",
-}
-FROM_SCORES = FROM_CORRELATIONS | {
-    f"results/tables/usr_persona_systems.{suffix}" for suffix in ("md", "tex", "csv", "html")
-}
+RECORD = "provenance.json"
+
+
+def files(folder, suffixes, *stems):
+    """Return the names of outputs in several forms."""
+    return {f"results/{folder}/{stem}.{suffix}" for stem in stems for suffix in suffixes}
+
+
+def tables(*stems):
+    return files("tables", ("md", "tex", "csv", "html", RECORD), *stems)
+
+
+def plots(*kinds):
+    return files("figures", ("png", "pdf", "svg", "csv", RECORD), *(f"usr_persona_{kind}" for kind in kinds))
+
+
+def pages(*names):
+    return files("notebooks", ("html", RECORD), *(name for name in names if "local/" not in name)) | files(
+        "local", ("html", RECORD), *(name.removeprefix("local/") for name in names if "local/" in name)
+    )
+
+
+USR_TABLE = tables("usr") | files("figures", ("png", "pdf", "svg", RECORD), "usr") | pages("06_reading_the_usr_table")
+# What is made of robustness.
+FROM_CURVES = (
+    files("correlations", ["parquet"], "usr_persona_curves", "usr_persona_power")
+    | tables("usr_persona_curves", "usr_persona_power")
+    | plots("curves")
+    | pages("02_which_metric_to_trust", "local/usr_persona")
+)
+# What is made of correlations.
+FROM_CORRELATIONS = (
+    files("correlations", ["parquet"], "usr_persona", "usr_persona_ceilings", "usr_persona_comparisons")
+    | tables(*(f"usr_persona_{kind}" for kind in ("correlations", "measures", "comparisons")))
+    | tables("table_03", "table_04", "table_15")
+    | USR_TABLE
+    | plots("heatmap", "scatter")
+    | files("summary/usr_persona", ["json"], "metrics", "plot", "environment")
+    | pages("02_which_metric_to_trust", "local/usr_persona")
+    | pages("local/01_the_benchmark_at_a_glance", "local/03_where_judges_and_people_disagree")
+)
+# What is made of scores that are not evaluated in detail, and of those that are.
+FROM_OTHER_SCORES = FROM_CORRELATIONS | tables("usr_persona_systems")
+FROM_SCORES = FROM_OTHER_SCORES | FROM_CURVES | plots("slope", "length_bias", "judge_agreement")
+# What is made of params.yaml's metrics whatever their scores are.
+FROM_METRICS = tables("table_14")
 EMBEDDINGS = "data/embeddings"
 
 
@@ -44,7 +80,8 @@ def vectors(workdir):
 def without_models(workdir):
     """Take the metrics out that run a model, where a test is about something else: loading one takes seconds."""
     path = workdir.path / "params.yaml"
-    path.write_text(re.sub(r"(?m)^  [\w-]+: \{.*MiniLM.*\n", "", path.read_text()))
+    text = re.sub(r"(?m)^  [\w-]+: \{.*MiniLM.*\n", "", path.read_text())
+    path.write_text(re.sub(r', "[\w-]+-minilm:\w+"', "", text))
 
 
 def test_nothing_changed_nothing_runs_and_that_takes_no_time(finished):
@@ -65,18 +102,13 @@ def test_touched_files_make_nothing_stale(finished):
 
 
 def test_a_metric_s_parameter_reruns_it_and_what_comes_of_it_only(finished):
-    before = finished.outputs()
+    before, scores = finished.outputs(), SCORES.format("bleu_raw")
     finished.edit("params.yaml", "bleu_raw: {kind: bleu, text: raw}", "bleu_raw: {kind: bleu, text: raw, epsilon: 0.1}")
-    finished.snakemake()
-    assert finished.rewritten(before) == FROM_SCORES | {SCORES.format("bleu_raw")}
+    assert planned(finished) == FROM_SCORES | FROM_METRICS | {scores}
+    finished.snakemake("results/tables/usr.csv")
+    made = finished.rewritten(before)
+    assert {scores, "results/tables/usr.csv"} <= made <= FROM_SCORES | {scores}
     assert "epsilon:0.1" in (finished.path / "results/tables/usr.csv").read_text()
-
-
-def planned(workdir):
-    """Return the output files that a run would write."""
-    rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
-    assert rows[0][0] == "output_file"
-    return {row[0] for row in rows[1:] if row[5] != "no update"}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +117,9 @@ def planned(workdir):
         ("metrics/f1", {SCORES.format("f1")}, {SCORES.format("bleu_raw"), "data/tables/usr_persona/contexts.parquet"}),
         ("schema/io", {"data/tables/usr_persona/contexts.parquet", SCORES.format("f1")}, set()),
         ("report/figures", {"results/figures/usr.png"}, {"results/correlations/usr_persona.parquet"}),
-        ("stats/correlation", {"results/correlations/usr_persona.parquet"}, {SCORES.format("f1")}),
+        ("stats/resampling", {CORRELATIONS, "results/tables/table_04.csv"}, {SCORES.format("f1"), ALPHA}),
+        ("stats/power", {"results/correlations/usr_persona_power.parquet"}, {SCORES.format("f1"), ALPHA}),
+        ("report/site/page", {"results/local/usr_persona.html"}, {CORRELATIONS, "results/tables/usr.csv"}),
     ],
 )
 def test_an_edit_to_code_reruns_what_runs_it(finished, module, stale, fresh_still):
@@ -98,8 +132,10 @@ def test_an_edit_to_code_reruns_what_runs_it(finished, module, stale, fresh_stil
 
 def test_a_renamed_data_set_is_renamed_in_the_tables(finished):
     finished.edit("data/sources.yaml", "Mini usr_persona", "Another title")
-    assert "results/tables/usr.md" in planned(finished)
-    assert SCORES.format("f1") not in planned(finished)
+    found = planned(finished)
+    named = {"results/tables/usr.md", "results/figures/usr_persona_slope.png", "results/local/usr_persona.html"}
+    assert named <= found
+    assert SCORES.format("f1") not in found
 
 
 def test_a_new_reported_number_reruns_the_table_only(finished):
@@ -108,13 +144,12 @@ def test_a_new_reported_number_reruns_the_table_only(finished):
         "yeh2021,usr_persona,turn,Overall,BLEU-4,pearson,0.135",
         "yeh2021,usr_persona,turn,Overall,BLEU-4,pearson,0.136",
     )
-    tables = {name for name in FROM_CORRELATIONS if "/usr." in name}
-    assert planned(finished) == tables | {"results/notebooks/01_reading_the_usr_table.html"}
+    assert planned(finished) == USR_TABLE
 
 
 def test_an_added_metric_runs_alone(finished):
     finished.edit("params.yaml", "  f1: {kind: f1}\n", "  f1: {kind: f1}\n  chrf: {kind: chrf}\n")
-    assert planned(finished) == FROM_SCORES | {SCORES.format("chrf")}
+    assert planned(finished) == FROM_OTHER_SCORES | FROM_METRICS | {SCORES.format("chrf")}
 
 
 def test_a_metric_added_as_one_file_and_one_line(finished):
@@ -128,7 +163,7 @@ def test_a_metric_added_as_one_file_and_one_line(finished):
     finished.snakemake(page)
     made = finished.rewritten(before)
     assert {SCORES.format("length_ratio"), page} <= made
-    assert made < FROM_SCORES | {SCORES.format("length_ratio")}
+    assert made < FROM_OTHER_SCORES | {SCORES.format("length_ratio")}
     table = (finished.path / page).read_text()
     assert "| length_ratio length-ratio |" in table
 
@@ -173,9 +208,11 @@ def test_a_further_metric_of_an_encoder_makes_no_vector_anew(finished):
     finished.edit("params.yaml", "  f1: {kind: f1}\n", "  f1: {kind: f1}\n  embedding-minilm: {kind: embedding}\n")
     # Its texts are those of bertscore-minilm: no model is needed either.
     finished.snakemake(CORRELATIONS)
-    assert finished.rewritten(before) == {third, CORRELATIONS}
+    made = finished.rewritten(before)
+    assert {third, CORRELATIONS} <= made <= {third} | FROM_CORRELATIONS
     assert vectors(finished) == encoded
-    assert planned(finished) == FROM_SCORES - {CORRELATIONS}
+    # It is not compared with the others in detail: their comparisons were made again and are the same.
+    assert planned(finished) == (FROM_OTHER_SCORES | FROM_METRICS) - made - tables("usr_persona_comparisons")
 
 
 def test_vectors_that_were_deleted_are_made_again_when_they_are_needed(finished):
@@ -183,7 +220,7 @@ def test_vectors_that_were_deleted_are_made_again_when_they_are_needed(finished)
     assert "Nothing to be done" in finished.snakemake("-n"), "as in a clone, where there never were any"
     before, changed = finished.outputs(), SCORES.format("bertscore-minilm")
     finished.edit("params.yaml", "layer: 6}", "layer: 6, text: raw}")
-    assert planned(finished) == FROM_SCORES | {changed}
+    assert planned(finished) == FROM_SCORES | FROM_METRICS | {changed}
     finished.snakemake(changed)
     assert finished.rewritten(before) == {changed}
     assert vectors(finished)
@@ -204,10 +241,10 @@ def test_a_model_of_ones_own_and_another_in_its_place(finished):
     assert "Nothing to be done" in finished.snakemake(scores, "-n")
     # Where the model is not, as in a clone: the scores stand, and only what is made of them is left to do.
     (finished.path / "tiny").rename(finished.path / "elsewhere")
-    assert planned(finished) == FROM_SCORES
+    assert planned(finished) == FROM_OTHER_SCORES | FROM_METRICS
     tinymodels.bert(finished.path / "tiny", seed=2)
     found = {name for name in planned(finished) if not name.startswith(EMBEDDINGS)}
-    assert found == FROM_SCORES | {scores}
+    assert found == FROM_OTHER_SCORES | FROM_METRICS | {scores}
 
 
 def test_scores_made_elsewhere_stay_where_their_metric_cannot_run(finished, real_wordnet):
@@ -259,10 +296,11 @@ def test_a_data_set_added_as_its_page_says(fresh):
 
 def test_one_level_alone_runs_through(finished):
     level = "system"
-    finished.edit("params.yaml", "levels: [turn, system]", f"levels: [{level}]")
+    finished.edit("params.yaml", "levels: [turn, dialogue, system]", f"levels: [{level}]")
     finished.edit("params.yaml", "target: Overall", "target: Engaging")
-    finished.snakemake("results/tables/usr.csv", "results/tables/usr_persona_correlations.md")
-    frame = pd.read_csv(finished.path / "results/tables/usr.csv")
+    made = [f"results/tables/{name}.csv" for name in ("usr", "usr_persona_correlations", "usr_persona_power")]
+    finished.snakemake(*made, "results/figures/usr_persona_heatmap.png", "results/figures/usr_persona_curves.png")
+    frame = pd.read_csv(finished.path / made[0])
     assert set(frame.dropna(subset=["ours"])["level"]) == {level}
     assert frame["reported"].isna().all(), "what was reported of Overall does not stand beside Engaging"
 
@@ -277,6 +315,50 @@ def test_altered_raw_data_is_not_read(finished):
     assert tables == set()
 
 
+def test_every_table_figure_and_notebook_has_a_record_of_all_its_inputs(finished):
+    results = finished.path / "results"
+    folders = ("tables", "figures", "notebooks", "local")
+    made = {path for folder in folders for path in (results / folder).iterdir()}
+    records = {path for path in made if path.name.endswith(f".{RECORD}")}
+    stems = {path.with_suffix("") for path in made - records}
+    assert {path.with_name(path.name.removesuffix(f".{RECORD}")) for path in records} == stems
+    for path in records:
+        record = json.loads(path.read_text())
+        assert record["inputs"], path.name
+        assert record["code"]["files"], path.name
+        for name, entry in record["inputs"].items():
+            assert hashlib.sha256((finished.path / name).read_bytes()).hexdigest() == entry["sha256"], (path.name, name)
+        for suffix, digest in record["outputs"].items():
+            form = path.with_name(path.name.removesuffix(f".{RECORD}") + suffix)
+            assert hashlib.sha256(form.read_bytes()).hexdigest() == digest, form.name
+
+
+def test_a_table_s_record_is_told_and_held_against_what_is_there_now(finished):
+    name = "results/tables/table_04.csv"
+    said = finished.run("comperdial", "why", name).stdout
+    for part in (
+        "made by comperdial render paper-table",
+        "inputs (all the same now)",
+        f"same      {CORRELATIONS} (",
+        "made by",
+        "  f1: f1|",
+        "versions\n  comperdial ",
+        "\n  numpy ",
+    ):
+        assert part in said, (part, said)
+    assert re.search(r"\n  target +Overall\n", said)
+    assert re.search(r"code, sha256 [0-9a-f]{12} \(all the same now\)", said)
+    assert "changed" not in said
+    with (finished.path / "data/paper/comperdial_rows.yaml").open("a") as file:
+        file.write("# changed\n")
+    with (finished.path / "src/comperdial/report/paper_tables.py").open("a") as file:
+        file.write("# changed\n")
+    (finished.path / name).write_text("typed by hand\n")
+    said = finished.run("comperdial", "why", name).stdout
+    for file in ("data/paper/comperdial_rows.yaml", "src/comperdial/report/paper_tables.py", "table_04.csv"):
+        assert re.search(rf"changed   {re.escape(file)}", said), said
+
+
 def test_the_tidy_frame_says_the_same_as_the_table(finished):
     frame = pd.read_csv(finished.path / "results/tables/usr.csv")
     run = frame.dropna(subset=["ours", "reported"])
@@ -287,14 +369,88 @@ def test_the_tidy_frame_says_the_same_as_the_table(finished):
     assert row["n"] == 24, "six contexts by four systems: the references are not scored"
 
 
-def test_another_folder_gives_the_same_bytes(finished, fresh):
-    """From raw data to table, figure and notebook; the other tables are written by the same functions."""
-    fresh.snakemake("notebooks")
-    ours, theirs = finished.outputs(), fresh.outputs()
+CHANGED_BY_A_RATING = [
+    *(f"results/tables/usr_persona_{kind}.csv" for kind in ("correlations", "measures", "comparisons")),
+    "results/tables/table_04.csv",
+    "results/tables/table_04.md",
+    "results/local/usr_persona.html",
+]
+
+
+def with_another_rating(workdir):
+    """Change one rating of one response by one person in the file that everything starts from."""
+    items = mini_items()
+    response = items[0]["responses"][1]
+    assert response["model"] == "Copier" and response["Overall"][0] == 3
+    response["Overall"][0] = 5
+    write_mirror(workdir.path, items).replace(workdir.path / "data/sources.yaml")
+
+
+@pytest.fixture(scope="module")
+def rerated(_finished, tmp_path_factory):
+    """Return a finished copy in which one rating was changed and what shows it was made anew."""
+    workdir = copied(_finished, tmp_path_factory.mktemp("rerated") / "repository")
+    with_another_rating(workdir)
+    workdir.snakemake(*CHANGED_BY_A_RATING)
+    return workdir
+
+
+def test_one_changed_rating_changes_the_tables(finished, rerated):
+    """No cell is typed by hand: each correlation with what was rated is another one, and the one that it should be."""
+    for name in CHANGED_BY_A_RATING:
+        assert (finished.path / name).read_bytes() != (rerated.path / name).read_bytes(), name
+    key = ["level", "against", "metric", "output", "coefficient"]
+    both = []
+    for workdir in (finished, rerated):
+        frame = pd.read_csv(workdir.path / "results/tables/table_04.csv").dropna(subset=["ours"])
+        both.append(frame.query("coefficient == 'pearson'").set_index(key)["ours"])
+    before, after = both
+    assert list(before.index) == list(after.index) and len(before) > 8
+    assert (before != after).all(), before[before == after]
+    before, after = (pd.read_csv(w.path / "results/tables/usr_persona_comparisons.csv") for w in (finished, rerated))
+    assert (before["pearson_difference"] != after["pearson_difference"]).all()
+    # What is rated by nobody stays what it was.
+    for name in [SCORES.format("f1"), "results/tables/usr_persona_judges.csv"]:
+        assert (finished.path / name).read_bytes() == (rerated.path / name).read_bytes()
+    ratings = schema.read(rerated.path / "data/tables/usr_persona/turn_ratings.parquet", "turn_ratings")
+    people = ratings.query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
+    scores = schema.read(rerated.path / SCORES.format("f1"), "scores").query("output == 'f1'")
+    paired = scores.set_index(["item_id", "system_id"])["value"].rename_axis(people.index.names)
+    expected = paired.corr(people.reindex(paired.index))
+    cell = ("turn", "turn", "f1", "f1", "pearson")
+    assert after is not before
+    ours = pd.read_csv(rerated.path / "results/tables/table_04.csv").set_index(key)["ours"]
+    assert ours[cell] == pytest.approx(expected, abs=1e-4)
+    row = next(x for x in (rerated.path / "results/tables/table_04.md").read_text().splitlines() if "| F1 |" in x)
+    assert f"| {expected:.3f} [" in row
+
+
+def test_another_folder_gives_the_same_bytes(rerated, fresh):
+    """From raw data to tables, figures and pages, and whether all is made or only what a change makes stale."""
+    with_another_rating(fresh)
+    notebook = "results/notebooks/02_which_metric_to_trust.html"
+    fresh.snakemake(*CHANGED_BY_A_RATING, notebook)
+    rerated.snakemake(notebook)
+    ours, theirs = rerated.outputs(), fresh.outputs()
     assert set(theirs) <= set(ours)
-    assert {f"results/figures/usr.{suffix}" for suffix in ("png", "pdf", "svg")} <= set(theirs)
-    different = {name for name in theirs if ours[name][1] != theirs[name][1]}
-    assert different == set()
+    assert plots("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves") <= set(theirs)
+    assert {name for name in theirs if ours[name][1] != theirs[name][1]} == set()
+
+
+def test_another_seed_draws_other_intervals_and_tests_of_the_same_scores(finished):
+    before = finished.outputs()
+    finished.edit("params.yaml", "  resamples: 100\n  seed: 1\n", "  resamples: 120\n  seed: 2\n")
+    assert planned(finished) == FROM_CORRELATIONS | FROM_CURVES | plots("length_bias", "judge_agreement")
+    first = schema.read(finished.path / CORRELATIONS, "correlations")
+    finished.snakemake(CORRELATIONS)
+    assert finished.rewritten(before) == files(
+        "correlations", ["parquet"], "usr_persona", "usr_persona_ceilings", "usr_persona_comparisons"
+    )
+    second = schema.read(finished.path / CORRELATIONS, "correlations")
+    values = first["coefficient"] != "spa"
+    pd.testing.assert_series_equal(first.loc[values, "value"], second.loc[values, "value"])
+    there = first["low"].notna()
+    assert there.any() and (first.loc[there, "low"] != second.loc[there, "low"]).any()
 
 
 def test_datasets_can_be_chosen(finished):
@@ -355,7 +511,7 @@ def test_scores_computed_elsewhere_stand_beside_the_others(finished):
     finished.edit("params.yaml", "evaluation:\n", f"{entry}evaluation:\n")
     table = "results/tables/usr_persona_correlations.md"
     finished.snakemake(table)
-    assert {mine, table} <= finished.rewritten(before) <= FROM_SCORES | {mine}
+    assert {mine, table} <= finished.rewritten(before) <= FROM_CORRELATIONS | {mine}
     text = (finished.path / table).read_text()
     assert "| mine score |" in text
     assert "- mine is recorded|format:table|from:scores.csv|sha256:" in text

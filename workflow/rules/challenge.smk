@@ -13,7 +13,6 @@ rule personas:
             "gender_neutral.csv",
             "opposites.csv",
         ),
-        code=code("personas"),
     output:
         "results/personas/personas.json",
     log:
@@ -24,6 +23,7 @@ rule personas:
         seed=config["personas"]["seed"],
         ages=config["personas"]["default_ages"],
         numpy=version("numpy"),
+        code=code("personas"),
     message:
         "Draw personas"
     shell:
@@ -36,7 +36,6 @@ rule run_agents:
         dialogues=lambda wildcards: CHALLENGES[wildcards.challenge]["dialogues"],
         roster=lambda wildcards: CHALLENGES[wildcards.challenge]["agents"],
         resources=lambda wildcards: roster_files(wildcards.challenge),
-        code=code("challenge.runner", "challenge.worker", "challenge.roster", "challenge.submissions", *agent_modules()),
     output:
         runs="data/runs/{challenge}/runs.jsonl",
         report="data/runs/{challenge}/report.json",
@@ -45,6 +44,7 @@ rule run_agents:
     threads: 2
     params:
         numpy=version("numpy"),
+        code=code("challenge.runner", "challenge.worker", "challenge.roster", "challenge.submissions", *agent_modules()),
     message:
         "Run the agents of {wildcards.challenge}"
     shell:
@@ -59,7 +59,6 @@ rule challenge_tables:
         submissions=lambda wildcards: submission_files(wildcards.challenge),
         # Not only the responses: why an agent failed is told again.
         failed=lambda wildcards: run_reports(wildcards.challenge),
-        code=code("challenge.build"),
     output:
         multiext(
             "data/tables/{challenge}/",
@@ -83,6 +82,7 @@ rule challenge_tables:
         ],
         # By name, so that a new file is noticed whatever it is called.
         names=lambda wildcards: submission_names(wildcards.challenge),
+        code=code("challenge.build"),
     message:
         "Turn the submissions of {wildcards.challenge} into tables"
     shell:

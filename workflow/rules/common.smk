@@ -10,10 +10,11 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
-from comperdial.closure import source_files
+from comperdial.closure import code_version
 from comperdial.config import check, load_yaml
 from comperdial.errors import ComperdialError, UnknownNameError
 from comperdial.metrics import create
+from comperdial.records import unpack
 from comperdial.sources import MIRROR_VARIABLE, raw_path
 
 
@@ -22,6 +23,8 @@ def metric_options(name):
 
 
 try:
+    # The records that came with pulled results: without them all of these would be made again.
+    unpack()
     check(config, workflow.source_path("../schemas/params.schema.yaml"))
     CATALOGUE = load_catalogue(config["catalogue"])
     if both := set(config["challenges"]) & set(CATALOGUE.datasets):
@@ -73,16 +76,17 @@ BY_DIALOGUE = [
 ]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
 
-# A table's forms beside its HTML.
-FORMATS = (".md", ".tex", ".csv")
+# A table's forms beside its HTML, a figure's beside its PNG, each with the record of what it was made of.
+FORMATS = (".md", ".tex", ".csv", ".provenance.json")
+FIGURE_FORMATS = (".pdf", ".svg", ".provenance.json")
 
 
-def code(*modules):
-    """The package files that a job runs, as inputs, so that an edit to them makes its output stale.
+def code(*names):
+    """The package files that a job runs, named and hashed: a parameter of its rule, so that an edit makes its output stale.
 
     The command line is left out: it passes arguments on, and those are parameters.
     """
-    return source_files(*modules)
+    return code_version(*names)
 
 
 def title(dataset):
@@ -120,3 +124,8 @@ def one_of(names):
 def table_of(stem):
     """The other forms of a table beside its HTML."""
     return multiext(f"results/tables/{stem}", *FORMATS)
+
+
+def figure_of(stem):
+    """The other forms of a figure beside its PNG."""
+    return multiext(f"results/figures/{stem}", *FIGURE_FORMATS)

@@ -1,19 +1,59 @@
+# What every table and figure of correlations is made of: one job a data set for values, intervals and tests, one for robustness.
+
+
 rule correlate:
     input:
+        lambda wildcards: rating_files(wildcards.dataset),
         scores=score_files,
-        ratings="data/tables/{dataset}/turn_ratings.parquet",
-        systems="data/tables/{dataset}/systems.parquet",
-        code=code("aggregate"),
+        tables=multiext("data/tables/{dataset}/", "contexts.parquet", "systems.parquet"),
     output:
-        "results/correlations/{dataset}.parquet",
+        correlations="results/correlations/{dataset}.parquet",
+        ceilings="results/correlations/{dataset}_ceilings.parquet",
+        comparisons="results/correlations/{dataset}_comparisons.parquet",
     log:
         "logs/correlate/{dataset}.log",
     params:
-        source=lambda wildcards: source(wildcards.dataset),
+        ratings=lambda wildcards: sampled_options(wildcards.dataset),
         levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
+        target=config["evaluation"]["target"],
+        outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
+        resamples=config["evaluation"]["resamples"],
+        seed=config["evaluation"]["seed"],
         scipy=version("scipy"),
+        code=code("evaluation"),
     message:
         "Correlate {wildcards.dataset}"
     shell:
-        "comperdial correlate {input.scores} --ratings {input.ratings} --systems {input.systems} "
-        "--source {params.source:q} {params.levels} --output {output} 2> {log}"
+        "comperdial correlate {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
+        "--resamples {params.resamples} --seed {params.seed} --ceilings {output.ceilings} "
+        "--comparisons {output.comparisons} --output {output.correlations} --outputs {params.outputs:q} 2> {log}"
+
+
+rule robustness:
+    input:
+        lambda wildcards: rating_files(wildcards.dataset),
+        scores=lambda wildcards: detailed_scores(wildcards.dataset),
+        judgements=lambda wildcards: sampled_judgements(wildcards.dataset),
+        tables=multiext("data/tables/{dataset}/", "contexts.parquet", "systems.parquet"),
+    output:
+        curves="results/correlations/{dataset}_curves.parquet",
+        power="results/correlations/{dataset}_power.parquet",
+    log:
+        "logs/robustness/{dataset}.log",
+    params:
+        ratings=lambda wildcards: sampled_options(wildcards.dataset),
+        levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
+        target=config["evaluation"]["target"],
+        outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
+        coefficient=config["evaluation"]["curves"]["coefficient"],
+        repeats=config["evaluation"]["curves"]["repeats"],
+        seed=config["evaluation"]["seed"],
+        judgements=lambda wildcards, input: ["--judgements", *input.judgements] if input.judgements else [],
+        scipy=version("scipy"),
+        code=code("evaluation"),
+    message:
+        "Subsample {wildcards.dataset}"
+    shell:
+        "comperdial robustness {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
+        "{params.judgements:q} --coefficient {params.coefficient} --repeats {params.repeats} --seed {params.seed} "
+        "--curves {output.curves} --power {output.power} --outputs {params.outputs:q} 2> {log}"

@@ -12,8 +12,9 @@ rule fetch:
     log:
         "logs/fetch/{file}.log",
     params:
-        name=lambda wildcards, output: RAW[output[0]].name,
-        sha256=lambda wildcards, output: RAW[output[0]].sha256,
+        # Of wildcards alone: what Snakemake derives from outputs makes nothing stale when it changes.
+        name=lambda wildcards: RAW[f"data/raw/{wildcards.file}"].name,
+        sha256=lambda wildcards: RAW[f"data/raw/{wildcards.file}"].sha256,
         catalogue=config["catalogue"],
     message:
         "Fetch {wildcards.file}"
@@ -24,7 +25,6 @@ rule fetch:
 rule ingest:
     input:
         raw=lambda wildcards: [str(raw_path(f)) for f in PUBLIC[wildcards.dataset].files.values()],
-        code=lambda wildcards: code("datasets", f"datasets.{PUBLIC[wildcards.dataset].reader}"),
     output:
         multiext(
             "data/tables/{dataset}/",
@@ -44,6 +44,7 @@ rule ingest:
         catalogue=config["catalogue"],
         sha256=lambda wildcards: [f.sha256 for f in PUBLIC[wildcards.dataset].files.values()],
         options=lambda wildcards: reader_options(wildcards.dataset),
+        code=lambda wildcards: code("datasets", f"datasets.{PUBLIC[wildcards.dataset].reader}"),
     message:
         "Read {wildcards.dataset} into tables"
     shell:

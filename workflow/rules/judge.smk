@@ -10,7 +10,6 @@ rule judge:
             table=["systems", "contexts", "responses"],
         ),
         turns=lambda wildcards: judged_turns(wildcards.judged),
-        code=lambda wildcards: judge_code(wildcards.judged),
     output:
         scores="results/scores/{judged}.parquet",
         judgements="results/judgements/{judged}.parquet",
@@ -26,6 +25,7 @@ rule judge:
         sections=lambda wildcards: sections_of(JUDGED[wildcards.judged], config),
         signature=lambda wildcards: signature(JUDGING, JUDGED[wildcards.judged]),
         turns=lambda wildcards, input: [f"--turns {path}" for path in input.turns],
+        code=lambda wildcards: judge_code(wildcards.judged),
     message:
         "Judge {wildcards.judged}"
     shell:
@@ -36,7 +36,6 @@ rule judge:
 rule judges_table:
     input:
         judgements=judgement_files,
-        code=code("report.judges"),
     output:
         multiext("results/tables/{dataset}_judges", *FORMATS),
         html=report("results/tables/{dataset}_judges.html", caption="../report/judges.rst", category="Tables"),
@@ -48,8 +47,9 @@ rule judges_table:
         not_run=lambda wildcards: json.dumps(not_judged([wildcards.dataset]), sort_keys=True),
         titles=lambda wildcards: titles([wildcards.dataset]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        code=code("report.judges"),
     message:
         "Render the judges of {wildcards.dataset}"
     shell:
         "comperdial render judges {input.judgements} --output {params.stem} --labels {params.labels:q} "
-        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} 2> {log}"
+        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"

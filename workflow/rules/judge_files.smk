@@ -68,4 +68,4 @@ def judge_code(judged):
     """The package files that judging runs; the words that `rules` goes by are no module."""
     service = JUDGED[judged].judge.service
     words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"_{service}*.yaml")]
-    return code("judging.running", f"judges.services.{service}") + words
+    return code("judging.running", f"judges.services.{service}", *words)

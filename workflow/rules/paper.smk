@@ -1,49 +1,53 @@
 # Tables and figures that depend on no data set: the benchmarks compared, the constraints of personas, the two diagrams.
 
+CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
+
 
 rule benchmarks_table:
     input:
         "data/paper/benchmarks.csv",
-        code=code("report.comperdial"),
     output:
-        table_of("benchmarks"),
-        html=report("results/tables/benchmarks.html", caption="../report/benchmarks.rst", category="Tables"),
+        table_of("table_07"),
+        html=report("results/tables/table_07.html", caption="../report/benchmarks.rst", category="The paper's tables"),
     log:
         "logs/render/benchmarks.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
+        code=code("report.comperdial"),
     message:
         "Render the comparison of benchmarks"
     shell:
-        "comperdial render benchmarks --output {params.stem} 2> {log}"
+        "comperdial render benchmarks --output {params.stem} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule constraints_table:
     input:
-        file=lambda wildcards: f"{config['personas']['constraints']}/{wildcards.constraint}.csv",
-        code=code("report.personas"),
+        file=lambda wildcards: f"{config['personas']['constraints']}/{CONSTRAINTS[wildcards.number]}.csv",
     output:
-        table_of("{constraint}"),
-        html=report("results/tables/{constraint}.html", caption="../report/constraints.rst", category="Tables"),
+        table_of("table_{number}"),
+        html=report(
+            "results/tables/table_{number}.html", caption="../report/constraints.rst", category="The paper's tables"
+        ),
     log:
-        "logs/render/{constraint}.log",
+        "logs/render/table_{number}.log",
     wildcard_constraints:
-        constraint="names|family|ages",
+        number="|".join(CONSTRAINTS),
     params:
         stem=subpath(output.html, strip_suffix=".html"),
+        constraint=lambda wildcards: CONSTRAINTS[wildcards.number],
+        code=code("report.personas"),
     message:
-        "Render the constraints of personas: {wildcards.constraint}"
+        "Render the constraints of personas: {params.constraint}"
     shell:
-        "comperdial render {wildcards.constraint} {input.file:q} --output {params.stem} 2> {log}"
+        "comperdial render {params.constraint} {input.file:q} --output {params.stem} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule diagrams:
     input:
         multiext("data/paper/", "benchmarks.csv", "annotation_counts.csv"),
-        code=code("report.diagrams", "report.figures", "report.comperdial"),
     output:
-        multiext("results/figures/pipeline", ".pdf", ".svg"),
-        multiext("results/figures/techniques", ".pdf", ".svg"),
+        figure_of("pipeline"),
+        figure_of("techniques"),
         pipeline=report("results/figures/pipeline.png", caption="../report/pipeline.rst", category="Figures"),
         techniques=report("results/figures/techniques.png", caption="../report/techniques.rst", category="Figures"),
     log:
@@ -51,15 +55,16 @@ rule diagrams:
     params:
         folder=subpath(output.pipeline, parent=True),
         matplotlib=version("matplotlib"),
+        code=code("report.diagrams", "report.figures", "report.comperdial"),
     message:
         "Draw the two diagrams"
     shell:
-        "comperdial render diagrams --output {params.folder} 2> {log}"
+        "comperdial render diagrams --output {params.folder} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule paper:
     input:
         rules.personas.output,
         rules.benchmarks_table.output,
-        expand("results/tables/{constraint}.html", constraint=["names", "family", "ages"]),
+        expand("results/tables/table_{number}.html", number=CONSTRAINTS),
         rules.diagrams.output,

@@ -6,7 +6,6 @@ rule simulated_ratings:
         multiext("data/tables/{challenge}/", "contexts.parquet", "responses.parquet"),
         raters=lambda wildcards: CHALLENGES[wildcards.challenge]["simulated"]["raters"],
         roster=lambda wildcards: CHALLENGES[wildcards.challenge]["agents"],
-        code=code("simulation", "challenge.roster"),
     output:
         multiext(
             "data/tables/{challenge}/",
@@ -22,6 +21,7 @@ rule simulated_ratings:
         folder=subpath(output[0], parent=True),
         seed=lambda wildcards: CHALLENGES[wildcards.challenge]["simulated"]["seed"],
         numpy=version("numpy"),
+        code=code("simulation", "challenge.roster"),
     message:
         "SIMULATE ratings of {wildcards.challenge}"
     shell:
@@ -33,7 +33,6 @@ rule challenge_ratings:
     input:
         multiext("data/tables/{challenge}/", "contexts.parquet", "responses.parquet"),
         ratings=lambda wildcards: list(CHALLENGES[wildcards.challenge]["ratings"].values()),
-        code=code("aggregate"),
     output:
         multiext(
             "data/tables/{challenge}/",
@@ -49,6 +48,7 @@ rule challenge_ratings:
         files=lambda wildcards: [
             f"--{level} {shlex.quote(path)}" for level, path in CHALLENGES[wildcards.challenge]["ratings"].items()
         ],
+        code=code("aggregate"),
     message:
         "Read the ratings of {wildcards.challenge}"
     shell:
@@ -60,7 +60,6 @@ rule import_comperdial:
         lambda wildcards: sorted(
             map(str, Path(CHALLENGES[wildcards.challenge]["comperdial"]).glob("ComperDial_*.json"))
         ),
-        code=code("datasets.comperdial", "export"),
     output:
         multiext(
             "data/tables/{challenge}/",
@@ -79,6 +78,7 @@ rule import_comperdial:
         folder=subpath(output[0], parent=True),
         origin=lambda wildcards: CHALLENGES[wildcards.challenge]["comperdial"],
         columns=json.dumps(config["comperdial"]["columns"], sort_keys=True),
+        code=code("datasets.comperdial", "export"),
     message:
         "Read {wildcards.challenge} into tables"
     shell:

@@ -6,7 +6,6 @@ rule recorded:
         lambda wildcards: recorded_tables(wildcards.recorded, "systems", "contexts", "responses"),
         ratings=lambda wildcards: recorded_ratings(wildcards.recorded),
         scores=lambda wildcards: recorded_scores(wildcards.recorded),
-        code=lambda wildcards: code("recorded.importing", f"recorded.{TAKEN[wildcards.recorded].format}"),
     output:
         "results/scores/{recorded}.parquet",
     log:
@@ -19,6 +18,7 @@ rule recorded:
         ratings=lambda wildcards, input: [f"--ratings {path}" for path in input.ratings],
         # Stands in the signature.
         origin=lambda wildcards: TAKEN[wildcards.recorded].origin,
+        code=lambda wildcards: code("recorded.importing", f"recorded.{TAKEN[wildcards.recorded].format}"),
     message:
         "Take the recorded scores {wildcards.recorded}"
     shell:

@@ -9,9 +9,9 @@ rule recorded_judge:
             table=["systems", "contexts", "responses", "turn_ratings"],
         ),
         files=lambda wildcards: [str(raw_path(file)) for file in HEARD[wildcards.heard].files.values()],
-        code=lambda wildcards: code("judging.answers.coverage", f"judging.answers.{HEARD[wildcards.heard].format}"),
     output:
         scores="results/scores/{heard}.parquet",
+        judgements="results/judgements/{heard}.parquet",
         coverage="results/judgements/{heard}.csv",
     log:
         "logs/recorded_judge/{heard}.log",
@@ -20,18 +20,20 @@ rule recorded_judge:
     params:
         folder=subpath(input[0], parent=True),
         options=lambda wildcards: heard_options(wildcards.heard),
+        code=lambda wildcards: code(
+            "judging.answers.coverage", "judging.answers.singles", f"judging.answers.{HEARD[wildcards.heard].format}"
+        ),
     message:
         "Take the recorded answers {wildcards.heard}"
     shell:
         "comperdial judge import {params.folder:q} {params.options} --output {output.scores} "
-        "--coverage {output.coverage} 2> {log}"
+        "--judgements {output.judgements} --coverage {output.coverage} 2> {log}"
 
 
 rule recorded_judges_table:
     input:
         coverage=lambda wildcards: coverage_files(wildcards.dataset),
         reported="data/paper/recorded_judges.csv",
-        code=code("report.recorded_judges"),
     output:
         multiext("results/tables/{dataset}_recorded_judges", *FORMATS),
         html=report(
@@ -44,8 +46,9 @@ rule recorded_judges_table:
         prompts=lambda wildcards: heard_names(wildcards.dataset, "prompt"),
         models=lambda wildcards: heard_names(wildcards.dataset, "model"),
         titles=lambda wildcards: titles([wildcards.dataset]),
+        code=code("report.recorded_judges"),
     message:
         "Render the recorded judges of {wildcards.dataset}"
     shell:
         "comperdial render recorded-judges {input.coverage} --output {params.stem} --prompts {params.prompts:q} "
-        "--models {params.models:q} --titles {params.titles:q} 2> {log}"
+        "--models {params.models:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"

@@ -1,25 +1,15 @@
-# Each notebook that can run on the chosen data sets, with what it reads.
-NOTEBOOKS = {}
-if USR:
-    NOTEBOOKS["01_reading_the_usr_table"] = ["results/tables/usr.csv"]
-if "demo" in SIMULATED:
-    NOTEBOOKS["02_reading_the_demo"] = [
-        *expand("results/tables/demo_{table}.csv", table=["systems", "alpha"]),
-        "data/tables/demo/truth.parquet",
-        CHALLENGES["demo"]["simulated"]["raters"],
-    ]
+# The USR table, all correlations of a data set, and what DVC compares.
 
 
 rule usr_table:
     input:
         correlations=expand("results/correlations/{dataset}.parquet", dataset=USR),
         reported=multiext("data/paper/", "usr_correlations.csv", "usr_rows.yaml", "sources.csv"),
-        code=code("report.usr", "report.figures"),
     output:
         multiext("results/tables/usr", *FORMATS),
         html=report("results/tables/usr.html", caption="../report/usr_table.rst", category="Tables"),
         png=report("results/figures/usr.png", caption="../report/usr_figure.rst", category="Figures"),
-        other=multiext("results/figures/usr", ".pdf", ".svg"),
+        other=figure_of("usr"),
     log:
         "logs/render/usr_table.log",
     params:
@@ -30,18 +20,18 @@ rule usr_table:
         not_run=not_run(USR),
         recorded=recorded_of(),
         titles=titles(USR),
+        code=code("report.usr", "report.figures"),
     message:
         "Render the USR table and its figure"
     shell:
         "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
         "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
-        "--recorded {params.recorded:q} --titles {params.titles:q} 2> {log}"
+        "--recorded {params.recorded:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule correlation_table:
     input:
         correlations="results/correlations/{dataset}.parquet",
-        code=code("report.tables"),
     output:
         multiext("results/tables/{dataset}_correlations", *FORMATS),
         html=report(
@@ -57,18 +47,18 @@ rule correlation_table:
         not_run=lambda wildcards: not_run([wildcards.dataset]),
         titles=lambda wildcards: titles([wildcards.dataset]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        code=code("report.tables"),
     message:
         "Render all correlations on {wildcards.dataset}"
     shell:
         "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
-        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} 2> {log}"
+        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule usr_agreement:
     input:
         ratings=expand("data/tables/{dataset}/turn_ratings.parquet", dataset=USR),
         reported="data/paper/usr_agreement.csv",
-        code=code("aggregate", "report.tables"),
     output:
         multiext("results/tables/usr_agreement", *FORMATS),
         html=report("results/tables/usr_agreement.html", caption="../report/usr_agreement.rst", category="Tables"),
@@ -77,16 +67,17 @@ rule usr_agreement:
     params:
         stem=subpath(output.html, strip_suffix=".html"),
         titles=titles(USR),
+        code=code("aggregate", "report.tables"),
     message:
         "Render the agreement of USR's annotators"
     shell:
-        "comperdial render agreement {input.ratings} --output {params.stem} --titles {params.titles:q} 2> {log}"
+        "comperdial render agreement {input.ratings} --output {params.stem} --titles {params.titles:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule summary:
     input:
         correlations="results/correlations/{dataset}.parquet",
-        code=code("report.summary"),
     output:
         multiext("results/summary/{dataset}/", "metrics.json", "plot.json", "environment.json"),
     log:
@@ -95,26 +86,12 @@ rule summary:
         folder=subpath(output[0], parent=True),
         target=config["evaluation"]["target"],
         simulated=lambda wildcards: simulated(wildcards.dataset),
+        code=code("report.summary"),
     message:
         "Summarise {wildcards.dataset} for dvc"
     shell:
         "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} "
         "{params.simulated} 2> {log}"
-
-
-rule notebook:
-    input:
-        source="notebooks/{notebook}.py",
-        results=lambda wildcards: NOTEBOOKS[wildcards.notebook],
-        code=code("report.notebook"),
-    output:
-        report("results/notebooks/{notebook}.html", caption="../report/notebook.rst", category="Notebooks"),
-    log:
-        "logs/render/notebook_{notebook}.log",
-    message:
-        "Run the notebook {wildcards.notebook}"
-    shell:
-        "comperdial render notebook {input.source} --output {output} 2> {log}"
 
 
 rule summaries:
@@ -124,16 +101,9 @@ rule summaries:
 
 rule tables:
     input:
-        expand("results/tables/{dataset}_{kind}.html", dataset=DATASETS, kind=["systems", "counts"]),
+        expand("results/tables/{dataset}_systems.html", dataset=DATASETS),
         expand("results/tables/{dataset}_{kind}.html", dataset=RATED, kind=["correlations", "alpha"]),
-        expand("results/tables/{dataset}_level_differences.html", dataset=BY_DIALOGUE),
         expand("results/tables/{dataset}_recorded_judges.html", dataset=[name for name in DATASETS if heard_of(name)]),
         expand("results/tables/{dataset}_judges.html", dataset=[name for name in DATASETS if judged_by(name)]),
-        expand("results/tables/{dataset}_example.html", dataset=[*CHALLENGES, *BY_DIALOGUE]),
         rules.usr_table.output if USR else [],
         rules.usr_agreement.output if USR else [],
-
-
-rule notebooks:
-    input:
-        expand("results/notebooks/{notebook}.html", notebook=NOTEBOOKS),

@@ -6,7 +6,6 @@ rule score:
             "contexts.parquet",
             "responses.parquet",
         ),
-        code=lambda wildcards: code("scoring", f"metrics.{METRICS[wildcards.metric].kind}"),
     output:
         "results/scores/{dataset}/{metric}.parquet",
     log:
@@ -19,6 +18,7 @@ rule score:
         # What determines a score beyond the options: versions of libraries and of the metric itself.
         signature=lambda wildcards: METRICS[wildcards.metric].signature(),
         embeddings=lambda wildcards: kept(wildcards.metric),
+        code=lambda wildcards: code("scoring", f"metrics.{METRICS[wildcards.metric].kind}"),
     message:
         "Score {wildcards.dataset} with {wildcards.metric}"
     shell:

@@ -37,9 +37,13 @@ def has_scores(dataset, metric):
     return metric not in UNAVAILABLE or fits(score_file(dataset, metric), METRICS[metric].signature())
 
 
+def score_files_of(dataset):
+    made = [score_file(dataset, metric) for metric in METRICS if has_scores(dataset, metric)]
+    return made + recorded_files(dataset) + judged_files(dataset) + heard_files(dataset)
+
+
 def score_files(wildcards):
-    made = [score_file(wildcards.dataset, metric) for metric in METRICS if has_scores(wildcards.dataset, metric)]
-    return made + recorded_files(wildcards.dataset) + judged_files(wildcards.dataset) + heard_files(wildcards.dataset)
+    return score_files_of(wildcards.dataset)
 
 
 def not_run(datasets):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from comperdial import __version__
-from comperdial.cli import annotate, challenge, data, evaluate, judge, models, prompts, recorded, render
+from comperdial.cli import annotate, challenge, data, evaluate, judge, models, prompts, recorded, render, why
 from comperdial.errors import ComperdialError
 
 
@@ -49,6 +49,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (evaluate, judge, prompts, recorded, data, challenge, models, annotate, render):
+    for group in (evaluate, judge, prompts, recorded, data, challenge, models, annotate, render, why):
         group.add_commands(commands)
     return parser

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,51 @@ def add_kind(
     *,
     inputs: str | None = "inputs",
 ) -> argparse.ArgumentParser:
-    """Add a kind of rendered output, which may take files (named ``inputs`` in the usage) and writes ``--output``."""
+    """Add a kind of rendered output, which may take files (named ``inputs`` in the usage) and writes ``--output``.
+
+    With ``--made-from`` it leaves a record (:mod:`comperdial.provenance`) beside the table and each figure.
+    """
     kind: argparse.ArgumentParser = kinds.add_parser(name, help=about)
     if inputs:
         kind.add_argument("inputs", type=Path, nargs="+", metavar=inputs.upper())
     kind.add_argument("--output", type=Path, required=True, help=output)
-    kind.set_defaults(run=run, what=name)
+    kind.add_argument(
+        "--made-from",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="all files that it is made of: writes a record of them beside the output",
+    )
+    kind.add_argument("--code", metavar="MODULES@HASH", help="the package's modules that make it, for the record")
+    kind.set_defaults(run=partial(_run_and_record, run), what=name)
     return kind
+
+
+# What an option says that is no parameter of the result.
+_NO_PARAMETERS = {"code", "debug", "figure", "inputs", "made_from", "output", "run", "what"}
+
+
+def _run_and_record(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
+    """Make an output, and beside it the record of what it was made of."""
+    if not options.made_from:
+        run(options)
+        return
+    from comperdial import provenance
+    from comperdial.closure import files_of_version
+    from comperdial.report.figures import saving
+
+    with saving() as figures:
+        run(options)
+    # A folder is no table: what lies in it are the figures that were saved.
+    stems = {provenance.record_path(stem): stem for stem in figures}
+    if not options.output.is_dir():
+        stems[provenance.record_path(options.output)] = options.output
+    parameters = {name: value for name, value in vars(options).items() if name not in _NO_PARAMETERS}
+    code = files_of_version(options.code) if options.code else []
+    made_from = [*options.made_from, *getattr(options, "inputs", []), *code]
+    for stem in stems.values():
+        provenance.write(stem, f"render {options.what}", parameters, made_from)
 
 
 def add_target(kind: argparse.ArgumentParser) -> None:

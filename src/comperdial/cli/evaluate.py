@@ -31,13 +31,49 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
-    command.add_argument("--ratings", type=Path, required=True, help="context_id, system_id, rating, …")
-    command.add_argument("--systems", type=Path, help="table `systems`: which of the rated systems are references")
-    command.add_argument("--source", default="human", help="whose ratings (default: human)")
-    command.add_argument("--level", action="append", choices=["turn", "system"], help="default: both")
-    command.add_argument("--target", action="append", help="a rated dimension; default: all")
+    command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
+    _sampled(command)
+    command.add_argument(
+        "--resamples",
+        type=int,
+        default=1000,
+        help="for the details, intervals and tests (default: 1000); 0: no details",
+    )
+    command.add_argument("--ceilings", type=Path, metavar="FILE", help="write how one annotator agrees with the others")
+    command.add_argument(
+        "--comparisons", type=Path, metavar="FILE", help="write tests of all pairs of metrics; adds ranks"
+    )
     _output(command)
     command.set_defaults(run=_correlate)
+
+    command = commands.add_parser("robustness", help="how ranks change with fewer systems, dialogues, …")
+    command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
+    command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
+    _sampled(command)
+    command.add_argument("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
+    command.add_argument("--coefficient", default="spearman", choices=["pearson", "spearman", "kendall"])
+    command.add_argument("--repeats", type=int, default=100, help="subsets for each size (default: 100)")
+    command.add_argument("--curves", type=Path, required=True, metavar="FILE", help="write the learning curves")
+    command.add_argument("--power", type=Path, required=True, metavar="FILE", help="write the power of a 5 %% test")
+    command.set_defaults(run=_robustness)
+
+
+def _sampled(command: argparse.ArgumentParser) -> None:
+    """Add what says which scores and ratings are held against each other, and how thoroughly."""
+    command.add_argument("--systems", type=Path, help="table `systems`: which of the rated systems are references")
+    command.add_argument("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
+    command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
+    command.add_argument("--source", default="human", help="whose ratings (default: human)")
+    command.add_argument("--level", action="append", choices=["turn", "dialogue", "system"], help="default: all")
+    command.add_argument("--target", action="append", help="a rated dimension; default: all")
+    command.add_argument(
+        "--detail-target",
+        action="append",
+        metavar="TARGET",
+        help="a dimension to detail; default: all",
+    )
+    command.add_argument("--outputs", nargs="*", metavar="METRIC:OUTPUT", help="scores to detail; default: all")
+    command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
 
 
 def _embeddings(command: argparse.ArgumentParser) -> None:
@@ -99,17 +135,79 @@ def _keep_embeddings(options: argparse.Namespace) -> None:
         os.environ[STORE_VARIABLE] = str(options.embeddings)
 
 
-def _correlate(options: argparse.Namespace) -> None:
-    from comperdial import aggregate, schema
+def _samples(options: argparse.Namespace) -> list[Any]:
+    from comperdial import aggregate, evaluation, schema
 
+    def read(path: Path | None, table: str) -> Any:  # noqa: ANN401
+        return schema.read(path, table) if path else None
+
+    if not options.ratings and not options.dialogue_ratings:
+        raise ConfigError("no ratings", expected="--ratings, --dialogue-ratings or both")
     scores = aggregate.read_scores(options.scores)
     names = scores["dataset"].unique()
-    found = aggregate.correlations(
-        scores,
-        aggregate.read_ratings(options.ratings, dataset=names[0] if len(names) == 1 else None),
-        systems=schema.read(options.systems, "systems") if options.systems else None,
-        source=options.source,
-        levels=options.level or aggregate.LEVELS,
-        targets=options.target,
+    dataset = names[0] if len(names) == 1 else None
+    return list(
+        evaluation.samples(
+            scores,
+            aggregate.read_ratings(options.ratings, dataset=dataset) if options.ratings else None,
+            contexts=read(options.contexts, "contexts"),
+            dialogue_ratings=read(options.dialogue_ratings, "dialogue_ratings"),
+            systems=read(options.systems, "systems"),
+            source=options.source,
+            levels=options.level or evaluation.LEVELS,
+            targets=options.target,
+        )
     )
-    _emit(found, options.output, "correlations")
+
+
+def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> Any:  # noqa: ANN401
+    from comperdial.evaluation import Detail
+
+    detail = Detail.named(options.outputs, options.detail_target, resamples, options.seed)
+    detail.check(samples)
+    return detail
+
+
+def _check_writable(*paths: Path | None) -> None:
+    """Refuse a name that nothing can be written under before, not after, all is computed."""
+    for path in paths:
+        if path and path.suffix not in (".csv", ".jsonl", ".parquet"):
+            raise ConfigError(f"{path}: unknown kind of file", expected=".parquet, .csv or .jsonl")
+
+
+def _correlate(options: argparse.Namespace) -> None:
+    from comperdial import evaluation, schema
+
+    _check_writable(options.output, options.comparisons, options.ceilings)
+    if options.comparisons and not options.resamples:
+        raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
+    found = _samples(options)
+    detail = _detail(options, found, options.resamples) if options.resamples else None
+    correlations = evaluation.correlations(found, detail=detail)
+    if options.comparisons and detail:
+        comparisons = evaluation.comparisons(found, detail=detail)
+        correlations = evaluation.ranked(correlations, comparisons)
+        schema.write(options.comparisons, comparisons, "comparisons")
+    if options.ceilings:
+        schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
+    _emit(correlations, options.output, "correlations")
+
+
+def _robustness(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial import evaluation, schema
+
+    _check_writable(options.curves, options.power)
+    if options.repeats < 1:
+        raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
+    found = _samples(options)
+    detail = _detail(options, found, evaluation.Detail.resamples)
+    subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
+    judgements = [schema.read(path, "judgements") for path in options.judgements]
+    curves = evaluation.curves(
+        found, detail=detail, subsampling=subsampling,
+        judgements=pd.concat(judgements, ignore_index=True) if judgements else None,
+    )  # fmt: skip
+    schema.write(options.curves, curves, "curves")
+    schema.write(options.power, evaluation.power(found, detail=detail, subsampling=subsampling), "power")

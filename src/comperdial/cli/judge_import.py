@@ -22,6 +22,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     )
     kind.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="default: data/ledger")
     kind.add_argument("--output", type=Path, required=True, help="the scores: a .parquet file")
+    kind.add_argument("--judgements", type=Path, help="what each answer says: a .parquet file")
     kind.add_argument("--coverage", type=Path, help="a CSV of how many answers can be read, and how they agree")
     add_catalogue(kind)
     kind.set_defaults(run=_import)
@@ -34,6 +35,7 @@ def _import(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import Ledger
     from comperdial.judging.answers.coverage import coverage
     from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
+    from comperdial.judging.answers.singles import judgements
     from comperdial.recorded._usr_items import DIMENSIONS
     from comperdial.recorded.base import Rated
     from comperdial.recorded.entries import origin
@@ -56,6 +58,9 @@ def _import(options: argparse.Namespace) -> None:
     ledger = Ledger(options.ledger)
     import_answers(judge, ledger, rated.dataset, rated)
     schema.write(options.output, scores(judge, ledger, rated), "scores")
+    found = ratings(judge, ledger, rated.dataset, rated)
+    if options.judgements:
+        schema.write(options.judgements, judgements(judge, found, rated), "judgements")
     if options.coverage:
-        counted = coverage(judge.name, ratings(judge, ledger, rated.dataset, rated), human, DIMENSIONS)
+        counted = coverage(judge.name, found, human, DIMENSIONS)
         write_text(options.coverage, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

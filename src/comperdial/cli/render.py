@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli import study
+from comperdial.cli import paper_tables, plots, site, study
 from comperdial.cli.common import (
     add_catalogue,
     add_kind,
@@ -53,8 +54,10 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     add_target(kind)
     add_simulated(kind)
     add_catalogue(add_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
-    add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
-    study.add_kinds(kinds)
+    kind = add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
+    kind.add_argument("--dataset", help="which data set it is to read, if it can read several")
+    for module in (study, paper_tables, plots, site):
+        module.add_kinds(kinds)
 
 
 def _titles(kind: argparse.ArgumentParser) -> None:
@@ -144,4 +147,6 @@ def _render_readme(options: argparse.Namespace) -> None:
 def _render_notebook(options: argparse.Namespace) -> None:
     from comperdial.report import notebook
 
+    if options.dataset:
+        os.environ["COMPERDIAL_DATASET"] = options.dataset
     notebook.execute(options.inputs[0], options.output)

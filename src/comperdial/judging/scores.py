@@ -19,6 +19,8 @@ from comperdial.judging.items import Item
 
 # The most missing judgements that a message names.
 _NAMED = 3
+# Characters of an answer's key: enough to find it in its family; a whole key would be most of what is kept.
+_KEY = 10
 
 OUTSIDE = "outside"
 """The output that says how much probability the judge gave to what is not on the scale."""
@@ -118,8 +120,9 @@ def _row(
         "item_id": item.item_id,
         "system_id": item.system_id,
         "metric": task.name,
+        "output": slug(task.variant.form.main),
         "sample": sample,
-        "key": key(shelf.family.id, answer.messages, answer.sample)[:16],
+        "key": key(shelf.family.id, answer.messages, answer.sample)[:_KEY],
         "tries": len(tried),
         "value": parsed.values.get(task.variant.form.main) if parsed.failure is None else None,
         "failure": parsed.failure,

@@ -28,8 +28,9 @@ table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 caption { caption-side: top; text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { font-size: 13px; padding: .12rem .5rem; white-space: nowrap; }
 th, td { text-align: right; font-variant-numeric: tabular-nums; }
-th.label, td.label { text-align: left; }
-td.label:first-child { position: sticky; left: 0; background: Canvas; }
+th.label, .text td, .of-1 td:nth-child(-n+1), .of-2 td:nth-child(-n+2), .of-3 td:nth-child(-n+3),
+.of-4 td:nth-child(-n+4), .of-5 td:nth-child(-n+5) { text-align: left; }
+td:first-child { position: sticky; left: 0; background: Canvas; }
 thead tr:first-child th { border-top: 2px solid; }
 thead tr:last-child th { border-bottom: 1px solid; }
 tbody tr:last-child td { border-bottom: 2px solid; }
@@ -180,10 +181,6 @@ def html_page(document: Document) -> str:
 _LABEL = ' class="label"'
 
 
-def _cell(text: str, label: bool) -> str:
-    return f"<td{_LABEL if label else ''}>{html.escape(text)}</td>"
-
-
 def _html_table(section: Section) -> str:
     groups = "".join(
         f'<th colspan="{width}" class="group">{html.escape(group)}</th>' if group else f'<th colspan="{width}"></th>'
@@ -193,12 +190,11 @@ def _html_table(section: Section) -> str:
         f'<th scope="col"{_LABEL if n < section.labels else ""}>{html.escape(name)}</th>'
         for n, (_, name) in enumerate(section.columns)
     )
-    rows = "\n".join(
-        "<tr>" + "".join(map(_cell, row, [n < section.labels for n in range(len(row))])) + "</tr>"
-        for row in section.rows
-    )
+    # HTML needs no end of a cell or a row, nor of a table's parts; they would be a third of a page.
+    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(text, quote=False)}" for text in row) for row in section.rows)
+    kind = "text" if section.labels == len(section.columns) else f"of-{section.labels}"
     head = (f"<tr>{groups}</tr>" if any(group for group, _ in section.groups) else "") + f"<tr>{names}</tr>"
     return (
-        f'<div class="scroll"><table><caption>{html.escape(section.title)}</caption>\n'
-        f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+        f'<div class="scroll"><table class="{kind}"><caption>{html.escape(section.title)}</caption>\n'
+        f"<thead>{head}</thead>\n<tbody>\n{rows}\n</table></div>"
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "pdf.fonttype": 42,
+    "pdf.compression": 9,
     "svg.fonttype": "path",
     "svg.hashsalt": "comperdial",
     "savefig.bbox": "tight",
@@ -29,6 +32,8 @@ _WITHOUT_DATE = {
     ".svg": {"Date": None, "Creator": None},
     ".png": {"Software": None},
 }
+# Dots an inch: 950 in the width of a page. The PDF and the SVG have what is finer.
+DPI = 100
 _MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
 _LEVELS = {"turn": "Turn level", "system": "System level"}
 
@@ -87,13 +92,40 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     return figure
 
 
+_saved: ContextVar[list[Path] | None] = ContextVar("saved", default=None)
+
+
+@contextmanager
+def saving() -> Iterator[list[Path]]:
+    """Give a list that the stem of every figure is added to which is saved within the block."""
+    stems: list[Path] = []
+    token = _saved.set(stems)
+    try:
+        yield stems
+    finally:
+        _saved.reset(token)
+
+
 def save(figure: Figure, stem: str | Path) -> None:
-    """Write a figure as ``stem.pdf``, ``stem.png`` (200 dpi) and ``stem.svg``, then close it."""
+    """Write a figure as ``stem.pdf``, ``stem.png`` and ``stem.svg``, then close it.
+
+    The PNG has :data:`DPI` and a palette, the SVG no more digits than can be seen (:mod:`comperdial.report.compact`).
+    What a figure rasterises has that resolution in the PDF and the SVG too.
+    """
     import matplotlib as mpl
     import matplotlib.pyplot as plt
+
+    from comperdial.report import compact
 
     with mpl.rc_context(_STYLE):
         for suffix, metadata in _WITHOUT_DATE.items():
             with replacing(Path(stem).with_suffix(suffix)) as temporary:
-                figure.savefig(temporary, dpi=200, metadata=metadata)
+                figure.savefig(temporary, dpi=DPI, metadata=metadata)
+                if suffix == ".png":
+                    compact.png(temporary, temporary)
+                elif suffix == ".svg":
+                    text = compact.svg(temporary.read_text(encoding="utf-8"), alone=True)
+                    temporary.write_text(text, encoding="utf-8", newline="\n")
     plt.close(figure)
+    if (stems := _saved.get()) is not None:
+        stems.append(Path(stem))

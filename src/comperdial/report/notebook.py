@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import ComperdialError
 from comperdial.files import write_text
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# Code is folded away: the page is for who reads the text and the tables.
+_TEMPLATE = """
+{%- extends 'basic/index.html.j2' -%}
+{% block input_group -%}
+<details class="code"{% if "shown" in cell.metadata.get("tags", []) %} open{% endif %}><summary>code</summary>
+{{ cell.source | highlight_code(metadata=cell.metadata) }}</details>
+{%- endblock input_group %}
+"""
+
+# Marks of code that the style below says nothing of; they hold no others.
+_PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
+
+_STYLE = """
+:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 25%, transparent); }
+body { font: 16px/1.55 system-ui, sans-serif; margin: 0; }
+main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .6rem; }
+h1 { margin-top: .5rem; }
+p, ul, ol { max-width: 46rem; }
+code { font: .9em ui-monospace, monospace; }
+.anchor-link { visibility: hidden; text-decoration: none; padding-left: .3em; }
+:is(h1, h2, h3, h4):hover .anchor-link { visibility: visible; }
+details.code { margin: .6rem 0; font-size: 13px; }
+details.code summary { cursor: pointer; opacity: .65; width: max-content; }
+pre { font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; margin: .4rem 0; }
+details.code pre { padding: .6rem .8rem; border-left: 3px solid var(--line); }
+.output_html, .output_markdown { overflow-x: auto; }
+.output_png img, .output_svg img, .output_jpeg img { max-width: 100%; height: auto; background: white; }
+table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: 13.5px; font-variant-numeric: tabular-nums; }
+table, th, td { border: 0; }
+th, td { padding: .15rem .6rem; text-align: right; vertical-align: top; }
+thead tr:first-child th { border-top: 2px solid; }
+thead tr:last-child th { border-bottom: 1px solid; }
+tbody th, thead th:first-child, td:first-child { text-align: left; }
+tbody th { font-weight: 500; }
+tbody { border-bottom: 2px solid; }
+tbody tr:hover { background: color-mix(in srgb, currentColor 7%, transparent); }
+table.dataframe + p { font-size: 13px; opacity: .7; }
+.highlight .k, .highlight .kn, .highlight .ow, .highlight .kc { font-weight: 600; }
+.highlight :is(.s1, .s2, .sa, .si, .mi, .mf) { color: light-dark(#0b6e4f, #7fd1ae); }
+.highlight :is(.c1, .cm) { opacity: .65; font-style: italic; }
+@media print { details.code { display: none; } }
+"""
 
 
 def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> None:
@@ -32,7 +83,6 @@ def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".",
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
-    from nbconvert import HTMLExporter
 
     notebook = jupytext.read(source)
     nbformat.validator.normalize(notebook)
@@ -58,14 +108,50 @@ def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".",
         ) from error
     # The kernel's version would make the page differ between machines that compute the same.
     notebook.metadata.pop("language_info", None)
-    exporter = HTMLExporter(
-        mathjax_url="",
-        require_js_url="",
-        jquery_url="",
-        mermaid_js_url="",
-        mermaid_layout_elk_js_url="",
-        exclude_input_prompt=True,
-    )
-    exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": Path(source).stem}})
-    write_text(target, page)
+    _take_warnings_out(notebook)
+    write_text(target, page(notebook, Path(source).stem))
+
+
+def _take_warnings_out(notebook: NotebookNode) -> None:
+    """Pass on what cells wrote to standard error: it is for who runs them, and names files of this machine."""
+    for cell in notebook.cells:
+        kept = []
+        for output in cell.get("outputs", []):
+            if output.get("name") == "stderr":
+                sys.stderr.write(output["text"])
+            else:
+                kept.append(output)
+        if "outputs" in cell:
+            cell["outputs"] = kept
+
+
+def page(notebook: NotebookNode, name: str) -> str:
+    """Return an executed notebook as a page with a style of its own, a tenth of the size of nbconvert's.
+
+    Parameters
+    ----------
+    notebook
+        The notebook.
+    name
+        What to call it when it has no heading.
+    """
+    from nbconvert import HTMLExporter
+
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        found = output.get("data", {})
+        if "text/html" in found:
+            # pandas puts a style sheet before every table.
+            found["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", found["text/html"], flags=re.DOTALL)
+    exporter: Any = HTMLExporter(raw_template=_TEMPLATE, exclude_input_prompt=True, exclude_output_prompt=True)
+    body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": name}})
+    heading = re.search(r"^# (.+)$", "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown"), re.M)
+    lines = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html.escape(heading[1] if heading else name)}</title><style>{_STYLE}</style></head><body><main>",
+        _PLAIN.sub(r"\1", body).strip(),
+        "</main></body></html>",
+        "",
+    ]
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial import wordnet
 from comperdial.files import write_json
-from comperdial.report.tables import of_target
+from comperdial.report.tables import of_target, pooled
 
 # Fewer digits than the tables': a difference that shows here should be one worth looking at.
 DIGITS = 4
@@ -33,7 +33,9 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
     """
     nested: dict[str, Any] = {}
     points = []
-    chosen = of_target(correlations, target)
+    found = of_target(pooled(correlations), target)
+    # Each level against its own ratings; systems against those of turns.
+    chosen = found[found["against"] == found["level"].replace("system", "turn")]
     keys = ["dataset", "level", "metric", "output", "coefficient"]
     for row in chosen.sort_values(keys).to_dict("records"):
         value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +17,14 @@ from comperdial.stats.correlation import ALPHA, is_starred
 STAR = (
     f"An asterisk marks p >= {ALPHA}; with the few systems of the system level, p is an approximation that is too "
     "small for Spearman"
+)
+# How to read a cell with an interval and a rank.
+READING = (
+    f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
+    "system or dialogue are not. With few systems it is too small for Spearman",
+    "In brackets the 95 % interval, which takes systems and dialogues as what was sampled",
+    f"#1 is the first rank: outputs share a rank that the paired test does not tell apart at {ALPHA}, after Holm's "
+    "correction; those without a rank were not compared",
 )
 REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "value", "starred")
 COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
@@ -70,6 +79,44 @@ def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
     ]
 
 
+def pooled(correlations: pd.DataFrame, against: str | None = None) -> pd.DataFrame:
+    """Return the correlations over all units together, by the three coefficients of the papers' tables.
+
+    ``against``: only those with ratings of this level (``turn`` or ``dialogue``).
+    """
+    chosen = correlations["coefficient"].isin(list(COEFFICIENT_NAMES)) & (correlations["grouping"] == "pooled")
+    if against is not None:
+        chosen &= correlations["against"] == against
+    return correlations[chosen]
+
+
+def level_pairs(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the pairs of a level and the level of its ratings that a frame has, in the order of turn to system."""
+    order = list(LEVEL_NAMES)
+    found = set(zip(frame["level"].astype(str), frame["against"].astype(str), strict=True))
+    return sorted(found, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
+
+
+def level_title(level: str, against: str) -> str:
+    """Return the heading of a pair of levels: ``System level, ratings of turns``."""
+    return f"{LEVEL_NAMES[level]}, ratings of {against}s"
+
+
+def significant(values: pd.Series, digits: int = 3) -> pd.Series:
+    """Round numbers to significant digits: p-values need no more, and files of many are half as large."""
+    return values.map(lambda value: float(f"{value:.{digits}g}"), na_action="ignore")
+
+
+def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
+    """Write a record of table ``correlations``: ``0.397* [0.36, 0.43] #2``, without what it does not have."""
+    if pd.isna(cell["value"]):
+        return "–"
+    text = with_star(cell["value"], starred and is_starred(cell["p"]))
+    if pd.notna(cell["low"]) and pd.notna(cell["high"]):
+        text += f" [{number(cell['low'], digits=2)}, {number(cell['high'], digits=2)}]"
+    return text + (f" #{int(cell['rank'])}" if pd.notna(cell["rank"]) else "")
+
+
 def correlation_document(
     correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str], *, suffix: str = ""
 ) -> Document:
@@ -77,15 +124,18 @@ def correlation_document(
 
     ``suffix`` ends the caption; with one, the ratings are not called human.
     """
-    chosen = of_target(correlations, target)
-    levels = list(dict.fromkeys(chosen["level"]))
-    levels.sort(key=list(LEVEL_NAMES).index)
-    columns = [("", "Metric")] + [(LEVEL_NAMES[level], name) for level in levels for name in COEFFICIENT_NAMES.values()]
-    cells = records_by(chosen, ["metric", "output", "level", "coefficient"])
-    rows = []
-    for metric, output in sorted(set(zip(chosen["metric"], chosen["output"], strict=True))):
-        found = [cells[metric, output, level, coefficient] for level in levels for coefficient in COEFFICIENT_NAMES]
-        rows.append([f"{metric} {output}", *(with_star(c["value"], is_starred(c["p"])) for c in found)])
+    chosen = of_target(pooled(correlations), target)
+    columns = [("", "Metric"), *(("", name) for name in COEFFICIENT_NAMES.values())]
+    cells = records_by(chosen, ["metric", "output", "level", "against", "coefficient"])
+    names = sorted(set(zip(chosen["metric"], chosen["output"], strict=True)))
+    sections = []
+    for level, against in level_pairs(chosen):
+        rows = []
+        for name in names:
+            found = [cells.get((*name, level, against, coefficient)) for coefficient in COEFFICIENT_NAMES]
+            if any(found):
+                rows.append([" ".join(name), *(with_interval(cell) if cell else "–" for cell in found)])
+        sections.append(Section(level_title(level, against), columns, rows))
     signatures = dict(sorted(zip(chosen["metric"], chosen["signature"], strict=True)))
     return Document(
         title=f"All metrics on {title}",
@@ -94,10 +144,15 @@ def correlation_document(
             f"on {title}.",
             suffix,
         ),
-        sections=[Section(f"{title}, {target}", columns, rows)],
-        tidy=chosen.sort_values(["metric", "output", "level", "coefficient"]).reset_index(drop=True),
+        sections=sections,
+        # The signatures stand in the notes: once a metric, not once a value.
+        tidy=chosen.drop(columns=["target", "grouping", "signature"])
+        .round({"value": 4, "low": 3, "high": 3})
+        .assign(p=lambda frame: significant(frame["p"], 2))
+        .sort_values(["metric", "output", "level", "against", "coefficient"])
+        .reset_index(drop=True),
         notes=[
-            STAR,
+            *READING,
             *partial_notes(chosen.assign(row=chosen["metric"] + " " + chosen["output"]), "row"),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
             *(f"{metric} is {signature}" for metric, signature in signatures.items()),

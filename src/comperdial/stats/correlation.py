@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 
@@ -50,6 +49,9 @@ def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> C
         Student's t, as in the papers; with four or five points it is too small (a perfect ranking of four has an exact
         p of 0.083, not 0). Kendall's is exact for small samples without ties.
     """
+    # Half a second, which commands that only ask whether a value is starred need not wait.
+    from scipy import stats
+
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise ValueError(f"expected two samples of equal length, got shapes {a.shape} and {b.shape}")

@@ -108,10 +108,13 @@ class Ratings:
         mean as those who published the answers read them; NaN where that is not known).
     failures
         One row an answer that could not be read: ``place``, ``dimension``, ``sample``, ``failure``.
+    singles
+        One row an answer: ``item_id``, ``system_id``, ``dimension``, ``sample``, ``value``, ``failure``.
     """
 
     values: pd.DataFrame
     failures: pd.DataFrame
+    singles: pd.DataFrame
 
 
 def import_answers(judge: RecordedJudge, ledger: Ledger, dataset: str, rated: Rated | None = None) -> int:
@@ -161,6 +164,7 @@ def ratings(judge: RecordedJudge, ledger: Ledger, dataset: str, rated: Rated | N
     parsed: list[float] = []
     owners: list[float] = []
     failures: list[tuple[str, str, int, str]] = []
+    reasons: list[str | None] = []
     for dimension, group in rows.groupby("dimension", sort=False):
         family = _family(judge, reader, str(dimension))
         shelf = ledger.shelf(dataset, family)
@@ -181,13 +185,19 @@ def ratings(judge: RecordedJudge, ledger: Ledger, dataset: str, rated: Rated | N
             parsed.append(found.values.get(form.main, np.nan))
             theirs = reader.owners_reading(text)
             owners.append(np.nan if theirs is None else theirs)
+            reasons.append(found.failure)
             if found.failure is not None:
                 failures.append((place, str(dimension), sample, found.failure))
-    items = rows.assign(value=parsed, owners=owners).groupby(["place", "item_id", "system_id", "dimension"], sort=False)
+    singles = rows.assign(value=parsed, owners=owners, failure=pd.Series(reasons, index=rows.index, dtype=object))
+    items = singles.groupby(["place", "item_id", "system_id", "dimension"], sort=False)
     values = items.agg(
         value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
     ).reset_index()
-    return Ratings(values, pd.DataFrame(failures, columns=["place", "dimension", "sample", "failure"]))
+    return Ratings(
+        values,
+        pd.DataFrame(failures, columns=["place", "dimension", "sample", "failure"]),
+        singles[["item_id", "system_id", "dimension", "sample", "value", "failure"]],
+    )
 
 
 def scores(judge: RecordedJudge, ledger: Ledger, rated: Rated) -> pd.DataFrame:

@@ -1,0 +1,163 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Add your system
+#
+# A dialogue system takes part with its responses: one file, `my_system.jsonl`. This page makes one, checks it, scores
+# it beside the others and says where it stands. All of it runs here, in a temporary folder. In the repository it is two
+# steps: put the file into `data/demo/submissions/` (or your own challenge's folder) and run `snakemake`.
+# `docs/adding-a-system.md` has the rest.
+
+# %%
+import logging
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from comperdial import metric, schema
+from comperdial.challenge.dialogues import read_dialogues
+from comperdial.challenge.runner import run_agent
+from comperdial.challenge.submissions import read_submissions, write_submission
+from comperdial.challenge.tables import make_tables
+from comperdial.report.reading import here, items, label, number, quoted, say, show, span
+from comperdial.scoring import score_tables
+
+logging.disable(logging.WARNING)
+bench = here("demo")
+bench.opening()
+
+# %% [markdown]
+# ## 1. An agent
+#
+# A class with one method. It gets conversations at the same turn, each with the persona and the history that people
+# wrote, and returns one text for each. It is never shown the reference. (No program needed: responses made elsewhere go
+# straight into the file of step 2.)
+
+# %% tags=["shown"]
+agent = """
+class UserAgent:
+    def generate_responses(self, test_data):
+        return [self.answer(conversation) for conversation in test_data]
+
+    def answer(self, conversation):
+        about_me = conversation["persona B"]
+        last = conversation["dialogue"][-1]["text"]
+        fact = max(about_me, key=lambda sentence: len(set(sentence.split()) & set(last.lower().split())))
+        return f"{fact.rstrip('.').capitalize()}. {'What about you?' if '?' in last else 'Tell me more!'}"
+"""
+temporary = tempfile.TemporaryDirectory()
+folder = Path(temporary.name)
+(folder / "my_agent.py").write_text(agent)
+dialogues = read_dialogues(bench.root / "data/demo/dialogues.json")
+run = run_agent("my_system", {"file": str(folder / "my_agent.py")}, dialogues)
+first = dialogues[0]
+rows = [
+    {"A said": first.history(turn)[-1]["text"], "my_system answered": run.responses[first.dialogue_id, turn]}
+    for turn in range(3)
+]
+show(pd.DataFrame(rows), index=False)
+
+# %% [markdown]
+# It ran in a process of its own, within the challenge's limits of time. As a command: `comperdial challenge run
+# data/demo/dialogues.json --agent my_agent.py --output data/demo/submissions/my_system.jsonl`.
+#
+# ## 2. The file
+#
+# One JSON object a line, one line for each turn of each dialogue, turns counted from 0.
+
+# %% tags=["shown"]
+submissions = folder / "submissions"
+write_submission(submissions / "my_system.jsonl", {"my_system": run.responses})
+lines = (submissions / "my_system.jsonl").read_text().splitlines()
+say(f"{len(lines)} lines, the first: <code>{quoted(lines[0])}</code>")
+
+# %% [markdown]
+# A file that is wrong or incomplete is left out and named; the others stand. Here, one with its last line missing:
+
+# %%
+(submissions / "unfinished.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+found = read_submissions([submissions], dialogues)
+items(
+    [f"taken: {name}" for name in found.responses]
+    + [f"left out: {name} ({quoted(why.replace(f'{folder}/', ''))})" for name, why in found.problems.items()]
+)
+
+# %% [markdown]
+# ## 3. Scores
+#
+# The file and the dialogues become tables, and a metric scores tables. `snakemake` does this with every metric of
+# `params.yaml`; here are four that take no time. The other systems' scores are those that lie in `results/scores/`.
+
+# %% tags=["shown"]
+tables = make_tables("demo", dialogues, found.systems, found.responses, where="this page")
+for name, table in tables.items():
+    schema.write(folder / f"{name}.parquet", table, name)
+chosen = {"f1": "f1", "chrf": "chrf", "bleu": "bleu-1", "rouge": "rougeL-f"}
+mine = {name: score_tables(metric(name), name, folder) for name in chosen}
+all_scores = pd.concat(
+    pd.concat([bench.scores(name).query("system_id != 'my_system'"), mine[name]]).query("output == @output")
+    for name, output in chosen.items()
+)
+show(mine["chrf"][["item_id", "output", "value", "signature"]].head(3), index=False)
+
+# %% [markdown]
+# ## 4. Where it stands
+#
+# The mean over all turns, and the place among all systems. How much to make of a place? The last column is how well the
+# metric ranks the other systems by their (simulated) ratings: Spearman at system level with its 95 % interval.
+
+# %%
+means = all_scores.groupby(["metric", "output", "system_id"])["value"].mean().unstack("system_id")
+places = means.rank(axis=1, ascending=False, method="min")["my_system"].astype(int)
+trusted = bench.correlations().query("cell == 'systems, rated by turn'").set_index(["metric", "output"])
+standing = pd.DataFrame(
+    {
+        "metric": [label(*key) for key in means.index],
+        "my_system": means["my_system"],
+        "place": places,
+        "best": [f"{row.idxmax()} ({number(row.max(), digits=2)})" for _, row in means.iterrows()],
+        "median": means.median(axis=1),
+        "ranks the others like the raters": [span(*trusted.loc[key, ["value", "low", "high"]]) for key in means.index],
+    }
+)
+show(standing, index=False)
+
+# %%
+say(
+    f"By these metrics my_system stands between place {places.min()} and place {places.max()} of {means.shape[1]}. "
+    "<b>Nobody has rated it</b>, so this is what metrics say and not how good it is. On <i>demo</i> nobody can: its "
+    "raters are simulated and rate only systems for which somebody wrote down a skill. In your own challenge, people "
+    "rate it: <code>docs/annotation.md</code>."
+)
+
+# %% [markdown]
+# The systems nearest to it, by the mean of their places:
+
+# %%
+overall = means.rank(axis=1, ascending=False).mean().rank(method="min").astype(int).sort_values()
+at = overall.index.get_loc("my_system")
+near = overall.iloc[max(0, at - 2) : at + 3].rename("place").to_frame()
+about = bench.table("systems").set_index("system_id")["description"]
+show(near.join(about).fillna({"description": "this page's agent"}).rename_axis("system"))
+
+# %% [markdown]
+# ## 5. For good
+#
+# ```sh
+# cp my_system.jsonl data/demo/submissions/
+# snakemake
+# ```
+#
+# scores it with every metric, lets the judges of `params.yaml` judge it, and puts it into
+# `results/tables/demo_systems.*`. Nothing that was computed for the other systems' ratings changes.

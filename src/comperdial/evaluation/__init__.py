@@ -1,0 +1,25 @@
+"""Meta-evaluation: which metric agrees with the ratings, how surely, and whether two metrics differ."""
+
+from comperdial.evaluation._frames import HUMAN
+from comperdial.evaluation.ceilings import ceilings
+from comperdial.evaluation.comparisons import comparisons, ranked
+from comperdial.evaluation.correlations import COEFFICIENTS, Detail, correlations
+from comperdial.evaluation.robustness import Subsampling, curves, power
+from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import LEVELS, samples
+
+__all__ = [
+    "COEFFICIENTS",
+    "HUMAN",
+    "LEVELS",
+    "Detail",
+    "Sample",
+    "Subsampling",
+    "ceilings",
+    "comparisons",
+    "correlations",
+    "curves",
+    "power",
+    "ranked",
+    "samples",
+]

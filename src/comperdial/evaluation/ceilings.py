@@ -1,0 +1,72 @@
+"""How well one person agrees with the others: table ``ceilings``, what a metric can be expected to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.evaluation.correlations import COEFFICIENTS
+from comperdial.evaluation.sample import Sample
+from comperdial.stats.grouped import within_items
+from comperdial.stats.resampling import coefficients
+
+
+def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
+    """Correlate the ratings of each annotator with the mean of the others'.
+
+    Units that the annotator or all others left out do not count. A metric can lie above this: it is held against the
+    mean of all annotators, which is less noisy than the mean of all but one, and one person is noisier than both.
+
+    Returns
+    -------
+    DataFrame
+        Table ``ceilings``, pooled and within items; one row a sample, coefficient and annotator. ``n`` counts units,
+        systems or items, as in table ``correlations``. Annotators who shared nothing with others are left out.
+    """
+    rows: list[dict[str, Any]] = []
+    for sample in samples:
+        for number, annotator in enumerate(sample.annotators):
+            one = without(sample, number)
+            if one is not None:
+                rows += [sample.key | {"annotator_id": annotator} | row for row in _of_annotator(one)]
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("ceilings").columns), "ceilings")
+
+
+def without(sample: Sample, annotator: int) -> Sample | None:
+    """Return a sample whose scores are one annotator's ratings and whose ratings are the mean of the others'."""
+    own, others = sample.single[annotator], np.delete(sample.single, annotator, axis=0)
+    kept = ~np.isnan(own) & ~np.isnan(others).all(axis=0)
+    if not kept.any():
+        return None
+    return replace(
+        sample,
+        names=(("human", "annotator"),),
+        scores=own[np.newaxis, kept],
+        single=others[:, kept],
+        ratings=np.nanmean(others[:, kept], axis=0),
+        design=sample.design.of(kept),
+        items=sample.items[kept],
+        units=tuple(unit for unit, chosen in zip(sample.units, kept, strict=True) if chosen),
+        coverage=(1.0,),
+        cut=(0,),
+        signatures=("human",),
+    )
+
+
+def _of_annotator(sample: Sample) -> list[dict[str, Any]]:
+    values = coefficients(sample.scores, sample.ratings, sample.design, COEFFICIENTS)[0]
+    n = len(np.unique(sample.design.systems)) if sample.design.average else len(sample.ratings)
+    rows = [
+        {"grouping": "pooled", "coefficient": name, "value": value, "n": n}
+        for name, value in zip(COEFFICIENTS, values, strict=True)
+    ]
+    if sample.level != "system":
+        for name in COEFFICIENTS:
+            found, counts = within_items(sample.scores, sample.ratings, sample.items, name)
+            rows.append({"grouping": "item", "coefficient": name, "value": found[0], "n": counts[0]})
+    return rows

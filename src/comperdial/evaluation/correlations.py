@@ -1,0 +1,174 @@
+"""How well each metric agrees with the ratings: table ``correlations``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial import schema
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.evaluation._frames import HUMAN
+from comperdial.evaluation.sample import Sample
+from comperdial.stats.correlation import Coefficient, correlate
+from comperdial.stats.grouped import within_items
+from comperdial.stats.means import paired_means
+from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
+from comperdial.stats.resampling import intervals
+
+Floats = npt.NDArray[np.float64]
+COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is computed beyond values and p-values, and for what.
+
+    Attributes
+    ----------
+    outputs
+        (metric, output) of the scores that get intervals, tests and the measures of pairs and items; None: all.
+    targets
+        The rated dimensions for which they get them; None: all.
+    resamples, seed
+        How many resamples an interval, a test or a soft accuracy is made of, and their seed.
+    """
+
+    outputs: Sequence[tuple[str, str]] | None = None
+    targets: Sequence[str] | None = None
+    resamples: int = 1000
+    seed: int = 2024
+
+    @classmethod
+    def named(cls, outputs: Sequence[str] | None, targets: Sequence[str] | None, resamples: int, seed: int) -> Detail:
+        """Return the detail that ``metric:output`` texts name."""
+        pairs = [tuple(name.split(":", 1)) for name in outputs or ()]
+        if wrong := [":".join(pair) for pair in pairs if len(pair) != 2]:
+            raise ConfigError(f"output {wrong[0]!r}", expected="METRIC:OUTPUT")
+        if resamples < 2:
+            raise ConfigError(f"{resamples} resamples", expected="2 or more")
+        if seed < 0:
+            raise ConfigError(f"seed {seed}", expected="0 or more")
+        chosen = [(pair[0], pair[1]) for pair in pairs]
+        return cls(chosen if outputs is not None else None, targets, resamples, seed)
+
+    def check(self, samples: Sequence[Sample]) -> None:
+        """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result."""
+        names = {":".join(name) for sample in samples for name in sample.names}
+        for output in self.outputs or ():
+            if ":".join(output) not in names:
+                raise UnknownNameError("output", ":".join(output), sorted(names), where="--outputs")
+        targets = {sample.target for sample in samples}
+        for target in self.targets or ():
+            if target not in targets:
+                raise UnknownNameError("dimension", target, sorted(targets), where="--detail-target")
+
+    def of(self, sample: Sample) -> Sample | None:
+        """Return the part of a sample that is looked at in detail; None if there is none."""
+        if self.targets is not None and sample.target not in self.targets:
+            return None
+        if self.outputs is None:
+            return sample
+        part = sample.only([*self.outputs, HUMAN])
+        return part if part.names else None
+
+
+def correlations(samples: Iterable[Sample], *, detail: Detail | None = None) -> pd.DataFrame:
+    """Correlate every output of every metric with the mean rating.
+
+    Parameters
+    ----------
+    samples
+        As :func:`comperdial.evaluation.samples` gives them.
+    detail
+        With it: intervals, correlations within items, and the pairwise accuracies of systems, for what it names.
+
+    Returns
+    -------
+    DataFrame
+        Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, where the grouping
+        is ``item``, the items averaged over. ``coverage`` is the share of the rated units that have a score; ``cut``
+        counts the scored ones whose input did not fit the metric's model. p is scipy's, for independent pairs, as the
+        papers' is.
+    """
+    rows: list[dict[str, Any]] = []
+    for sample in samples:
+        part = detail.of(sample) if detail else None
+        known = _bounds(part, detail) if part and detail else {}
+        rows += [row | known.get((row["metric"], row["output"], row["coefficient"]), {}) for row in _pooled(sample)]
+        if part and detail:
+            rows += _of_system_pairs(part, detail) if part.design.average else _within_items(part)
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
+
+
+def _rows(
+    sample: Sample, grouping: str, coefficient: str, values: Floats, counts: npt.NDArray[np.intp], **more: Floats
+) -> list[dict[str, Any]]:
+    rows = []
+    for row, (metric, output) in enumerate(sample.names):
+        rows.append(
+            sample.key
+            | {"metric": metric, "output": output, "grouping": grouping, "coefficient": coefficient}
+            | {"value": values[row], "n": counts[row], "coverage": sample.coverage[row], "cut": sample.cut[row]}
+            | {"signature": sample.signatures[row]}
+            | {name: column[row] for name, column in more.items()}
+        )
+    return rows
+
+
+def _pooled(sample: Sample) -> list[dict[str, Any]]:
+    rows = []
+    pairs = [paired(sample, row) for row in range(len(sample.names))]
+    counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
+    for name in COEFFICIENTS:
+        found = [correlate(x, y, name) for x, y in pairs]
+        values, p = np.array([one.value for one in found]), np.array([one.p for one in found])
+        rows += _rows(sample, "pooled", name, values, counts, p=p)
+    return rows
+
+
+def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return the ends of the intervals by metric, output and coefficient."""
+    found = intervals(
+        sample.scores, sample.ratings, sample.design, COEFFICIENTS, resamples=detail.resamples, seed=detail.seed
+    )
+    return {
+        (metric, output, name): {"low": found.low[row, column], "high": found.high[row, column]}
+        for row, (metric, output) in enumerate(sample.names)
+        for column, name in enumerate(COEFFICIENTS)
+    }
+
+
+def paired(sample: Sample, row: int) -> tuple[Floats, Floats]:
+    """Return the complete pairs of score and rating of one output: of units, or of systems' means at system level."""
+    if not sample.design.average:
+        kept = ~np.isnan(sample.scores[row])
+        return sample.scores[row, kept], sample.ratings[kept]
+    x, y = paired_means(sample.scores[row : row + 1], sample.ratings, sample.design)
+    there = ~np.isnan(x[0])
+    return x[0, there], y[0, there]
+
+
+def _within_items(sample: Sample) -> list[dict[str, Any]]:
+    rows = []
+    for name in COEFFICIENTS:
+        values, counts = within_items(sample.scores, sample.ratings, sample.items, name)
+        rows += _rows(sample, "item", name, values, counts)
+    found = [acc_eq_by_item(scores, sample.ratings, sample.items).value for scores in sample.scores]
+    of_items = [np.unique(sample.items[~np.isnan(scores)]).size for scores in sample.scores]
+    return rows + _rows(sample, "item", "acc_eq", np.array(found), np.array(of_items, dtype=np.intp))
+
+
+def _of_system_pairs(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
+    pairs = [paired(sample, row) for row in range(len(sample.names))]
+    counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
+    accuracies = np.array([acc_eq(x, y).value for x, y in pairs])
+    soft = soft_pairwise_accuracies(
+        sample.scores, sample.ratings, sample.design.systems, sample.items,
+        resamples=detail.resamples, seed=detail.seed,
+    )  # fmt: skip
+    return _rows(sample, "pooled", "acc_eq", accuracies, counts) + _rows(sample, "pooled", "spa", soft, counts)

@@ -1,0 +1,150 @@
+"""Reading what the figures of scores need, and no more: a benchmark has a million scores and a figure shows few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.errors import SchemaError
+from comperdial.evaluation import Sample, samples
+from comperdial.report.plots.style import Output, chosen, pairs
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one data set: contexts, responses, systems, and the ratings that there are."""
+
+    contexts: pd.DataFrame
+    responses: pd.DataFrame
+    systems: pd.DataFrame
+    turn_ratings: pd.DataFrame | None
+    dialogue_ratings: pd.DataFrame | None
+
+
+def read_tables(folder: Path, rated: Sequence[str] | None = None) -> Tables:
+    """Read a data set's folder; ``rated`` says at which levels there are ratings (default: what lies there)."""
+
+    def ratings(level: str) -> pd.DataFrame | None:
+        path = folder / f"{level}_ratings.parquet"
+        if (level not in rated) if rated is not None else not path.is_file():
+            return None
+        found = schema.read(path, f"{level}_ratings")
+        return None if found.empty else found
+
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
+    return Tables(**tables, turn_ratings=ratings("turn"), dialogue_ratings=ratings("dialogue"))
+
+
+def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> pd.DataFrame:
+    """Read tables ``scores`` and keep some outputs; files without any of them are not opened further.
+
+    Raises
+    ------
+    SchemaError
+        When no output is left.
+    """
+    import pyarrow.parquet
+
+    from comperdial import aggregate
+
+    def is_wanted(path: Path) -> bool:
+        if outputs is None or path.suffix != ".parquet":
+            return True
+        there = pyarrow.parquet.read_table(path, columns=["metric"])["metric"].unique().to_pylist()
+        return not {metric for metric, _ in outputs}.isdisjoint(there)
+
+    wanted = [path for path in paths if is_wanted(path)]
+    if not wanted:
+        chosen(outputs, [], "scores")
+    scores = aggregate.read_scores(wanted)
+    if outputs is None:
+        return scores
+    kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
+    chosen(outputs, pairs(kept.drop_duplicates(["metric", "output"])), "scores")
+    return kept
+
+
+def one_sample(
+    scores: pd.DataFrame, tables: Tables, *, level: str, target: str, source: str, against: str | None = None
+) -> Sample:
+    """Pair scores with ratings at one level (:func:`comperdial.evaluation.samples`).
+
+    ``against`` chooses the level of the ratings; default: dialogues where these were rated and the level is not turn.
+
+    Raises
+    ------
+    SchemaError
+        When there is no such pairing.
+    """
+    wanted = against or ("dialogue" if level != "turn" and tables.dialogue_ratings is not None else "turn")
+    found = samples(
+        scores,
+        tables.turn_ratings if tables.turn_ratings is not None else schema.empty("turn_ratings"),
+        contexts=tables.contexts,
+        dialogue_ratings=tables.dialogue_ratings,
+        systems=tables.systems,
+        source=source,
+        levels=[level],
+        targets=[target],
+    )
+    for sample in found:
+        if sample.against == wanted:
+            return sample
+    raise SchemaError(
+        f"nothing to hold against ratings of {wanted}s at {level} level",
+        expected="scores and ratings of the same items",
+    )
+
+
+def turn_samples(scores: pd.DataFrame, tables: Tables, *, source: str) -> list[Sample]:
+    """Pair scores with ratings of turns, one sample a rated dimension.
+
+    Raises
+    ------
+    SchemaError
+        When no turn was rated.
+    """
+    if tables.turn_ratings is None:
+        raise SchemaError("no turn was rated", expected="ratings of turns")
+    found = samples(
+        scores[scores["level"] == "turn"], tables.turn_ratings, contexts=tables.contexts, systems=tables.systems,
+        source=source, levels=["turn"],
+    )  # fmt: skip
+    return list(found)
+
+
+def read_answers(paths: Sequence[Path], outputs: Sequence[Output], contexts: pd.DataFrame) -> pd.DataFrame:
+    """Read single answers of judges about turns from tables ``judgements``.
+
+    Judges that were asked once are left out unread: one answer agrees with no other.
+
+    Returns
+    -------
+    DataFrame
+        One row an answer: metric, output, item_id, system_id, cluster (its dialogue), sample, value.
+    """
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    columns = ["metric", "output", "item_id", "system_id", "cluster", "sample", "value"]
+    frames = []
+    for path in paths:
+        most = pyarrow.compute.max(pyarrow.parquet.read_table(path, columns=["sample"])["sample"]).as_py()
+        if most:
+            found = schema.read(path, "judgements")
+            found = found[(found["level"] == "turn") & found["value"].notna()]
+            frames.append(found[pd.MultiIndex.from_frame(found[["metric", "output"]]).isin(list(outputs))])
+    if not frames:
+        return pd.DataFrame(columns=columns)
+    joined = pd.concat(frames, ignore_index=True)
+    dialogues = contexts.set_index("context_id")["dialogue_id"]
+    return joined.assign(cluster=joined["item_id"].map(dialogues).fillna(joined["item_id"]))[columns]
+
+
+def human_systems(systems: pd.DataFrame) -> set[str]:
+    """Return the systems that are people."""
+    return set(systems.loc[systems["kind"] == "human", "system_id"].astype(str))

@@ -1,0 +1,219 @@
+"""What the figures share: names, colours that differ in lightness, marks that differ in shape, titles, and saving."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial.errors import ConfigError, SchemaError
+from comperdial.files import read_text, write_text
+from comperdial.report.document import SIMULATED, with_suffix
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+Output = tuple[str, str]
+
+# Okabe and Ito's colours, each with a mark and a line of its own: what grey paper makes alike, the shape tells apart.
+SERIES = (
+    ("#0072b2", "o", "-"),
+    ("#d55e00", "s", "--"),
+    ("#009e73", "^", "-."),
+    ("#cc79a7", "D", ":"),
+    ("#e69f00", "v", (0, (5, 1, 1, 1, 1, 1))),
+    ("#56b4e9", "P", (0, (1, 2))),
+    ("#000000", "X", (0, (7, 3))),
+)
+INK = "#1a1a1a"
+QUIET = "#b4b4b4"
+HUMAN_OUTPUT = ("human", "turns")
+COEFFICIENTS = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
+_RULES: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "lines.solid_capstyle": "butt",
+}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw in this block without a display, with the figures' sizes of type."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    with mpl.rc_context(_RULES):
+        yield
+
+
+def parse_outputs(names: Sequence[str]) -> list[Output]:
+    """Split ``METRIC:OUTPUT``, each once, in the order given.
+
+    Raises
+    ------
+    ConfigError
+        When a name has no colon, or nothing on a side of it.
+    """
+    found = []
+    for name in names:
+        metric, _, output = name.partition(":")
+        if not metric or not output:
+            raise ConfigError(f"{name!r} names no output of a metric", expected="METRIC:OUTPUT")
+        found.append((metric, output))
+    return list(dict.fromkeys(found))
+
+
+def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str) -> list[Output]:
+    """Return those of the outputs asked for that are known, in the order asked for; None asks for all.
+
+    Raises
+    ------
+    SchemaError
+        When none is left.
+    """
+    left = sorted(set(known)) if outputs is None else [output for output in outputs if output in set(known)]
+    if not left:
+        asked = ", ".join(":".join(output) for output in (outputs or [])[:5])
+        raise SchemaError(
+            f"none of the outputs asked for ({asked}) has numbers" if asked else "no output has numbers",
+            where=where,
+            expected="at least one of " + ", ".join(":".join(name) for name in sorted(set(known))[:8])
+            if known
+            else "scores of at least one of them",
+        )
+    return left
+
+
+def label(output: Output, labels: Mapping[str, str]) -> str:
+    """Return what a figure calls an output: the name given for ``metric:output`` or for the metric, or both names."""
+    metric, name = output
+    if output == HUMAN_OUTPUT:
+        return labels.get(":".join(output), "Human (turn ratings)")
+    if found := labels.get(f"{metric}:{name}"):
+        return found
+    return f"{labels.get(metric, metric)} {name}" if name != metric else labels.get(metric, metric)
+
+
+def pairs(frame: pd.DataFrame) -> list[Output]:
+    """Return the (metric, output) of each row."""
+    return list(zip(frame["metric"].astype(str), frame["output"].astype(str), strict=True))
+
+
+def sequential() -> Colormap:
+    """Return the map from dark (low) to light (high): perceptually uniform, so that lightness alone keeps the order."""
+    import matplotlib as mpl
+    from matplotlib.colors import ListedColormap
+
+    # The darkest part would leave no room between cells and their frames.
+    whole = mpl.colormaps["cividis"]
+    return ListedColormap(whole(np.arange(30, whole.N)), bad="#ffffff")
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Return black or white, whichever stands out more against a colour (WCAG 2.1, relative luminance)."""
+    parts = np.asarray(colour[:3], dtype=np.float64)
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
+
+
+def short(value: float) -> str:
+    """Write a coefficient with two digits and without the zero before the point; a dash when it is missing."""
+    if np.isnan(value):
+        return "–"
+    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval as :func:`short` writes its ends; nothing where there is none."""
+    return "" if np.isnan(low) or np.isnan(high) else f"{short(low)}, {short(high)}"
+
+
+def titled(
+    figure: Figure,
+    heading: str,
+    title: str,
+    notes: str,
+    *,
+    simulated: bool = False,
+    handles: Sequence[Any] = (),
+    columns: int = 4,
+) -> None:
+    """Put what is shown and of which data set above a figure; the legend and how to read it below.
+
+    What is SIMULATED says so in both. The texts stay on the figure as its label, too, for those who cannot see it.
+    """
+    name = f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
+    text = with_suffix(notes, SIMULATED if simulated else "")
+    figure.suptitle(
+        f"{heading}: {name}", x=0.0, ha="left", fontsize=10, fontweight="bold", parse_math=False, gid="figure-title"
+    )
+    height = float(figure.get_figheight())
+    below = 0.08
+    if handles:
+        figure.legend(
+            handles=list(handles), loc="upper left", bbox_to_anchor=(0.0, -0.05 / height), ncols=columns, frameon=False,
+            borderpad=0, borderaxespad=0, handlelength=2.6, columnspacing=1.6,
+        )  # fmt: skip
+        below += 0.17 * -(-len(handles) // columns) + 0.05
+    # About as many characters as are as wide as the figure at this size of type.
+    wrapped = textwrap.fill(text, int(figure.get_figwidth() * 72 / (7 * 0.53)))
+    figure.text(
+        0.0, -below / height, wrapped, ha="left", va="top", fontsize=7, color="#333333", linespacing=1.25,
+        parse_math=False, gid="figure-notes",
+    )  # fmt: skip
+    figure.set_label(f"{heading}: {name}. {text}")
+
+
+def figure_and_axes(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:  # noqa: ANN401
+    """Return a figure of a size in inches with a grid of axes, always two-dimensional."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+
+
+def lines_behind(ax: Axes, axis: str) -> None:
+    """Draw quiet lines behind the marks."""
+    ax.grid(axis=axis, color="0.9", lw=0.6)  # type: ignore[arg-type]
+    ax.set_axisbelow(True)
+
+
+def finish(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bool = False) -> None:
+    """Save a figure in its three forms, and the numbers that it shows as ``stem.csv`` (4 significant digits).
+
+    The SVG describes itself by the figure's label, for those who cannot see it.
+    """
+    from comperdial.report import figures
+
+    figures.save(figure, stem)
+    drawn = Path(stem).with_suffix(".svg")
+    head, tag, rest = read_text(drawn).partition("<svg ")
+    attributes, end, content = rest.partition(">")
+    write_text(drawn, f"{head}{tag}{attributes}{end}<desc>{html.escape(str(figure.get_label()))}</desc>{content}")
+    measured = [name for name in frame.columns if pd.api.types.is_float_dtype(frame[name])]
+    tidy = frame.assign(**{name: _digits(frame[name]) for name in measured})
+    tidy = tidy.assign(simulated=True) if simulated else tidy
+    # No suffix is taken off: a stem may hold a point.
+    path = Path(f"{stem}.csv")
+    write_text(path, tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def _digits(values: pd.Series) -> pd.Series:
+    """Round to the digits that a figure shows, counts left as they are."""
+    return values.map(lambda value: float(f"{value:.4g}") if value % 1 else value, na_action="ignore")

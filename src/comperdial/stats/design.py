@@ -1,0 +1,48 @@
+"""How units were sampled: what resampling has to respect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which system and which dialogue each unit belongs to, and whether units are averaged before correlating.
+
+    A unit is a response, or a dialogue of a system. Systems and dialogues are crossed: what was sampled are these two,
+    not the units.
+
+    Attributes
+    ----------
+    systems, dialogues
+        Shape (n,), codes from 0 on, every code in use.
+    average
+        True: the statistic is over the means of systems; False: over units.
+    """
+
+    systems: Integers
+    dialogues: Integers
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        for name, codes in (("systems", self.systems), ("dialogues", self.dialogues)):
+            if codes.ndim != 1 or not np.issubdtype(codes.dtype, np.integer):
+                raise ValueError(f"expected {name} as whole numbers of shape (n,), got {codes.dtype} {codes.shape}")
+            if len(codes) and set(np.unique(codes)) != set(range(int(codes.max()) + 1)):
+                raise ValueError(f"expected {name} coded from 0 to their count - 1, each in use")
+        if len(self.systems) != len(self.dialogues):
+            raise ValueError(
+                f"expected as many systems as dialogues, got {len(self.systems)} and {len(self.dialogues)}"
+            )
+
+    def of(self, kept: npt.NDArray[np.bool_]) -> Design:
+        """Return the design of some of the units, coded anew."""
+        systems, dialogues = (
+            np.unique(codes[kept], return_inverse=True)[1].astype(np.intp) for codes in (self.systems, self.dialogues)
+        )
+        return Design(systems, dialogues, self.average)

@@ -1,0 +1,220 @@
+"""Power: how many systems or dialogues it takes to tell two metrics apart.
+
+The difference of two metrics' correlations with people, on Fisher's scale (atanh), varies with the systems and the
+dialogues that were sampled: with S systems and D dialogues its variance is
+
+    systems / S + dialogues / D + cells / (S D),
+
+where a cell is a system in a dialogue. The three are estimated from what single systems, dialogues and cells bring to
+the difference: over units by influence functions (the infinitesimal jackknife), over means of systems by leaving out
+systems one by one and dialogues by halves.
+
+What is assumed, and to be said beside the numbers:
+
+- The difference is taken as true. It is an estimate; where it is large by luck, so is the power ("how many would it
+  take, if the difference were what it is here"). From one benchmark a power near a half is known loosely.
+- It stays the same with other numbers. Over units that holds; over means of systems a correlation rises with the number
+  of dialogues, since means grow more reliable, and so may a difference.
+- Systems and dialogues are drawn at random from larger sets, each dialogue has as many units as here, and people rate
+  as reliably.
+- The difference over its standard error follows Student's t, with Satterthwaite's degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from comperdial.stats._comparison_influence import influence
+from comperdial.stats._subsampling_means import spread_of_means
+from comperdial.stats.correlation import ALPHA, Coefficient, correlate
+from comperdial.stats.design import Design
+
+Floats = npt.NDArray[np.float64]
+
+# Points and weights of an integral over the quantiles of a variance: good to 1e-5 from two degrees of freedom on.
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+@dataclass(frozen=True)
+class Components:
+    """The difference of two metrics' coefficients and where its variance comes from.
+
+    Attributes
+    ----------
+    difference
+        First minus second, on the scale of the coefficient.
+    effect
+        The same on Fisher's scale: what is tested.
+    systems, dialogues, cells
+        Components of variance of ``effect``; negative estimates are put to 0. NaN where there are fewer than two
+        systems or dialogues, or a coefficient is undefined or 1.
+    counts
+        Number of systems and of dialogues that they were estimated from.
+    """
+
+    difference: float
+    effect: float
+    systems: float
+    dialogues: float
+    cells: float
+    counts: tuple[int, int]
+
+    def _terms(self, systems: float, dialogues: float) -> tuple[float, float, float]:
+        return self.systems / systems, self.dialogues / dialogues, self.cells / (systems * dialogues)
+
+    def variance(self, systems: int, dialogues: int) -> float:
+        """Return the variance of the effect with that many systems and dialogues."""
+        return sum(self._terms(systems, dialogues))
+
+    def freedom(self, systems: int, dialogues: int) -> float:
+        """Return Satterthwaite's degrees of freedom of that variance as estimated with these numbers."""
+        parts = self._terms(systems, dialogues)
+        every = (systems - 1, dialogues - 1, (systems - 1) * (dialogues - 1))
+        spread = sum(part**2 / free for part, free in zip(parts, every, strict=True))
+        return sum(parts) ** 2 / spread if spread > 0 else float("nan")
+
+    def power(self, systems: int, dialogues: int, alpha: float = ALPHA) -> float:
+        """Return the chance that a two-sided t test finds the effect; NaN below two systems or dialogues."""
+        if min(systems, dialogues) < 2:
+            return float("nan")
+        variance, free = self.variance(systems, dialogues), self.freedom(systems, dialogues)
+        if not variance > 0:
+            return float("nan")
+        return _t_test_power(abs(self.effect) / variance**0.5, free, alpha)
+
+    def needed(
+        self, varied: Literal["systems", "dialogues"], power: float = 0.8, most: int = 100_000, alpha: float = ALPHA
+    ) -> int | None:
+        """Return the least number of systems or dialogues with that power, the other kept as it is.
+
+        None if ``most`` do not reach it: more of one kind cannot take away the variance that the other brings.
+        """
+        systems, dialogues = self.counts
+
+        def reached(number: int) -> bool:
+            found = self.power(number, dialogues, alpha) if varied == "systems" else self.power(systems, number, alpha)
+            return found >= power
+
+        if not reached(most):
+            return None
+        low, high = 1, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if reached(middle) else (middle, high)
+        return high
+
+
+def _t_test_power(shift: float, free: float, alpha: float) -> float:
+    """Return the chance that noncentral t with this shift lies beyond the limits of a two-sided test.
+
+    A mean over the distribution of the standard error, since scipy's noncentral t gives NaN far out.
+    """
+    limit = float(stats.t.isf(alpha / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
+    beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
+    return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
+
+
+def components(
+    scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient, pairs: Sequence[tuple[int, int]]
+) -> list[Components]:
+    """Return the difference of each pair of metrics and its components of variance.
+
+    Parameters
+    ----------
+    scores
+        Shape (metrics, n), NaN where missing; a pair is compared over the units that both scored.
+    ratings
+        Shape (n,), NaN where missing.
+    design
+        Of the units; with ``average`` the correlation is over means of systems. Systems and dialogues should be
+        crossed; a cell without units counts as one that brings nothing.
+    name
+        ``pearson``, ``spearman`` or ``kendall``.
+    pairs
+        Rows of ``scores``.
+    """
+    table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or human.shape != table.shape[1:] or len(design.systems) != len(human):
+        raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
+    known: dict[tuple[int, bytes], _Effects] = {}
+
+    def of(row: int, units: npt.NDArray[np.bool_]) -> _Effects:
+        key = (row, units.tobytes())
+        if key not in known:
+            known[key] = _effects(table[row, units], human[units], design, units, name)
+        return known[key]
+
+    missing = np.isnan(table) | np.isnan(human)
+    found = []
+    for one, other in pairs:
+        units = ~(missing[one] | missing[other])
+        found.append(_components(of(one, units), of(other, units)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Effects:
+    """A coefficient, and on Fisher's scale deviations of it: their variances are those of systems, dialogues, cells.
+
+    Those of systems and dialogues hold the share of cells too. For the difference of two metrics they are subtracted.
+    """
+
+    value: float
+    systems: Floats
+    dialogues: Floats
+    cells: Floats
+    counts: tuple[int, int]
+
+
+def _effects(
+    scores: Floats, ratings: Floats, design: Design, units: npt.NDArray[np.bool_], name: Coefficient
+) -> _Effects:
+    systems = np.unique(design.systems[units], return_inverse=True)[1]
+    dialogues = np.unique(design.dialogues[units], return_inverse=True)[1]
+    shape = (int(systems.max(initial=-1)) + 1, int(dialogues.max(initial=-1)) + 1)
+    if min(shape) < 2:
+        nothing = np.full(2, np.nan)
+        return _Effects(correlate(scores, ratings, name).value, nothing, nothing, nothing, shape)
+    if design.average:
+        return _Effects(*spread_of_means(scores, ratings, systems, dialogues, name), shape)
+    values, moves = influence(scores[np.newaxis], ratings, name)
+    value = float(values[0])
+    moved = moves[0] / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
+    sums = np.bincount(np.ravel_multi_index((systems, dialogues), shape), moved, minlength=shape[0] * shape[1])
+    cells = sums.reshape(shape) * (sums.size / len(ratings))
+    of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
+    rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
+    return _Effects(value, of_systems, of_dialogues, rest.ravel() * _unbiased(shape), shape)
+
+
+def _unbiased(shape: tuple[int, int]) -> float:
+    """Return the factor that makes the variance of residuals one over their degrees of freedom."""
+    size = shape[0] * shape[1]
+    return float(np.sqrt((size - 1) / ((shape[0] - 1) * (shape[1] - 1))))
+
+
+def _components(one: _Effects, other: _Effects) -> Components:
+    systems, dialogues = one.counts
+    cell, of_systems, of_dialogues = (
+        float(np.var(a - b, ddof=1))
+        for a, b in (
+            (one.cells, other.cells),
+            (one.systems, other.systems),
+            (one.dialogues, other.dialogues),
+        )
+    )
+    inside = max(abs(one.value), abs(other.value)) < 1
+    return Components(
+        one.value - other.value,
+        float(np.arctanh(one.value) - np.arctanh(other.value)) if inside else float("nan"),
+        float(np.maximum(0.0, of_systems - cell / max(dialogues, 1))),
+        float(np.maximum(0.0, of_dialogues - cell / max(systems, 1))),
+        cell,
+        (systems, dialogues),
+    )

@@ -1,0 +1,557 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from comperdial.stats import comparison
+from comperdial.stats._comparison_influence import concordance, influence
+from comperdial.stats._comparison_jackknife import left_out
+from comperdial.stats._comparison_swaps import swap_p
+from comperdial.stats._comparison_systems import ENOUGH, draw_signs, swap_ranks
+from comperdial.stats._subsampling import Panel
+from comperdial.stats.comparison import (
+    DEFAULT,
+    METHODS,
+    SWAPS,
+    compare,
+    holm,
+    rank_clusters,
+    williams,
+)
+from comperdial.stats.correlation import correlate
+from comperdial.stats.design import Design
+from comperdial.stats.means import paired_means, settled, system_means
+from comperdial.stats.power import components
+from comperdial.stats.resampling import coefficients, intervals
+
+NAMES = ("pearson", "spearman", "kendall")
+SWAPPED = [method for method in METHODS if method.startswith("swap")]
+
+
+def crossed(systems=9, dialogues=5, turns=2, average=False):
+    codes = [axis.ravel() for axis in np.indices((systems, dialogues, turns))]
+    return Design(codes[0], codes[1], average)
+
+
+def drawn(design, metrics=3, seed=0, truth=1.0):
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(size=design.systems.max() + 1)[design.systems] + rng.normal(size=len(design.systems))
+    ratings = np.round(quality + rng.normal(size=len(quality)))
+    scores = truth * quality + rng.normal(size=(metrics, len(quality)))
+    return scores, ratings
+
+
+# The pieces, each against a plain way.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_influence_is_what_a_little_more_of_a_unit_adds(name):
+    rng = np.random.default_rng(1)
+    x = np.round(rng.normal(size=40), 1)
+    y = np.round(x + rng.normal(size=40))
+    values, moves = influence(x[None], y, name)
+    assert values[0] == pytest.approx(correlate(x, y, name).value, abs=1e-12)
+    assert moves.sum() == pytest.approx(0, abs=1e-9)
+    copies, unit = 100, 7
+    more = np.full(40, copies)
+    more[unit] += 20
+    change = correlate(np.repeat(x, more), np.repeat(y, more), name).value - values[0]
+    weights = more / more.sum() - 1 / 40
+    assert change == pytest.approx(weights @ moves[0], rel=0.02)
+
+
+def test_concordance_of_few_and_of_many_ratings(monkeypatch):
+    rng = np.random.default_rng(2)
+    x, y = np.round(rng.normal(size=70), 1), np.round(rng.normal(size=70))
+    plain = [np.mean(np.sign(x - a) * np.sign(y - b)) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(concordance(x, y), plain, atol=1e-12)
+    monkeypatch.setattr("comperdial.stats._comparison_influence._AT_ONCE", 100)
+    np.testing.assert_allclose(concordance(x, y), plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_leaving_out_is_what_scipy_gives_without_the_cluster(name):
+    rng = np.random.default_rng(3)
+    x, codes = np.round(rng.normal(size=(2, 90)), 1), rng.permutation(np.arange(90) % 7)
+    y = np.round(x[0] + rng.normal(size=90))
+    plain = [[correlate(row[codes != out], y[codes != out], name).value for out in range(7)] for row in x]
+    np.testing.assert_allclose(left_out(x, y, codes, name), plain, atol=1e-12)
+
+
+def plain_perm_both(a, b, y, systems, average, name, masks):
+    """One metric's scores for the other's, unit by unit, as the paper says it."""
+    if name == "spearman" and not average:
+        a, b, y = (stats.rankdata(side) for side in (a, b, y))
+    a, b = stats.zscore(a), stats.zscore(b)
+
+    def value(x):
+        if average:
+            x, target = (np.array([side[systems == one].mean() for one in np.unique(systems)]) for side in (x, y))
+        else:
+            target = y
+        if name == "spearman" and not average:
+            return stats.pearsonr(x, target).statistic
+        return correlate(np.round(x, 10), target, name).value
+
+    observed = abs(value(a) - value(b))
+    far = [abs(value(np.where(m, a, b)) - value(np.where(m, b, a))) >= observed - 1e-12 for m in masks]
+    return (1 + sum(far)) / (1 + len(far))
+
+
+@pytest.mark.parametrize(
+    ("name", "average"), [("pearson", False), ("spearman", False), *((name, True) for name in NAMES)]
+)
+def test_perm_both_is_the_plain_loop(name, average, monkeypatch):
+    design = crossed(average=average)
+    scores, ratings = drawn(design, seed=4)
+    rng = np.random.default_rng(5)
+    signs = 2.0 * rng.integers(0, 2, size=(30, len(ratings))) - 1
+    monkeypatch.setattr("comperdial.stats._comparison_swaps.draw_signs", lambda rng, count, width: signs[:count])
+    found = compare(scores, ratings, design, name, resamples=30, seed=0)
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, average, name, signs > 0)
+        assert found.p_perm_both[a, b] == pytest.approx(plain)
+
+
+def test_swaps_in_parts_are_as_many_as_at_once(monkeypatch):
+    design = crossed()
+    scores, ratings = drawn(design)
+    signs = 2.0 * np.random.default_rng(1).integers(0, 2, size=(200, len(ratings))) - 1
+
+    def p_of_swaps():
+        rows = iter(signs)
+
+        def draw(rng, count, width):
+            return np.stack([next(rows) for _ in range(count)])
+
+        monkeypatch.setattr("comperdial.stats._comparison_swaps.draw_signs", draw)
+        return compare(scores, ratings, design, "pearson", resamples=200, seed=1).p_perm_both
+
+    whole = p_of_swaps()
+    assert len(np.unique(whole)) > 2
+    monkeypatch.setattr("comperdial.stats._comparison_swaps.AT_ONCE", 700)
+    np.testing.assert_array_equal(p_of_swaps(), whole)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jackknife_is_the_plain_two_way_formula(name):
+    design = crossed()
+    scores, ratings = drawn(design, metrics=2, seed=6)
+    rng = np.random.default_rng(6)
+    scores += rng.normal(size=(2, 9))[:, design.systems] + rng.normal(size=(2, 5))[:, design.dialogues]
+    cell = design.systems * 5 + design.dialogues
+
+    def variance(codes):
+        values = []
+        for code in np.unique(codes):
+            kept = codes != code
+            a, b = (correlate(row[kept], ratings[kept], name).value for row in scores)
+            values.append(a - b)
+        return np.var(values) * (len(values) - 1)
+
+    moves = influence(scores, ratings, name)[1]
+    inside = np.bincount(cell, moves[0] - moves[1]) / len(cell)
+    parts = [variance(design.systems), variance(design.dialogues), np.sum(inside**2) * 45 / 44]
+    total = parts[0] + parts[1] - parts[2]
+    assert total > 0
+    freedom = max(total**2 / (parts[0] ** 2 / 8 + parts[1] ** 2 / 4 + parts[2] ** 2 / 32), 4)
+    a, b = (correlate(row, ratings, name).value for row in scores)
+    expected = 2 * stats.t.sf(abs(a - b) / np.sqrt(total), freedom)
+    found = compare(scores, ratings, design, name, method="jackknife", resamples=9, seed=0)
+    assert found.p[0, 1] == pytest.approx(expected)
+    assert found.difference[0, 1] == pytest.approx(a - b, abs=1e-12)
+
+
+# compare
+
+
+@given(st.integers(0, 10**6), st.sampled_from(NAMES), st.booleans(), st.sampled_from([DEFAULT, *METHODS]))
+@settings(max_examples=40, deadline=None)
+def test_compare_is_antisymmetric_bounded_and_1_of_itself(seed, name, average, method):
+    design = crossed(average=average)
+    refused = (method == "flip_dialogues" and average) or (method in SWAPPED and name == "kendall" and not average)
+    scores, ratings = drawn(design, seed=seed)
+    # One metric twice, on another scale.
+    scores = np.vstack([scores, 2 * scores[:1] + 3])
+    if refused:
+        with pytest.raises(ValueError, match="use"):
+            compare(scores, ratings, design, name, method=method, resamples=19, seed=seed)
+        return
+    found = compare(scores, ratings, design, name, method=method, resamples=19, seed=seed)
+    np.testing.assert_allclose(found.difference, -found.difference.T, atol=1e-15)
+    for p in (found.p, found.p_perm_both):
+        np.testing.assert_array_equal(p, p.T)
+        known = ~np.isnan(p)
+        assert np.all((p[known] > 0) & (p[known] <= 1))
+    np.testing.assert_array_equal(np.diag(found.p), 1)
+    assert found.p[0, 3] == 1
+    assert np.all(found.n == (9 if average else 90))
+    assert np.isnan(found.p_perm_both).all() == (name == "kendall" and not average)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_order_of_units_and_scale_do_not_matter(name, average):
+    design = crossed(average=average)
+    scores, ratings = drawn(design, seed=7)
+    before = compare(scores, ratings, design, name, resamples=99, seed=3)
+    order = np.random.default_rng(8).permutation(len(ratings))
+    mixed = Design(design.systems[order], design.dialogues[order], average)
+    after = compare(scores[:, order] * [[1], [5], [0.1]] - 2, 3 * ratings[order] + 1, mixed, name, resamples=99, seed=3)
+    np.testing.assert_allclose(after.difference, before.difference, atol=1e-12)
+    # Neither a jackknife nor swaps of systems know an order of units; PERM-BOTH's swaps are drawn by unit.
+    np.testing.assert_allclose(after.p, before.p, atol=1e-9)
+    scaled = compare(scores * [[1], [5], [0.1]] - 2, 3 * ratings + 1, design, name, resamples=99, seed=3)
+    np.testing.assert_allclose(scaled.p, before.p, atol=1e-9)
+    np.testing.assert_array_equal(scaled.p_perm_both, before.p_perm_both)
+
+
+def test_more_metrics_do_not_change_a_pair():
+    design = crossed()
+    scores, ratings = drawn(design, metrics=5, seed=9)
+    all_of_them = compare(scores, ratings, design, "spearman", resamples=99, seed=3)
+    two = compare(scores[[1, 3]], ratings, design, "spearman", resamples=99, seed=3)
+    assert two.p[0, 1] == pytest.approx(all_of_them.p[1, 3])
+    assert two.p_perm_both[0, 1] == all_of_them.p_perm_both[1, 3]
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_a_pair_is_compared_over_the_units_that_both_have(average):
+    design = crossed(average=average)
+    scores, ratings = drawn(design, metrics=4, seed=10)
+    scores[0, :10] = np.nan  # all of system 0
+    scores[1, 15:40] = np.nan
+    scores[2, :] = np.nan
+    found = compare(scores, ratings, design, "pearson", resamples=99, seed=3)
+    kept = ~np.isnan(scores[0]) & ~np.isnan(scores[1])
+    narrow = Design(
+        *(np.unique(codes[kept], return_inverse=True)[1] for codes in (design.systems, design.dialogues)), average
+    )
+    alone = compare(scores[:2, kept], ratings[kept], narrow, "pearson", resamples=99, seed=3)
+    for part in ("difference", "p", "p_perm_both", "n"):
+        assert getattr(found, part)[0, 1] == pytest.approx(getattr(alone, part)[0, 1])
+    assert found.n[0, 1] == (len(np.unique(design.systems[kept])) if average else 55)
+    assert found.n[2, 2] == 0
+    assert np.isnan(found.p[2]).all()
+    assert np.isnan(found.difference[:, 2]).all()
+    assert not np.isnan(found.p[np.ix_([0, 1, 3], [0, 1, 3])]).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_constant_metric_has_no_test(name):
+    design = crossed()
+    scores, ratings = drawn(design)
+    scores[1] = 4
+    found = compare(scores, ratings, design, name, resamples=19, seed=0)
+    assert np.isnan(found.p[1]).all()
+    assert np.isnan(found.difference[:, 1]).all()
+    assert not np.isnan(found.p[0, 2])
+
+
+def test_few_systems_and_one_dialogue_each_have_a_p():
+    # USR: 60 contexts, each a dialogue of its own, rated for 4 systems.
+    design = crossed(4, 60, 1)
+    scores, ratings = drawn(design, seed=11)
+    found = compare(scores, ratings, design, "spearman", resamples=99, seed=0)
+    assert np.all((found.p > 0) & (found.p <= 1))
+    one = Design(np.arange(30), np.zeros(30, dtype=np.intp))
+    scores, ratings = drawn(one, seed=12)
+    found = compare(scores, ratings, one, "pearson", resamples=99, seed=0)
+    assert np.all((found.p > 0) & (found.p <= 1))
+
+
+def test_a_much_better_metric_is_found_and_the_sign_is_right():
+    design = crossed(20, 8, 2)
+    scores, ratings = drawn(design, seed=13)
+    scores[1] = np.random.default_rng(0).normal(size=len(ratings))
+    for name in NAMES:
+        found = compare(scores, ratings, design, name, resamples=99, seed=0)
+        assert found.difference[0, 1] > 0
+        assert found.p[0, 1] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "cosine"}, "unknown coefficient"),
+        ({"method": "magic"}, "unknown method"),
+        ({"ratings": np.full(90, np.nan)}, "without NaN"),
+        ({"ratings": np.zeros(5)}, "expected scores"),
+    ],
+)
+def test_what_compare_refuses(change, message):
+    design = crossed()
+    scores, ratings = drawn(design)
+    given_ = {"scores": scores, "ratings": ratings, "design": design, "name": "pearson", "resamples": 9, "seed": 0}
+    with pytest.raises(ValueError, match=message):
+        compare(**{**given_, **change})
+
+
+def test_the_default_is_the_test_that_the_docs_name():
+    for average, name, method in (
+        (False, "kendall", "jackknife"),
+        (True, "pearson", "jackknife"),
+        (True, "spearman", "swap_systems"),
+    ):
+        design = crossed(average=average)
+        scores, ratings = drawn(design, seed=14)
+        default, named = (
+            compare(scores, ratings, design, name, resamples=99, seed=0, **extra).p
+            for extra in ({}, {"method": method})
+        )
+        np.testing.assert_array_equal(default, named)
+
+
+def test_without_resamples_there_is_no_p_of_swaps():
+    design = crossed()
+    scores, ratings = drawn(design)
+    found = compare(scores, ratings, design, "pearson", resamples=0, seed=0)
+    assert np.isnan(found.p_perm_both).all()
+    np.testing.assert_array_equal(found.p, compare(scores, ratings, design, "pearson", resamples=9, seed=0).p)
+    assert np.isnan(compare(scores, ratings, design, "pearson", method="swap_units", resamples=0, seed=0).p).all()
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_likes_of_systems_and_dialogues_mislead_perm_both_and_not_the_default(name):
+    # benchmarks/paired.py counts this on the size of the real benchmark.
+    design, rng = crossed(20, 8, 6), np.random.default_rng(15)
+    rejected = []
+    for _ in range(100):
+        quality = rng.normal(size=20)[design.systems] + rng.normal(size=8)[design.dialogues] + rng.normal(size=960)
+        likes = rng.normal(size=(2, 20))[:, design.systems] + rng.normal(size=(2, 8))[:, design.dialogues]
+        scores = quality + likes + rng.normal(size=(2, 960))
+        found = compare(scores, quality + rng.normal(size=960), design, name, resamples=99, seed=0)
+        rejected.append([found.p[0, 1] <= 0.05, found.p_perm_both[0, 1] <= 0.05])
+    default, perm_both = np.mean(rejected, axis=0)
+    assert default <= 0.12
+    assert perm_both >= 0.2
+
+
+# Swaps of whole systems, for ranks of means
+
+
+def plain_swap(a, b, y, name, signs):
+    values = [correlate(np.where(z > 0, a, b), y, name).value - correlate(np.where(z > 0, b, a), y, name).value
+              for z in (np.ones(len(y)), *signs)]  # fmt: skip
+    return int(np.sum(~(np.abs(values[1:]) < abs(values[0]) - 1e-12)))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["spearman", "kendall"]), st.integers(1, 6), st.integers(4, 12))
+@settings(max_examples=30, deadline=None)
+def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, systems):
+    # Few values: ties within each metric, between them, and in the ratings; some swaps leave nothing that varies.
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.normal(size=(3, systems)) * coarse) / coarse
+    ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
+    if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
+        return
+    p = swap_ranks(scores, ratings, name, 40, seed, 40)
+    signs = draw_signs(np.random.default_rng(seed), 40, systems)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        plain = plain_swap(scores[one], scores[other], ratings, name, signs)
+        assert p[one, other] == pytest.approx((1 + plain) / 41)
+        assert p[other, one] == p[one, other]
+
+
+def many_good_and_bad(average=True):
+    design = crossed(60, 4, 2, average)
+    rng = np.random.default_rng(21)
+    quality = rng.normal(size=60)[design.systems]
+    scores = np.repeat([1.0, 0.2], 10)[:, None] * quality + 0.3 * rng.normal(size=(20, 60))[:, design.systems]
+    return scores, quality + rng.normal(size=len(quality)), design
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+def test_holm_over_many_pairs_finds_what_is_clear_over_systems(name):
+    scores, ratings, design = many_good_and_bad()
+    found = compare(scores, ratings, design, name, resamples=200, seed=0)
+    pairs = np.triu_indices(20, 1)
+    adjusted = np.ones((20, 20))
+    adjusted[pairs] = holm(found.p[pairs])
+    assert (adjusted[:10, 10:] <= 0.05).mean() > 0.9
+    values = coefficients(scores, ratings, design, [name])[:, 0]
+    assert rank_clusters(values, np.minimum(adjusted, adjusted.T)).max() >= 2
+    assert found.test == f"swap_systems|swaps:{SWAPS}"
+
+
+def test_more_swaps_go_to_small_p_only_and_do_not_depend_on_other_pairs():
+    scores, ratings, design = many_good_and_bad()
+    few = swap_p(scores, ratings, design, "spearman", "systems", 500, 3)
+    more = swap_p(scores, ratings, design, "spearman", "systems", 500, 3, 4000)
+    stopped = few >= (1 + ENOUGH) / 501
+    np.testing.assert_array_equal(more[stopped], few[stopped])
+    assert few[~stopped].min() == 1 / 501
+    assert more[~stopped].min() == 1 / 4001
+    np.testing.assert_array_equal(swap_p(scores, ratings, design, "spearman", "systems", 500, 3, 4000), more)
+    two = swap_p(scores[[2, 15]], ratings, design, "spearman", "systems", 500, 3, 4000)
+    assert two[0, 1] == more[2, 15]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_made_p_is_said(name):
+    scores, ratings, design = many_good_and_bad()
+    units = Design(design.systems, design.dialogues)
+    assert compare(scores[:2], ratings, units, name, resamples=9, seed=0).test == "jackknife"
+    ranks = name != "pearson"
+    over_systems = compare(scores[:2], ratings, design, name, resamples=9, seed=0).test
+    assert over_systems == (f"swap_systems|swaps:{SWAPS}" if ranks else "jackknife")
+    units_swapped = compare(scores[:2], ratings, design, name, method="swap_units", resamples=9, seed=0).test
+    assert units_swapped == "swap_units|swaps:9"
+
+
+# Means of systems
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_differences_are_those_of_the_coefficients_with_means_tied_but_for_rounding(name):
+    rng = np.random.default_rng(16)
+    design = crossed(30, 5, 3, average=True)
+    scores = rng.integers(0, 3, size=(4, 450)) / 3
+    ratings = rng.integers(1, 4, size=(3, 450)).mean(axis=0)
+    scores[3] = 0.1
+    values = coefficients(scores, ratings, design, [name])[:, 0]
+    found = compare(scores, ratings, design, name, resamples=9, seed=0)
+    np.testing.assert_allclose(found.difference, values[:, None] - values, atol=1e-12)
+    assert np.isnan(values).tolist() == [False, False, False, True]
+    assert np.isnan(found.p[3]).all()
+    whole = coefficients(np.round(3 * scores), np.round(3 * ratings), design, [name])[:, 0]
+    np.testing.assert_allclose(whole[:3], values[:3], atol=1e-12)
+    means, human = system_means(scores, design), system_means(ratings, design)
+    np.testing.assert_allclose([correlate(row, human, name).value for row in means], values, atol=1e-12)
+    np.testing.assert_allclose(Panel(scores, design, name).values(ratings, np.full(450, True)), values, atol=1e-12)
+    np.testing.assert_allclose(
+        intervals(scores, ratings, design, [name], resamples=20, seed=0).value[:, 0], values, atol=1e-12
+    )
+    power = components(scores, ratings, design, name, [(0, 1)])[0]
+    assert power.difference == pytest.approx(values[0] - values[1], abs=1e-12)
+
+
+def test_settled_numbers():
+    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-9, -1.0])
+    found = settled(near)
+    assert found[0] == found[1] == 0.3
+    np.testing.assert_array_equal(found[2:], near[2:])
+    # What is in another row does not matter; numbers of both signs may have a mean near 0.
+    np.testing.assert_array_equal(settled([[1e-14, 2e-14], [1.0, 2.0]]), [[1e-14, 2e-14], [1.0, 2.0]])
+    assert np.ptp(settled([1e-17, -3e-17, 0.0], 1.0)) == 0
+    assert settled(np.empty((2, 0))).shape == (2, 0)
+
+
+def test_means_of_systems_leave_out_what_is_missing():
+    design = Design(np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]), average=True)
+    table = [[1.0, 2, 3, np.nan], [np.nan, 5, 6, 7]]
+    np.testing.assert_array_equal(system_means(table, design), [[1.5, 3, np.nan], [5, 6, 7]])
+    np.testing.assert_array_equal(system_means(table[0], design), [1.5, 3, np.nan])
+    x, y = paired_means(table, [1.0, 3, 5, np.nan], design)
+    np.testing.assert_array_equal(x, [[1.5, 3, np.nan], [5, 6, np.nan]])
+    np.testing.assert_array_equal(y, [[2, 5, np.nan], [3, 5, np.nan]])
+    with pytest.raises(ValueError, match="4 units"):
+        system_means([1.0, 2], design)
+
+
+def test_a_metric_that_varies_in_one_system_only_has_a_difference_and_no_p():
+    design, rng = crossed(6, 10, 1), np.random.default_rng(0)
+    scores = rng.normal(size=(3, 60))
+    scores[0, design.systems > 0] = 0
+    ratings = rng.normal(size=60)
+    found = compare(scores, ratings, design, "spearman", resamples=99, seed=0)
+    values = coefficients(scores, ratings, design, ["spearman"])[:, 0]
+    assert np.isnan(found.p[0, 1:]).all()
+    np.testing.assert_allclose(found.difference[0], values[0] - values, atol=1e-12)
+    assert not np.isnan(found.p_perm_both).any()
+    assert 0 < found.p[1, 2] < 1
+
+
+# Worked examples of others
+
+
+GOLD = [1, 2, 3, 4, 5, 5, 7, 8]
+ONE = [1, 2, 3, 3, 7, 3, 5, 5]
+TWO = [2, 1, 2, 6, 8, 8, 7, 6]
+
+
+def test_perm_both_of_mt_metrics_eval_example():
+    # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
+    design = Design(np.repeat(np.arange(4), 2), np.tile(np.arange(2), 4))
+    found = compare([ONE, TWO], GOLD, design, "pearson", resamples=20_000, seed=0)
+    assert found.difference[1, 0] == pytest.approx(stats.pearsonr(TWO, GOLD)[0] - stats.pearsonr(ONE, GOLD)[0])
+    masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
+    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, "pearson", masks) * 257 - 1
+    assert found.p_perm_both[0, 1] == pytest.approx(exact / 256, abs=0.015)
+
+
+def test_williams_against_mt_metrics_eval():
+    # WilliamsSigDiffTest in mt-metrics-eval's stats_test.py, one-sided there.
+    gold, one, two = [1, 2, 3, 4, 5], [1.1, 2, 3.1, 4, 5.1], [1.5, 2, 3.1, 4, 5.5]
+    r = [stats.pearsonr(*pair).statistic for pair in ((gold, one), (gold, two), (one, two))]
+    assert williams(*r, 5) / 2 == pytest.approx(0.019, abs=5e-4)
+    # Its second example averages over two items; in one of them the first metric does not vary over rated systems.
+    with_gold = [[[1, 3, 5], [1, 3, 7]], [[1, 3, 5], [2, 2, 8]], [[4, 6], [6, 8]]]
+    between = [[[1, 3, 7], [2, 2, 8]], [[2, 3, 3], [1, 6, 8]]]
+    first, *second = (stats.pearsonr(*pair).statistic for pair in with_gold)
+    together = np.mean([stats.pearsonr(*pair).statistic for pair in between])
+    assert williams(first, np.mean(second), together, 6) / 2 == pytest.approx(0.121, abs=5e-4)
+
+
+def test_williams_of_steigers_example_and_at_its_edges():
+    # Steiger (1980): verbal ability with masculinity .5 and with femininity .4, these two .1, 103 people.
+    matrix = np.array([[1, 0.5, 0.4], [0.5, 1, 0.1], [0.4, 0.1, 1]])
+    spread = 2 * 102 / 100 * np.linalg.det(matrix) + (0.9**2 / 4) * 0.9**3
+    t = 0.1 * np.sqrt(102 * 1.1 / spread)
+    assert t == pytest.approx(0.89, abs=0.005)
+    assert williams(0.5, 0.4, 0.1, 103) == pytest.approx(2 * stats.t.sf(t, 100))
+    assert williams(0.4, 0.5, 0.1, 103) == williams(0.5, 0.4, 0.1, 103)
+    np.testing.assert_array_equal(williams([0.3, np.nan, 0.3], [0.3, 0.2, 0.2], 1, [50, 50, 3]), [1, np.nan, np.nan])
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    # A missing p is no test.
+    np.testing.assert_allclose(holm([0.01, np.nan, 0.04, 0.03, 0.005]), [0.03, np.nan, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm([[0.9, np.nan], [0.8, 0.5]]), [[1, np.nan], [1, 1]])
+    assert np.isnan(holm([np.nan])).all()
+    assert holm([]).shape == (0,)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_adjusted_p_keep_their_order_and_are_no_smaller(p):
+    values = np.array(p)
+    adjusted = holm(values)
+    assert np.all(adjusted >= values)
+    assert np.all(np.diff(adjusted[np.argsort(values, kind="stable")]) >= 0)
+    assert adjusted.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("p", "alpha", "ranks"),
+    [
+        # DataTest.testAssignRanks in mt-metrics-eval's data_test.py, upper halves row by row.
+        ([1, 1, 1, 1, 1, 1], 0.5, [1, 1, 1, 1]),
+        ([1, 1, 1, 1, 1, 1], 1.0, [1, 2, 3, 4]),
+        ([1, 0, 1, 1, 1, 1], 0.5, [1, 1, 2, 2]),
+        ([0, 1, 1, 1, 1, 0], 0.5, [1, 2, 2, 3]),
+    ],
+)
+def test_rank_clusters_of_mt_metrics_eval(p, alpha, ranks):
+    matrix = np.ones((4, 4))
+    matrix[np.triu_indices(4, 1)] = p
+    matrix = np.minimum(matrix, matrix.T)
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], matrix, alpha).tolist() == ranks
+    order = [2, 0, 3, 1]
+    mixed = rank_clusters(np.array([0.9, 0.8, 0.7, 0.6])[order], matrix[np.ix_(order, order)], alpha)
+    assert mixed.tolist() == [ranks[at] for at in order]
+
+
+def test_rank_clusters_without_a_value_or_a_p():
+    p = np.full((3, 3), 0.001)
+    assert rank_clusters([np.nan, 0.2, 0.4], p).tolist() == [0, 2, 1]
+    p[1, 2] = p[2, 1] = np.nan
+    assert rank_clusters([np.nan, 0.2, 0.4], p).tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="expected values"):
+        rank_clusters([1, 2], p)
+
+
+def test_everything_promised_is_there():
+    assert all(hasattr(comparison, name) for name in comparison.__all__)
+    assert DEFAULT in METHODS

@@ -1,0 +1,263 @@
+"""Correlations of resamples against scipy on the repeated rows, and intervals for what they promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comperdial.stats import _intervals
+from comperdial.stats._weighted import weighted
+from comperdial.stats._weights import Weights
+from comperdial.stats.correlation import correlate
+from comperdial.stats.design import Design
+from comperdial.stats.resampling import DEFAULT, METHODS, NAMES, coefficients, intervals
+
+
+def sample(rng, systems, dialogues, turns, *, metrics=3, missing=0.0, drop=0.0, average=False):
+    """Scores, ratings and design; ratings are tied, one metric too, and half of the units may be gone."""
+    s, d, _ = (codes.ravel() for codes in np.indices((systems, dialogues, turns)))
+    kept = rng.random(len(s)) >= drop
+    kept[:: max(1, len(s) // (systems * dialogues))] = True
+    s, d = s[kept], d[kept]
+    truth = rng.normal(size=systems)[s] + 0.3 * rng.normal(size=dialogues)[d] + rng.normal(size=len(s))
+    ratings = np.clip(np.round(truth * 2) / 2, -2, 2)
+    scores = np.stack([truth * k + rng.normal(size=len(s)) for k in range(metrics)])
+    scores[-1] = np.round(scores[-1])
+    scores[rng.random(scores.shape) < missing] = np.nan
+    return scores, ratings, Design(np.unique(s, return_inverse=True)[1], np.unique(d, return_inverse=True)[1], average)
+
+
+def repeated(scores, ratings, design, of_systems, of_dialogues, name, of_cells=1):
+    """The oracle: repeat the rows, or the means of systems, and ask scipy."""
+    # Means that differ by rounding only are ties.
+    digits = 15 if name == "pearson" else 11
+    found = []
+    for row in scores:
+        kept = ~np.isnan(row)
+        x, y, s, d = row[kept], ratings[kept], design.systems[kept], design.dialogues[kept]
+        of_rows = np.broadcast_to(of_cells * of_dialogues, (len(of_systems), len(of_dialogues)))[s, d].astype(int)
+        if not design.average:
+            times = of_systems[s].astype(int) * of_rows
+            found.append(correlate(np.repeat(x, times), np.repeat(y, times), name).value)
+            continue
+        a, b = [], []
+        for system, times in enumerate(of_systems.astype(int)):
+            rows = np.repeat(np.flatnonzero(s == system), of_rows[s == system])
+            if len(rows):
+                a += [round(float(x[rows].mean()), digits)] * times
+                b += [round(float(y[rows].mean()), digits)] * times
+        found.append(correlate(a, b, name).value)
+    return found
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("systems", "dialogues", "turns", "drop"), [(6, 5, 1, 0), (12, 4, 3, 0.3), (5, 30, 1, 0), (40, 3, 2, 0)]
+)
+def test_weights_are_repeated_rows(systems, dialogues, turns, drop, missing, average):
+    rng = np.random.default_rng([systems, dialogues, turns])
+    scores, ratings, design = sample(rng, systems, dialogues, turns, missing=missing, drop=drop, average=average)
+    one = rng.multinomial(systems, np.full(systems, 1 / systems), size=4).astype(float)
+    other = rng.multinomial(dialogues, np.full(dialogues, 1 / dialogues), size=4).astype(float)
+    cells = rng.multinomial(dialogues, np.full(dialogues, 1 / dialogues), size=(4, systems)).astype(np.uint16)
+    schemes = [
+        Weights(one, None),
+        Weights(None, other),
+        Weights(one, other),
+        Weights(cells=cells),
+        Weights(one, other, cells),
+        Weights(),
+    ]
+    for scheme, found in zip(schemes, weighted(scores, ratings, design, NAMES, schemes), strict=True):
+        assert found.shape == (scheme.count, len(scores), len(NAMES))
+        for k, values in enumerate(found):
+            of_systems = np.ones(systems) if scheme.systems is None else one[k]
+            of_dialogues = np.ones(dialogues) if scheme.dialogues is None else other[k]
+            of_cells = 1 if scheme.cells is None else cells[k]
+            for at, name in enumerate(NAMES):
+                expected = repeated(scores, ratings, design, of_systems, of_dialogues, name, of_cells)
+                np.testing.assert_allclose(values[:, at], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_coefficients_are_those_of_scipy(average):
+    scores, ratings, design = sample(np.random.default_rng(1), 30, 6, 3, missing=0.1, average=average)
+    found = coefficients(scores, ratings, design, NAMES)
+    ones = np.ones(30), np.ones(6)
+    expected = np.stack([repeated(scores, ratings, design, *ones, name) for name in NAMES], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_many_units_of_a_cell_and_large_weights_stay_exact():
+    rng = np.random.default_rng(4)
+    scores, ratings, design = sample(rng, 3, 2, 40)
+    of_systems, of_dialogues = np.array([[60.0, 1, 0]]), np.array([[1.0, 70]])
+    found = weighted(scores, ratings, design, NAMES, [Weights(of_systems, of_dialogues)])[0][0]
+    for at, name in enumerate(NAMES):
+        expected = repeated(scores, ratings, design, of_systems[0], of_dialogues[0], name)
+        np.testing.assert_allclose(found[:, at], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_no_variation_no_value(average):
+    scores, ratings, design = sample(np.random.default_rng(2), 8, 5, 2, average=average)
+    scores[0] = 0.1
+    scores[1] = np.nan
+    found = coefficients(scores, ratings, design, NAMES)
+    assert np.isnan(found[:2]).all()
+    assert not np.isnan(found[2]).any()
+    ends = intervals(scores, ratings, design, NAMES, seed=1, resamples=50)
+    assert np.isnan(ends.low[:2]).all()
+    assert np.isnan(ends.high[:2]).all()
+    assert not np.isnan(ends.low[2]).any()
+    assert np.isnan(coefficients(scores, np.full_like(ratings, 0.1), design, NAMES)).all()
+
+
+def test_a_resample_without_variation_has_no_value():
+    scores = np.array([[0.1, 0.1, 0.7, 0.9]])
+    design = Design(np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]))
+    found = weighted(scores, np.array([1.0, 2, 3, 4]), design, NAMES, [Weights(np.array([[3.0, 0, 0]]), None)])[0]
+    assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_equal_means_are_ties_whatever_the_order_of_a_sum(average):
+    thirds = np.array([1 / 3, 2 / 3, 1.0, 2.0, 4 / 3, 5 / 3])
+    ratings = np.concatenate([thirds, thirds[::-1], thirds + 1, thirds * 2])
+    design = Design(np.repeat(np.arange(4), 6), np.tile(np.arange(6), 4), average=True)
+    scores = ratings[np.newaxis] * 1.1 if average else np.arange(24.0)[np.newaxis]
+    tau = coefficients(scores, ratings, design, ["kendall"])[0, 0]
+    x = scores[0].reshape(4, 6).mean(axis=1).round(9)
+    assert tau == pytest.approx(
+        correlate(x, np.round(ratings.reshape(4, 6).mean(axis=1), 9), "kendall").value, abs=1e-12
+    )
+
+
+def test_resamples_in_blocks_are_as_many(monkeypatch):
+    scores, ratings, design = sample(np.random.default_rng(7), 9, 6, 2, average=True)
+    rng = np.random.default_rng(8)
+    one = rng.multinomial(9, np.full(9, 1 / 9), size=50).astype(float)
+    cells = rng.multinomial(6, np.full(6, 1 / 6), size=(50, 9)).astype(np.uint16)
+    whole = weighted(scores, ratings, design, NAMES, [Weights(one, None, cells)])[0]
+    monkeypatch.setattr("comperdial.stats._means._PAIRS", 200)
+    np.testing.assert_array_equal(weighted(scores, ratings, design, NAMES, [Weights(one, None, cells)])[0], whole)
+    # So many dialogues of many systems are not all held at a time.
+    sizes = []
+    draw_cells = _intervals._within
+
+    def counted(design, count, resamples, rng):
+        sizes.append(resamples)
+        return draw_cells(design, count, resamples, rng)
+
+    monkeypatch.setattr(_intervals, "_within", counted)
+    monkeypatch.setattr(_intervals, "_CELLS", 54 * 20)
+    found = intervals(scores, ratings, design, NAMES, resamples=50, seed=1)
+    assert sizes == [20, 20, 10]
+    assert not np.isnan(found.low).any()
+
+
+def test_no_units_and_no_metrics():
+    design = Design(np.array([], dtype=int), np.array([], dtype=int))
+    assert np.isnan(coefficients(np.empty((2, 0)), np.array([]), design, NAMES)).all()
+    scores, ratings, design = sample(np.random.default_rng(2), 8, 5, 2)
+    assert intervals(scores[:0], ratings, design, NAMES, seed=1, resamples=20).low.shape == (0, 3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_an_interval_about_the_value(method):
+    scores, ratings, design = sample(np.random.default_rng(5), 20, 8, 2)
+    found = intervals(scores, ratings, design, NAMES, method=method, resamples=200, seed=3)
+    assert (found.low < found.value).all()
+    assert (found.value < found.high).all()
+    again = intervals(scores, ratings, design, NAMES, method=method, resamples=200, seed=3)
+    np.testing.assert_array_equal(found.low, again.low)
+
+
+def test_more_confidence_is_wider():
+    scores, ratings, design = sample(np.random.default_rng(5), 20, 8, 2)
+    low = [intervals(scores, ratings, design, NAMES, resamples=100, seed=3, confidence=c).low for c in (0.8, 0.95)]
+    assert (low[0] > low[1]).all()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_few_systems_with_a_dialogue_for_every_context(average):
+    rng = np.random.default_rng(6)
+    scores, ratings, design = sample(rng, 5, 60, 1, average=average)
+    found = intervals(scores, ratings, design, NAMES, resamples=300, seed=1)
+    given = ~np.isnan(found.low)
+    assert (found.low[given] <= found.value[given]).all()
+    assert (found.high[given] >= found.value[given]).all()
+    if not average:
+        assert given.all()
+
+
+def test_three_systems_have_no_interval_over_systems():
+    scores, ratings, design = sample(np.random.default_rng(6), 3, 20, 1, average=True)
+    found = intervals(scores, ratings, design, NAMES, resamples=50, seed=1)
+    assert not np.isnan(found.value).any()
+    assert np.isnan(found.low).all()
+    assert np.isnan(found.high).all()
+
+
+def test_one_dialogue_resamples_systems_alone():
+    scores, ratings, design = sample(np.random.default_rng(6), 30, 1, 1)
+    found = intervals(scores, ratings, design, NAMES, resamples=100, seed=1)
+    assert (found.high - found.low > 0.1).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    systems=st.integers(1, 7),
+    dialogues=st.integers(1, 6),
+    turns=st.integers(1, 2),
+    average=st.booleans(),
+)
+def test_intervals_are_between_minus_one_and_one(seed, systems, dialogues, turns, average):
+    sampled = sample(np.random.default_rng(seed), systems, dialogues, turns, average=average, missing=0.1)
+    for method in METHODS:
+        found = intervals(*sampled, NAMES, method=method, resamples=20, seed=7)
+        for end in (found.value, found.low, found.high):
+            assert (((end >= -1) & (end <= 1)) | np.isnan(end)).all()
+        assert (np.isnan(found.low) == np.isnan(found.high)).all()
+        assert ((found.low <= found.high) | np.isnan(found.low)).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), systems=st.integers(4, 9), dialogues=st.integers(2, 6), average=st.booleans())
+def test_order_and_scale_do_not_matter(seed, systems, dialogues, average):
+    rng = np.random.default_rng(seed)
+    scores, ratings, design = sample(rng, systems, dialogues, 2, average=average, missing=0.05)
+    options = {"resamples": 40, "seed": 7}
+    found = intervals(scores, ratings, design, NAMES, **options)
+    order = rng.permutation(len(ratings))
+    turned = Design(design.systems[order], design.dialogues[order], average)
+    others = [
+        (intervals(scores[:, order], ratings[order], turned, NAMES, **options), found),
+        (intervals(scores * 3 + 2, ratings * 0.5 - 1, design, NAMES, **options), found),
+    ]
+    if not average:
+        ranks = intervals(scores, ratings, design, NAMES[1:], **options)
+        others.append((intervals(np.exp(scores / 2), ratings**3, design, NAMES[1:], **options), ranks))
+    for other, expected in others:
+        for name in ("value", "low", "high"):
+            np.testing.assert_allclose(getattr(other, name), getattr(expected, name), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"names": ["tau"]}, "unknown coefficient"),
+        ({"method": "guess"}, "unknown method"),
+        ({"resamples": 1}, "2 resamples"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"scores": np.zeros((2, 3))}, "expected scores"),
+        ({"ratings": np.full(80, np.nan)}, "expected a rating"),
+    ],
+)
+def test_wrong_arguments(changes, message):
+    scores, ratings, design = sample(np.random.default_rng(0), 8, 5, 2)
+    arguments = {"scores": scores, "ratings": ratings, "names": NAMES, "seed": 1, "method": DEFAULT, **changes}
+    with pytest.raises(ValueError, match=message):
+        intervals(arguments.pop("scores"), arguments.pop("ratings"), design, arguments.pop("names"), **arguments)

@@ -1,0 +1,47 @@
+# What is evaluated in detail, and against which ratings; functions only.
+
+from comperdial.judging.scores import slug
+
+
+def detailed_outputs(dataset):
+    """The scores of a data set that get intervals, tests and curves, as metric:output."""
+    metrics = {Path(path).stem for path in score_files_of(dataset)}
+    judged = [f"{name}:{slug(JUDGED[f'{dataset}/{name}'].variant.form.main)}" for name in judged_by(dataset)]
+    named = [name for name in config["evaluation"]["outputs"] if name.partition(":")[0] in metrics]
+    return list(dict.fromkeys([*named, *judged]))
+
+
+def detailed_scores(dataset):
+    """The files of these scores."""
+    metrics = dict.fromkeys(name.partition(":")[0] for name in detailed_outputs(dataset))
+    return [score_file(dataset, metric) for metric in metrics] or score_files_of(dataset)
+
+
+def sampled_judgements(dataset):
+    """Single samples of the judges: of those that were asked several times, curves by their number can be drawn."""
+    asked = [name for name in judged_by(dataset) if JUDGED[f"{dataset}/{name}"].samples > 1]
+    return [f"results/judgements/{dataset}/{name}.parquet" for name in [*asked, *heard_of(dataset)]]
+
+
+def sampled_options(dataset):
+    """What `comperdial correlate` is told of the ratings of a data set."""
+    tables = f"data/tables/{dataset}"
+    dialogue = f" --dialogue-ratings {tables}/dialogue_ratings.parquet" if "dialogue" in rated_levels(dataset) else ""
+    return (
+        f"--ratings {tables}/turn_ratings.parquet{dialogue} --contexts {tables}/contexts.parquet "
+        f"--systems {tables}/systems.parquet --source {shlex.quote(source(dataset))}"
+    )
+
+
+known = {*METRICS, *RECORDED, *ENTRIES, *(task.name for task in JUDGED.values())}
+for name in config["evaluation"]["outputs"]:
+    if name.partition(":")[0] not in known:
+        # A metric that was taken out of `metrics` leaves its outputs behind.
+        raise WorkflowError(
+            f"Wrong configuration. params.yaml, evaluation.outputs: {name}: no metric of that name; take it out, or add "
+            "the metric"
+        )
+if config["tables"]["benchmark"] not in (all_names := [*config["challenges"], *CATALOGUE.datasets]):
+    raise WorkflowError(
+        f"Wrong configuration. {UnknownNameError('dataset', config['tables']['benchmark'], all_names, where='tables.benchmark')}"
+    )
