@@ -169,7 +169,7 @@ def table(shares: dict[Key, list[float]]) -> str:
 def _cell(setting: str, values: Floats) -> str:
     mean, error = 100 * values.mean(), 100 * values.std() / np.sqrt(len(values))
     text = f"{mean:.1f} ± {error:.1f}"
-    return text if setting == "power" or 4 <= mean <= 6 else f"**{text}**"
+    return text if setting == "power" or 4 <= round(mean, 1) <= 6 else f"**{text}**"
 
 
 def main() -> None:

@@ -20,7 +20,9 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from comperdial.report.reading import drawn, here, number, quoted, say, show, span
+from comperdial.report.document import number
+from comperdial.report.reading import here
+from comperdial.report.showing import drawn, quoted, say, show, span
 
 bench = here()
 bench.opening()
@@ -75,7 +77,7 @@ show(alpha.pivot(index=["level", "dimension"], columns="statistic", values="alph
 # One rater against the others: the mean difference from them on what both rated. A kind rater is above zero.
 
 # %%
-bias = agreement[(agreement["statistic"] == "bias") & (agreement["dimension"] == "Overall")]
+bias = agreement[(agreement["statistic"] == "bias") & (agreement["dimension"] == bench.target)]
 show(bias.pivot(index="annotator_id", columns="level", values="value").rename_axis(index="rater", columns=None))
 
 # %% [markdown]

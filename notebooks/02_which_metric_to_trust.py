@@ -23,7 +23,9 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from comperdial.report.reading import COSTS, cells, chance, drawn, here, items, labels, number, say, show, span
+from comperdial.report.document import number
+from comperdial.report.reading import COSTS, cells, here, labels
+from comperdial.report.showing import chance, drawn, items, say, show, span
 
 bench = here()
 bench.opening()
@@ -31,8 +33,9 @@ bench.opening()
 # %% [markdown]
 # ## The best at each level
 #
-# A *rank cluster* holds the metrics that no paired test tells from its best one. All metrics of the first cluster are
-# candidates, whatever the order of their point values. The *human ceiling* is the mean correlation of one rater with
+# A *rank cluster*: from the best value down, a new one begins at the metric that a paired test tells from any member of
+# the one before. So a metric of the second cluster may still not be told from the best: the list of pairs says which.
+# The *human ceiling* is the mean correlation of one rater with
 # the mean of the others.
 
 # %%
@@ -55,7 +58,10 @@ for cell, group in compared.groupby("cell"):
             "lowest value in it": first["value"].min(),
         }
     )
-show(pd.DataFrame(rows), index=False)
+none = say(
+    "<b>What is missing: compared metrics.</b> No metric has a rank here, because no pair of metrics was tested."
+)
+show(pd.DataFrame(rows), index=False) if rows else none
 
 
 # %% [markdown]
@@ -64,7 +70,7 @@ show(pd.DataFrame(rows), index=False)
 # and the paired test below knows that.
 
 # %%
-panels = [cell for cell in ("turns", "dialogues", "systems, rated by turn") if cell in set(compared["cell"])]
+panels = [cell for cell in ("turns", "dialogues", "systems, rated by turn") if cell in set(metrics["cell"])]
 figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), squeeze=False, layout="constrained")
 for ax, cell in zip(axes[0], panels, strict=True):
     shown = compared[compared["cell"] == cell].nlargest(10, "value")[::-1]
@@ -79,7 +85,8 @@ for ax, cell in zip(axes[0], panels, strict=True):
     ax.yaxis.set_ticks_position("none")
     ax.set_title(cell, fontsize=10, loc="left")
     ax.spines[["top", "right"]].set_visible(False)
-drawn(figure)
+page = drawn(figure)
+page if rows else none
 
 # %% [markdown]
 # ## For what, and at what cost
@@ -125,18 +132,22 @@ for cell, group in compared.groupby("cell"):
             f"{cell}: {best['label']} is {number(abs(pair['difference']))} above {cheap}; {chance(pair['p'])}, "
             f"{chance(pair['p_adjusted'])} after Holm's correction for all pairs of the level: {verdict}."
         )
-items(lines)
+items(lines) if lines else none
 
 # %% [markdown]
-# Of all pairs at a level, how many differ by our test at 5 %, before and after the correction; and by PERM-BOTH and
-# Williams' test, which take responses for independent. `docs/validation.md` shows how often each finds a difference
-# where there is none.
+# Of all pairs at a level, by Spearman's correlation, how many differ by our test at 5 %, before and after the
+# correction; and by PERM-BOTH and Williams' test, which take responses for independent. `docs/validation.md` shows
+# how often each finds a difference where there is none.
 
 # %%
 tests = {"p": "our test", "p_adjusted": "after Holm", "p_perm_both": "PERM-BOTH", "p_williams": "Williams"}
-found = comparisons.groupby("cell")[list(tests)].agg(lambda p: int((p < 0.05).sum())).rename(columns=tests)
-found.insert(0, "pairs", comparisons.groupby("cell").size())
-show(found.rename_axis("level"))
+ranks = comparisons[comparisons["coefficient"] == "spearman"]
+# Where a test was not made, none told apart would be untrue.
+told = ranks.groupby("cell")[list(tests)].agg(lambda p: (p <= 0.05).sum() if p.notna().any() else None)
+found = told.astype("Int64").rename(columns=tests)
+found.insert(0, "pairs", ranks.groupby("cell").size())
+untested = say("<b>What is missing: tested pairs.</b> No two metrics were compared on this data set.")
+show(found.rename_axis("level")) if len(found) else untested
 
 # %% [markdown]
 # ## Does the way of asking matter?
@@ -200,7 +211,8 @@ say(
 # %%
 curves = bench.result("curves")
 curves = curves.assign(cell=cells(curves)).drop_duplicates(["cell", "varied", "size"]).dropna(subset=["agreement"])
-varied = list(dict.fromkeys(curves["varied"]))
+# One empty figure where there are no curves; it is not shown.
+varied = list(dict.fromkeys(curves["varied"])) or ["data"]
 styles = dict(zip(curves["cell"].cat.categories, ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1))), strict=True))
 figure, axes = plt.subplots(
     1, len(varied), figsize=(3.2 * len(varied), 2.4), sharey=True, squeeze=False, layout="constrained"
@@ -211,8 +223,10 @@ for ax, name in zip(axes[0], varied, strict=True):
     ax.set(xlabel=f"number of {name}")
     ax.spines[["top", "right"]].set_visible(False)
 axes[0][0].set_ylabel("agreement with all data")
-axes[0][-1].legend(frameon=False, fontsize=7)
-drawn(figure)
+if len(curves):
+    axes[0][-1].legend(frameon=False, fontsize=7)
+page = drawn(figure)
+page if len(curves) else say("No learning curves were computed on this data set.")
 
 # %% [markdown]
 # The chance that a test at 5 % tells two metrics apart (its power), for pairs by the size of their difference. The
@@ -256,6 +270,7 @@ if len(part):
     )
 lines.append("Metrics whose models were not at hand are not here; <code>results/tables/</code> names them.")
 lines.append(
-    "All of this is about these systems, these dialogues and these raters, and their rating of overall quality."
+    "All of this is about these systems, these dialogues and these raters, and their rating of "
+    + ("overall quality." if bench.target == "Overall" else f"one dimension, {bench.target}.")
 )
 items(lines)

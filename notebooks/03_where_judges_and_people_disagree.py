@@ -22,7 +22,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from comperdial.report.reading import drawn, here, items, label, number, quoted, recorded_answers, say, show, span
+from comperdial.report.document import number
+from comperdial.report.reading import here, label, recorded_answers
+from comperdial.report.showing import drawn, items, quoted, say, show, span
 
 bench = here()
 bench.opening()
@@ -35,15 +37,22 @@ judges = correlations[
     # G-Eval's prompts ask for a bare number, without a reason.
     & ~correlations["signature"].str.contains("prompt:geval")
 ]
-best = judges.loc[judges["value"].idxmax()]
-metric, output = best["metric"], best["output"]
-origin = [part[5:] for part in best["signature"].split("|") if part.startswith("from:") and "/" in part]
-recorded = f"Its answers were recorded by others: {', '.join(origin)}." if origin else ""
-say(
-    f"The judge: <b>{label(metric, output)}</b>, whose Spearman correlation with people at turn level is "
-    f"{span(best['value'], best['low'], best['high'])}, the highest of {len(judges)} ratings by judges that say why. "
-    + recorded
+metric = output = ""
+text = (
+    f"<b>What is missing: a judge that says why</b> and whose ratings of turns can be held against {bench.target}. "
+    "So there is no disagreement to show here, and the tables below are empty."
 )
+if len(judges):
+    best = judges.loc[judges["value"].idxmax()]
+    metric, output = best["metric"], best["output"]
+    origin = [part[5:] for part in best["signature"].split("|") if part.startswith("from:") and "/" in part]
+    recorded = f"Its answers were recorded by others: {', '.join(origin)}." if origin else ""
+    text = (
+        f"The judge: <b>{label(metric, output)}</b>, whose Spearman correlation with people at turn level is "
+        f"{span(best['value'], best['low'], best['high'])}, the highest of {len(judges)} ratings by judges that say "
+        f"why. {recorded}"
+    )
+say(text)
 
 # %% [markdown]
 # ## The largest disagreements
@@ -54,7 +63,8 @@ say(
 
 # %%
 key = ["context_id", "system_id"]
-scores = bench.scores(metric).query("output == @output").rename(columns={"item_id": "context_id", "value": "judge"})
+scores = bench.scores(metric) if metric else pd.DataFrame(columns=["item_id", "system_id", "output", "value"])
+scores = scores.query("output == @output").rename(columns={"item_id": "context_id", "value": "judge"})
 single = bench.ratings()
 people = single.groupby(key)["rating"].agg(people="mean", ratings=lambda found: " ".join(f"{r:g}" for r in found))
 both = scores.set_index(key)[["judge"]].join(people, how="inner").reset_index()
@@ -67,6 +77,8 @@ say(f"{len(both):,} responses have both. Above zero, the judge likes a response 
 # %%
 def reasons(cases):
     """Return the judge's rationale for each case, where it gave one."""
+    if cases.empty:
+        return cases
     path = bench.root / f"results/judgements/{bench.dataset}/{metric}.parquet"
     given = pd.read_parquet(path) if path.is_file() else recorded_answers(bench, metric, output)
     given = given.rename(columns={"item_id": "context_id"}).drop_duplicates(key)
@@ -140,18 +152,22 @@ traits = pd.DataFrame(
 show(traits.sort_values("with the disagreement", key=abs, ascending=False).rename_axis("trait"))
 
 # %%
-strongest = traits["with the disagreement"].abs().idxmax()
-value = traits.loc[strongest, "with the disagreement"]
-say(
-    f"The trait that goes most with the disagreement is <b>{strongest}</b>: the judge "
-    f"{'over' if value > 0 else 'under'}rates responses that have more of it ({number(value, digits=2, sign=True)})."
-)
+text = "No trait goes with the disagreement: there are too few responses with both, or they are all alike."
+if traits["with the disagreement"].notna().any():
+    strongest = traits["with the disagreement"].abs().idxmax()
+    value = traits.loc[strongest, "with the disagreement"]
+    text = (
+        f"The trait that goes most with the disagreement is <b>{strongest}</b>: the judge "
+        f"{'over' if value > 0 else 'under'}rates responses that have more of it "
+        f"({number(value, digits=2, sign=True)})."
+    )
+say(text)
 
 # %% [markdown]
 # Length and dull answers in detail. The line is the mean disagreement of responses of about the same length.
 
 # %%
-groups = pd.qcut(length, 10, duplicates="drop")
+groups = pd.qcut(length, 10, duplicates="drop") if len(both) else length
 means = pd.DataFrame({"words": length, "gap": both["gap"]}).groupby(groups)[["words", "gap"]].mean()
 by_judge, by_people = (both[name].rank(pct=True) for name in ("judge", "people"))
 counts = np.histogram2d(by_judge, by_people, bins=12, range=[[0, 1], [0, 1]])[0]

@@ -30,7 +30,10 @@ from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.runner import run_agent
 from comperdial.challenge.submissions import read_submissions, write_submission
 from comperdial.challenge.tables import make_tables
-from comperdial.report.reading import here, items, label, number, quoted, say, show, span
+from comperdial.errors import ComperdialError
+from comperdial.report.document import number
+from comperdial.report.reading import here, label
+from comperdial.report.showing import items, quoted, say, show, span
 from comperdial.scoring import score_tables
 
 logging.disable(logging.WARNING)
@@ -105,11 +108,19 @@ for name, table in tables.items():
     schema.write(folder / f"{name}.parquet", table, name)
 chosen = {"f1": "f1", "chrf": "chrf", "bleu": "bleu-1", "rouge": "rougeL-f"}
 mine = {name: score_tables(metric(name), name, folder) for name in chosen}
-all_scores = pd.concat(
-    pd.concat([bench.scores(name).query("system_id != 'my_system'"), mine[name]]).query("output == @output")
-    for name, output in chosen.items()
-)
-show(mine["chrf"][["item_id", "output", "value", "signature"]].head(3), index=False)
+theirs = {name: bench.scores(name).query("system_id != 'my_system'") for name in chosen}
+same = [name for name in chosen if set(mine[name]["signature"]) == set(theirs[name]["signature"])]
+if not same:
+    raise ComperdialError("no metric of this page has the settings with which results/scores/demo was made")
+all_scores = pd.concat(pd.concat([theirs[name], mine[name]]).query(f"output == '{chosen[name]}'") for name in same)
+show(mine[same[-1]][["item_id", "output", "value", "signature"]].head(3), index=False)
+
+# %% [markdown]
+# Scores compare only if they were made with the same settings, which the *signature* names.
+
+# %%
+odd = [name for name in chosen if name not in same]
+say(f"Left out, because the others' scores have another signature: {', '.join(odd) or 'none'}.")
 
 # %% [markdown]
 # ## 4. Where it stands

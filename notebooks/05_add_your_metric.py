@@ -26,7 +26,9 @@ import pandas as pd
 
 from comperdial.evaluation import samples
 from comperdial.metrics import Batch, Metric, Scores
-from comperdial.report.reading import chance, here, items, label, number, say, show, span
+from comperdial.report.document import number
+from comperdial.report.reading import here, label
+from comperdial.report.showing import chance, items, say, show, span
 from comperdial.scoring import score_tables
 from comperdial.stats.comparison import compare, holm
 from comperdial.stats.resampling import intervals
@@ -91,9 +93,9 @@ found = samples(
     bench.table("turn_ratings"),
     contexts=bench.table("contexts"),
     systems=bench.table("systems"),
-    source="simulated",
+    source=bench.source,
     levels=["turn", "system"],
-    targets=["Overall"],
+    targets=[bench.target],
 )
 at = {sample.level: sample for sample in found}
 columns = {}
@@ -137,5 +139,5 @@ items(
 #   takes_up: {kind: takes_up}
 # ```
 #
-# `snakemake` then scores every data set with it, computes correlations, intervals, tests and rank clusters, and puts it
-# into the tables and into *Which metric to trust*. Nothing else is computed again.
+# `snakemake` then scores every data set with it and correlates. For intervals, tests and rank clusters, and to stand in
+# *Which metric to trust*, add `takes_up:…` (its output) to `evaluation.outputs`. No other metric is scored again.

@@ -21,7 +21,9 @@
 # %%
 import pandas as pd
 
-from comperdial.report.reading import here, number, say, show
+from comperdial.report.document import number
+from comperdial.report.reading import here
+from comperdial.report.showing import say, show
 
 root = here("usr_topical").root
 table = pd.read_csv(root / "results/tables/usr.csv")

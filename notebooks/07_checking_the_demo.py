@@ -22,7 +22,9 @@
 import pandas as pd
 import yaml
 
-from comperdial.report.reading import here, number, say, show, span
+from comperdial.report.document import number
+from comperdial.report.reading import here
+from comperdial.report.showing import say, show, span
 
 bench = here("demo")
 root = bench.root

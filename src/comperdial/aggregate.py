@@ -76,6 +76,37 @@ def read_ratings(
     return schema.validate(frame[columns], "turn_ratings", where=str(path))
 
 
+def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
+    """Read which dialogue a context belongs to: table ``contexts``, or a file with ``context_id`` and ``dialogue_id``.
+
+    Parameters
+    ----------
+    path
+        A JSONL, CSV or Parquet file.
+    dataset
+        Which data set it is of, for a file that does not say; default: the file's name.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, context_id, dialogue_id.
+    """
+    path = Path(path)
+    frame = check_columns(read_table(path), schema.table("contexts").columns, path)
+    needed = ["context_id", "dialogue_id"]
+    if missing := [column for column in needed if column not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
+        )
+    if "dataset" not in frame:
+        frame["dataset"] = dataset or path.stem
+    frame = frame[["dataset", *needed]].astype(str)
+    if frame.duplicated(["dataset", "context_id"]).any():
+        name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
+        raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")
+    return frame
+
+
 def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | None) -> None:
     """Check ratings against a folder of tables, and write them there as ``turn_ratings`` and ``dialogue_ratings``.
 

@@ -163,9 +163,12 @@ def _signatures(paths: Iterable[Path]) -> tuple[dict[str, list[str]], list[str]]
 
 
 def _in_output(stem: str | Path, signatures: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Keep the metrics that the output's CSV names; all, where there is none or it names none."""
-    text = "".join(path.read_text(encoding="utf-8") for path in forms(stem) if path.suffix == ".csv")
-    named = {metric: found for metric, found in signatures.items() if metric in text}
+    """Keep the metrics that the output's CSV names in a column of their own; all, where it calls them otherwise."""
+    cells: set[str] = set()
+    for path in forms(stem):
+        if path.suffix == ".csv":
+            cells |= {name for column in ("metric", "metric_a", "metric_b") for (name,) in _columns(path, column)}
+    named = {metric: found for metric, found in signatures.items() if metric in cells}
     return named or signatures
 
 

@@ -6,11 +6,13 @@ them as one archive, a tenth of their size or less; the Snakefile unpacks it whe
 
 from __future__ import annotations
 
+import base64
 import io
 import lzma
 import tarfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
+from comperdial.config import load_yaml
 from comperdial.errors import FileError
 from comperdial.files import replacing, sha256, write_text
 
@@ -21,7 +23,9 @@ _SEEN = ".snakemake/metadata.sha256"
 
 
 def pack(root: str | Path = ".") -> Path:
-    """Write all records below ``root`` into its archive; the same records give the same bytes.
+    """Write the records of all that DVC versions below ``root`` into its archive; the same ones give the same bytes.
+
+    A record of something else, fetched data for example, would say in a clone that what lies there is up to date.
 
     Raises
     ------
@@ -29,9 +33,17 @@ def pack(root: str | Path = ".") -> Path:
         When there are none.
     """
     root = Path(root)
-    paths = sorted(path for path in (root / FOLDER).rglob("*") if path.is_file())
+    owned = _owned(root)
+    paths = [
+        path
+        for path in sorted((root / FOLDER).rglob("*"))
+        if path.is_file() and (name := _output(path.relative_to(root / FOLDER))) and (root / name).exists()
+        if any(PurePosixPath(name).is_relative_to(folder) for folder in owned)
+    ]
     if not paths:
-        raise FileError("no records", where=str(root / FOLDER), expected="those of a run of snakemake")
+        raise FileError(
+            "no records", where=str(root / FOLDER), expected="those of a run of snakemake, of what DVC versions"
+        )
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for path in paths:
@@ -43,6 +55,28 @@ def pack(root: str | Path = ".") -> Path:
         temporary.write_bytes(lzma.compress(packed.getvalue(), preset=6))
     write_text(root / _SEEN, sha256(root / ARCHIVE))
     return root / ARCHIVE
+
+
+def _owned(root: Path) -> list[PurePosixPath]:
+    """Return the files and folders that DVC versions."""
+    found = []
+    for path in [*root.glob("*.dvc"), *root.glob("results/*.dvc"), *root.glob("data/**/*.dvc")]:
+        if path.is_file():
+            folder = PurePosixPath(path.parent.relative_to(root).as_posix())
+            found += [folder / out["path"] for out in load_yaml(path).get("outs", [])]
+    return found
+
+
+def _output(record: PurePath) -> str | None:
+    """Return the output that a record is of; None for a name that is none.
+
+    Snakemake names a record by its output in base64, cut into folders that begin with @ where that is long.
+    """
+    text = "".join(part.removeprefix("@") for part in record.parts)
+    try:
+        return base64.urlsafe_b64decode(text.encode()).decode()
+    except ValueError:
+        return None
 
 
 def unpack(root: str | Path = ".") -> bool:

@@ -190,3 +190,16 @@ def test_agreement_needs_positions():
     assert found["n"].tolist() == [12, 12]
     with pytest.raises(SchemaError, match="without a position"):
         aggregate.agreement(ratings.assign(position=None))
+
+
+def test_contexts_that_say_their_dialogue_and_no_more(tmp_path):
+    path = tmp_path / "contexts.csv"
+    path.write_text("context_id,dialogue_id\n01,1\n02,1\n")
+    found = aggregate.read_contexts(path, dataset="d")
+    assert found.to_numpy().tolist() == [["d", "01", "1"], ["d", "02", "1"]]
+    path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
+    with pytest.raises(SchemaError, match="context '01' stands twice"):
+        aggregate.read_contexts(path)
+    path.write_text("context_id\n01\n")
+    with pytest.raises(SchemaError, match="no column 'dialogue_id'"):
+        aggregate.read_contexts(path)

@@ -3,6 +3,7 @@
 import ast
 import json
 import logging
+import os
 import re
 import shutil
 
@@ -14,8 +15,9 @@ import pytest
 from comperdial import metric, schema
 from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.tables import make_tables
+from comperdial.cli import main
 from comperdial.errors import MissingResourceError
-from comperdial.report import notebook, reading
+from comperdial.report import notebook, reading, showing
 from comperdial.report.document import SIMULATED
 from comperdial.scoring import score_tables
 from conftest import ROOT
@@ -47,6 +49,8 @@ def run(name, root, monkeypatch, dataset="demo"):
     """Run a notebook's code in this process, and return what it shows."""
     monkeypatch.chdir(root)
     monkeypatch.setenv(reading.DATASET_VARIABLE, dataset)
+    monkeypatch.delenv(reading.TARGET_VARIABLE, raising=False)
+    monkeypatch.delenv(reading.SOURCE_VARIABLE, raising=False)
     (source,) = (path for path in SOURCES if path.stem.startswith(name))
     space, shown = {"__name__": "notebook"}, []
     for code in cells(source, "code"):
@@ -203,7 +207,7 @@ def test_no_result_is_typed_in(source):
 def test_it_runs_on_little_data_and_shows_the_same_again(small, monkeypatch, name):
     shown = run(name, small, monkeypatch)
     assert SIMULATED in shown[0]
-    assert all(isinstance(page, reading.Page) or name == "05" for page in shown)
+    assert all(isinstance(page, showing.Page) or name == "05" for page in shown)
     assert [str(page) for page in shown] == [str(page) for page in run(name, small, monkeypatch)]
 
 
@@ -256,11 +260,98 @@ def test_it_runs_on_the_results_that_are_here(monkeypatch, name, dataset, needs)
 def test_people_s_dialogues_are_quoted_in_part_only(small, monkeypatch, tmp_path):
     """Those of others are not ours to pass on: one utterance and the response."""
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/data/tables/demo/turn_ratings.parquet"
-    pd.read_parquet(path).assign(source="human").to_parquet(path)
+    for path in (tmp_path / "copy/data/tables/demo").glob("*_ratings.parquet"):
+        pd.read_parquet(path).assign(source="human").to_parquet(path)
     shown = "".join(map(str, run("03", tmp_path / "copy", monkeypatch)))
     assert "told of itself" not in shown
     assert SIMULATED not in shown
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_where_no_pair_was_compared_the_page_says_so(small, monkeypatch, tmp_path, count):
+    """With one metric, and with several that no test was run on."""
+    shutil.copytree(small, tmp_path / "copy")
+    folder = tmp_path / "copy/results/correlations"
+    found = pd.read_parquet(folder / "demo.parquet")
+    kept = found[found["metric"].isin(["bleu", "chrf", "f1"][:count])].copy()
+    kept["rank"] = pd.array([pd.NA] * len(kept), dtype="Int32")
+    kept.to_parquet(folder / "demo.parquet")
+    for name in ("comparisons", "curves", "power"):
+        path = folder / f"demo_{name}.parquet"
+        pd.read_parquet(path).head(0).to_parquet(path)
+    shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
+    assert "What is missing: compared metrics." in shown
+    assert "No learning curves" in shown and "bleu-1" in shown
+
+
+def test_one_metric_with_a_rank_is_shown(small, monkeypatch, tmp_path):
+    shutil.copytree(small, tmp_path / "copy")
+    folder = tmp_path / "copy/results/correlations"
+    found = pd.read_parquet(folder / "demo.parquet")
+    found[found["metric"] == "bleu"].to_parquet(folder / "demo.parquet")
+    pd.read_parquet(folder / "demo_comparisons.parquet").head(0).to_parquet(folder / "demo_comparisons.parquet")
+    shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
+    assert "What is missing: tested pairs." in shown
+
+
+def test_where_no_judge_has_values_the_page_says_so(small, monkeypatch, tmp_path):
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy/results/correlations/demo.parquet"
+    found = pd.read_parquet(path)
+    found.loc[found["metric"] == "cpds-d_rules", "value"] = np.nan
+    found.to_parquet(path)
+    shown = run("03", tmp_path / "copy", monkeypatch)
+    assert "What is missing: a judge" in shown[1]
+
+
+def test_a_metric_with_other_settings_is_left_out(small, monkeypatch, tmp_path):
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy/results/scores/demo/chrf.parquet"
+    pd.read_parquet(path).assign(signature="chrf|beta:3").to_parquet(path)
+    shown = "".join(map(str, run("04", tmp_path / "copy", monkeypatch)))
+    assert "another signature: chrf." in shown
+    assert '<td class="text">chrf' not in shown
+    assert "another signature: none." in "".join(map(str, run("04", small, monkeypatch)))
+
+
+def test_target_and_source_are_as_chosen(small, monkeypatch, tmp_path):
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy/data/tables/demo/turn_ratings.parquet"
+    found = pd.read_parquet(path)
+    pd.concat([found, found.head(7).assign(source="human", dimension="Engaging")]).to_parquet(path)
+    monkeypatch.chdir(tmp_path / "copy")
+    for name in (reading.TARGET_VARIABLE, reading.SOURCE_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    bench = reading.here("demo")
+    assert (bench.target, bench.source, bench.simulated, len(bench.ratings())) == (
+        "Overall", "simulated", True, len(found),
+    )  # fmt: skip
+    monkeypatch.setenv(reading.TARGET_VARIABLE, "Engaging")
+    assert reading.here("demo").ratings().empty and reading.here("demo").simulated
+    monkeypatch.setenv(reading.SOURCE_VARIABLE, "human")
+    bench = reading.here("demo")
+    assert not bench.simulated and len(bench.ratings()) == 7
+    assert "Engaging" in bench.opening() and bench.correlations().empty
+
+
+def test_the_command_hands_them_on_and_its_record_says_simulated(monkeypatch, tmp_path):
+    for name in (reading.DATASET_VARIABLE, reading.TARGET_VARIABLE, reading.SOURCE_VARIABLE):
+        monkeypatch.setenv(name, "")
+    seen = {}
+
+    def execute(source, target):
+        seen.update((name, os.environ[name]) for name in (reading.TARGET_VARIABLE, reading.SOURCE_VARIABLE))
+        target.write_text("<html></html>")
+
+    monkeypatch.setattr(notebook, "execute", execute)
+    source, page = tmp_path / "page.py", tmp_path / "page.html"
+    source.write_text("# %%\n")
+    asked = ["--dataset", "demo", "--target", "Engaging", "--source", "simulated", "--simulated"]
+    arguments = ["render", "notebook", str(source), *asked, "--output", str(page), "--made-from", str(source)]
+    assert main(arguments) == 0
+    assert seen == {reading.TARGET_VARIABLE: "Engaging", reading.SOURCE_VARIABLE: "simulated"}
+    record = json.loads((tmp_path / "page.provenance.json").read_text())
+    assert record["parameters"]["simulated"] is True
 
 
 def test_a_missing_result_is_named(small):
@@ -285,9 +376,9 @@ def test_metrics_are_told_apart_by_their_signatures():
 
 
 def test_what_is_shown_is_escaped_and_what_is_missing_is_a_dash():
-    page = reading.show(pd.DataFrame({"text": ["<b>", None], "value": [0.1234, np.nan], "n": [12345, 1]}), index=False)
+    page = showing.show(pd.DataFrame({"text": ["<b>", None], "value": [0.1234, np.nan], "n": [12345, 1]}), index=False)
     assert "&lt;b&gt;" in page and "0.12" in page and "12,345" in page
     assert page.count("–") == 2
-    assert reading.quoted("a  b\n<c>") == "a b &lt;c&gt;"
-    assert reading.quoted("word " * 100, 20).endswith(" …")
-    assert reading.span(0.5, float("nan"), float("nan")) == "0.50"
+    assert showing.quoted("a  b\n<c>") == "a b &lt;c&gt;"
+    assert showing.quoted("word " * 100, 20).endswith(" …")
+    assert showing.span(0.5, float("nan"), float("nan")) == "0.50"

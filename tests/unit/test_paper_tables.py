@@ -18,6 +18,7 @@ from comperdial.report.paper_rows import expand, read_layout
 from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
 from comperdial.report.paper_tables import CEILING, paper_document, paper_frame
 from comperdial.report.tables import REPORTED_COLUMNS, read_reported
+from comperdial.report.wide import wide_power
 
 NUMBERS = ("03", "04", "05", "06", "15", "16")
 ROWS = "data/paper/comperdial_rows.yaml"
@@ -139,6 +140,29 @@ def test_rows_without_scores_are_named_with_the_reason(layout):
     assert not any("Absent" in note for note in notes)
     asked = made(layout, not_run={"big": "no model", "v_gpt-4": "not asked: it costs money"}).notes
     assert "not run: V (GPT-4); V (GPT-4), first step: not asked: it costs money" in asked
+
+
+def test_two_rows_called_alike_keep_their_values(tmp_path):
+    more = "          - {label: Extra, metric: extra, output: o}\n"
+    path = tmp_path / "rows.yaml"
+    path.write_text(SMALL.replace(more, f"{more}          - {{label: Extra, metric: twin, output: o}}\n"))
+    found = made(read_layout(path, "04"), found=correlations(correlation("twin", 0.45)))
+    shown = [row[2][:5] for row in found.sections[0].rows if row[1] == "Extra"]
+    assert shown == ["0.350", "0.450"]
+
+
+def test_a_pair_without_power_stays_in_the_wide_frame():
+    of = {"level": "turn", "against": "turn", "coefficient": "pearson", "varied": "systems", "difference": 0.1}
+    rows = [
+        of | {"a": "x", "b": b, "size": size, "power": power}
+        for b, power in (("y", 0.5), ("z", float("nan")))
+        for size in (2, 4)
+    ]
+    frame = pd.DataFrame(rows).astype({"a": "category", "b": "category", "level": "category"})
+    found = wide_power(frame)
+    assert found[["a", "b"]].to_numpy().tolist() == [["x", "y"], ["x", "z"]]
+    assert found["power_4"].isna().tolist() == [False, True]
+    assert wide_power(frame.iloc[:0]).empty
 
 
 def test_the_same_data_set_has_differences_and_reported_asterisks(layout):

@@ -1,5 +1,6 @@
 """Our own figures: their numbers against plain computations, and that they can be drawn, the same on every run."""
 
+import dataclasses
 import warnings
 import xml.etree.ElementTree as xml
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from comperdial import schema
 from comperdial.errors import ComperdialError, ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation import Sample
 from comperdial.report.plots import curves, heatmap, judge_agreement, length_bias, scatter, slope, style
@@ -287,6 +289,27 @@ class TestJudgeAgreement:
         assert row["value"] == pytest.approx(stats.spearmanr(given[0].scores[2], given[0].scores[0]).statistic)
         assert frame["group_a"].iloc[0] == "people" and frame["output_b"].iloc[0] == "Natural"
 
+    def test_dimensions_may_be_rated_of_different_turns(self):
+        whole = sample()
+
+        def of(kept, target):
+            dialogues = np.unique(whole.items[kept], return_inverse=True)[1]
+            design = Design(whole.design.systems[kept], dialogues, whole.design.average)
+            return dataclasses.replace(
+                whole, target=target, scores=whole.scores[:, kept], single=whole.single[:, kept],
+                ratings=whole.ratings[kept], design=design, items=dialogues,
+                units=tuple(whole.units[n] for n in kept),
+            )  # fmt: skip
+
+        uneven = [of(np.arange(0, 24), "A"), of(np.arange(6, 30), "B")]
+        frame = judge_agreement.judge_agreement_frame(uneven, judges=[("j", "overall")], metrics=[("bleu", "bleu-4")])
+        found = frame.set_index(["output_a", "output_b"])
+        assert tuple(found.loc[("A", "B"), ["value", "n"]]) == (pytest.approx(1.0), 18)
+        expected = stats.spearmanr(whole.ratings[6:], whole.scores[2, 6:]).statistic
+        assert tuple(found.loc[("B", "overall"), ["value", "n"]]) == (pytest.approx(expected), 24)
+        assert found.loc[("overall", "bleu-4"), "n"] == 30
+        assert judge_agreement.judge_agreement_figure(frame, agreement()[1], title="D").axes
+
     def test_alpha_of_people_and_of_answers(self):
         _, alphas = agreement()
         people, judge = alphas.to_dict("records")
@@ -329,6 +352,23 @@ class TestCurves:
         frame = curves.curves_frame(curve_tables()[0], target="Overall")
         figure = curves.curves_figure(frame, target="Overall", title="D")
         assert len(figure.axes) == 2
+
+    def test_nothing_computed_is_drawn_as_such(self, tmp_path):
+        nothing, no_power = schema.empty("curves"), schema.empty("power")
+        for power in (None, no_power):
+            frame = curves.curves_frame(nothing, power, target="Overall")
+            assert frame.empty and list(frame.columns) == list(
+                curves.curves_frame(*curve_tables(), target="Overall").columns
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            figure = curves.curves_figure(frame, target="Overall", title="D", simulated=True)
+            style.finish(figure, frame, tmp_path / "none", simulated=True)
+        assert {text.get_text() for ax in figure.axes for text in ax.texts} == {"not computed"}
+        assert len(pd.read_csv(tmp_path / "none.csv")) == 0
+        powered = curves.curves_frame(nothing, curve_tables()[1], target="Overall")
+        assert set(powered["part"]) == {"power"}
+        assert curves.curves_figure(powered, target="Overall", title="D").axes
 
     def test_a_level_without_curves_is_an_error(self):
         with pytest.raises(SchemaError, match=r"no curves of system.*turn:turn"):

@@ -1,3 +1,4 @@
+import base64
 import io
 import lzma
 import tarfile
@@ -8,21 +9,37 @@ from comperdial.errors import FileError
 from comperdial.records import ARCHIVE, FOLDER, pack, unpack
 
 
+def record_name(output):
+    """Name a record as Snakemake does."""
+    text = base64.urlsafe_b64encode(output.encode()).decode()
+    parts = [text[n : n + 254] for n in range(0, len(text), 254)]
+    return "/".join([*(f"@{part}" for part in parts[:-1]), parts[-1]])
+
+
 def write_records(root, **content):
+    """Write outputs and their records; DVC versions what lies in results/made."""
+    (root / "results").mkdir(parents=True, exist_ok=True)
+    (root / "results/made.dvc").write_text("outs:\n- path: made\n")
     for name, text in content.items():
-        path = root / FOLDER / name.replace("__", "/")
+        output = name.replace("__", "/")
+        (root / output).parent.mkdir(parents=True, exist_ok=True)
+        (root / output).write_text("made")
+        path = root / FOLDER / record_name(output)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
 def read_records(root):
     folder = root / FOLDER
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    records = (path for path in folder.rglob("*") if path.is_file())
+    names = {path: "".join(part.removeprefix("@") for part in path.relative_to(folder).parts) for path in records}
+    return {base64.urlsafe_b64decode(name).decode(): path.read_text() for path, name in names.items()}
 
 
 def test_what_was_packed_comes_out_elsewhere_once(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
-    write_records(here, a="1", b__c="2")
+    long = "results__made__" + "x" * 200 + "__" + "y" * 200
+    write_records(here, **{"results__made__a": "1", long: "2", "data__raw__b": "3", "results__local__c": "4"})
     packed = pack(here).read_bytes()
     assert pack(here).read_bytes() == packed
     assert unpack(here) is False, "what was packed here is here"
@@ -30,15 +47,16 @@ def test_what_was_packed_comes_out_elsewhere_once(tmp_path):
     assert unpack(there) is False, "no archive"
     (there / ARCHIVE).write_bytes(packed)
     assert unpack(there) is True
-    assert read_records(there) == {"a": "1", "b/c": "2"}
-    write_records(there, a="a run of one's own")
+    assert read_records(there) == {"results/made/a": "1", long.replace("__", "/"): "2"}, "what DVC does not own stays"
+    write_records(there, results__made__a="a run of one's own", data__raw__b="fetched here")
     assert unpack(there) is False, "the same archive does not undo what was run since"
-    assert read_records(there)["a"] == "a run of one's own"
-    write_records(here, a="3")
+    assert read_records(there)["results/made/a"] == "a run of one's own"
+    write_records(here, results__made__a="3")
     pack(here)
     (there / ARCHIVE).write_bytes((here / ARCHIVE).read_bytes())
     assert unpack(there) is True
-    assert read_records(there)["a"] == "3"
+    assert read_records(there)["results/made/a"] == "3"
+    assert read_records(there)["data/raw/b"] == "fetched here"
 
 
 def test_nothing_to_pack(tmp_path):

@@ -245,6 +245,7 @@ def test_the_statistics_are_those_of_the_tables(tables):
     assert rows["turn", "m", "two"] == (-0.5, 0.0)
     assert rows["turn", "n", "big"] == (0.75, 1.0)
     assert math.isnan(rows["system", "m", "one"][0])
+    assert rows["system", "m", "one"][1] == 1.0, "no p to be had is marked as everywhere else"
     assert found.numbers(found.content["ceilings"]["value"]).tolist() == [0.85]
     assert found.numbers(found.content["comparisons"]["told"]).tolist() == [2.0, 1.0]
     assert found.content["signatures"] == {"m": "m|v1", "n": "n|v1"}

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,7 +25,10 @@ def metric_options(name):
 
 try:
     # The records that came with pulled results: without them all of these would be made again.
-    unpack()
+    try:
+        unpack()
+    except OSError as error:
+        print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
     check(config, workflow.source_path("../schemas/params.schema.yaml"))
     CATALOGUE = load_catalogue(config["catalogue"])
     if both := set(config["challenges"]) & set(CATALOGUE.datasets):
@@ -90,6 +94,8 @@ def code(*names):
 
 
 def title(dataset):
+    if dataset not in {*CHALLENGES, *PUBLIC}:
+        raise WorkflowError(f"{dataset} is not among `datasets`: add it in params.yaml, or with --config")
     return CHALLENGES[dataset]["title"] if dataset in CHALLENGES else PUBLIC[dataset].title
 
 

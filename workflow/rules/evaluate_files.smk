@@ -41,6 +41,14 @@ for name in config["evaluation"]["outputs"]:
             f"Wrong configuration. params.yaml, evaluation.outputs: {name}: no metric of that name; take it out, or add "
             "the metric"
         )
+# What is made of a data set has its name and one of these after it.
+SUFFIXES = ("ceilings", "comparisons", "curves", "power", "correlations", "measures", "systems", "alpha", "judges")
+for name in DATASETS:
+    first, _, last = name.rpartition("_")
+    if first in DATASETS and last in SUFFIXES:
+        raise WorkflowError(
+            f"Wrong configuration. {name}: results of {first} would have the same names; call it otherwise"
+        )
 if config["tables"]["benchmark"] not in (all_names := [*config["challenges"], *CATALOGUE.datasets]):
     raise WorkflowError(
         f"Wrong configuration. {UnknownNameError('dataset', config['tables']['benchmark'], all_names, where='tables.benchmark')}"

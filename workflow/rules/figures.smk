@@ -15,7 +15,7 @@ rule plot_heatmap:
         shared=lambda wildcards: plot_options("heatmap", wildcards.dataset),
         outputs=lambda wildcards: outputs_of("heatmap", wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
-        code=code("report.plots.heatmap"),
+        code=code("report.plots.heatmap", "report.tables", "schema"),
     message:
         "Draw the correlations of {wildcards.dataset}"
     shell:
@@ -39,7 +39,7 @@ rule plot_scatter:
         ratings=lambda wildcards: rating_options(wildcards.dataset),
         outputs=lambda wildcards: outputs_of("scatter", wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
-        code=code("report.plots.scatter", "report.plots.data"),
+        code=code("report.plots.scatter", "report.plots.data", "report.tables"),
     message:
         "Draw scores against ratings of {wildcards.dataset}"
     shell:

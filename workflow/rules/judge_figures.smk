@@ -46,12 +46,13 @@ rule plot_curves:
         shared=lambda wildcards: plot_options("curves", wildcards.dataset),
         outputs=lambda wildcards: outputs_of("curves", wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
-        code=code("report.plots.curves"),
+        coefficient=config["evaluation"]["curves"]["coefficient"],
+        code=code("report.plots.curves", "schema"),
     message:
         "Draw the learning curves of {wildcards.dataset}"
     shell:
         "comperdial render plot-curves {input.curves} --power {input.power} {params.shared} --outputs {params.outputs:q} "
-        "{params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "--coefficient {params.coefficient} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
 rule plots:

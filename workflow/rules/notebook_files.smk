@@ -10,6 +10,7 @@ NOTEBOOK_MODULES = {
     "03_where_judges_and_people_disagree": ["judging.answers.chiang2023", "judging.answers.gpt4_rounds", "sources"],
     "04_add_your_system": [
         "challenge.runner",
+        "challenge.submissions",
         "challenge.worker",
         "challenge.tables",
         "scoring",
@@ -18,7 +19,7 @@ NOTEBOOK_MODULES = {
         "metrics.bleu",
         "metrics.rouge",
     ],
-    "05_add_your_metric": ["evaluation.samples", "scoring", "stats.comparison", "stats.resampling"],
+    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.resampling"],
 }
 
 
@@ -96,7 +97,7 @@ def notebook_folder(page):
 
 def notebook_code(page):
     """The package files that a notebook runs."""
-    return code("report.notebook", "report.reading", *NOTEBOOK_MODULES.get(NOTEBOOKS[page][0], []))
+    return code("report.notebook", "report.reading", "report.showing", *NOTEBOOK_MODULES.get(NOTEBOOKS[page][0], []))
 
 
 def notebook_settings(page):

@@ -150,7 +150,7 @@ def _samples(options: argparse.Namespace) -> list[Any]:
         evaluation.samples(
             scores,
             aggregate.read_ratings(options.ratings, dataset=dataset) if options.ratings else None,
-            contexts=read(options.contexts, "contexts"),
+            contexts=aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
             dialogue_ratings=read(options.dialogue_ratings, "dialogue_ratings"),
             systems=read(options.systems, "systems"),
             source=options.source,

@@ -56,6 +56,9 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     add_catalogue(add_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
     kind = add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
     kind.add_argument("--dataset", help="which data set it is to read, if it can read several")
+    kind.add_argument("--source", help="whose ratings it is to read (default: simulated ones if there are, else human)")
+    add_target(kind)
+    add_simulated(kind)
     for module in (study, paper_tables, plots, site):
         module.add_kinds(kinds)
 
@@ -147,6 +150,8 @@ def _render_readme(options: argparse.Namespace) -> None:
 def _render_notebook(options: argparse.Namespace) -> None:
     from comperdial.report import notebook
 
-    if options.dataset:
-        os.environ["COMPERDIAL_DATASET"] = options.dataset
+    # Whether ratings are SIMULATED the notebook sees from their source; the option is for the page's record.
+    for name in ("dataset", "target", "source"):
+        if value := getattr(options, name):
+            os.environ[f"COMPERDIAL_{name.upper()}"] = value
     notebook.execute(options.inputs[0], options.output)

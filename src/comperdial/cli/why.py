@@ -65,7 +65,7 @@ def find(path: Path) -> Path:
         "no record of what it was made of" if path.exists() else "no such table or figure, and no record of one",
         where=str(path),
         expected=f"{record_path(path).name} beside it",
-        hint=f"{hint}`snakemake` makes tables and figures with their records; `comperdial render` with --made-from",
+        hint=f"{hint}`snakemake` makes tables with their records, and `comperdial render` does with --made-from",
     )
 
 

@@ -51,6 +51,9 @@ _WHAT = ["level", "against", "coefficient"]
 def measures_document(correlations: pd.DataFrame, title: str, target: str, *, suffix: str = "") -> Document:
     """Render pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
     chosen = of_target(correlations, target)
+    beyond = (chosen["grouping"] != "pooled") | ~chosen["coefficient"].isin(list(COEFFICIENT_NAMES))
+    # Only these were looked at in detail; of the others there is nothing here that the table of all metrics lacks.
+    detailed = set(zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True))
     cells = records_by(chosen, ["metric", "output", *_WHAT, "grouping"])
     sections = []
     for level, against in level_pairs(chosen):
@@ -59,6 +62,8 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
         measures = [(c, g) for c in _SHOWN[level] for g in _GROUPINGS if (c, g) in present]
         rows = []
         for name in sorted(set(zip(of_pair["metric"], of_pair["output"], strict=True))):
+            if detailed and name not in detailed:
+                continue
             found = [cells.get((*name, level, against, *measure)) for measure in measures]
             rows.append(
                 [
@@ -68,7 +73,6 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
             )
         columns = [("", "Metric"), *((_MEASURES[c], _GROUPINGS[g]) for c, g in measures)]
         sections.append(Section(level_title(level, against), columns, rows))
-    beyond = (chosen["grouping"] != "pooled") | ~chosen["coefficient"].isin(list(COEFFICIENT_NAMES))
     return Document(
         title=f"Other measures of agreement on {title}",
         caption=with_suffix(
@@ -87,6 +91,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
             "systems (Thompson et al. 2024)",
             "By item: correlated over the systems within each context (of dialogues: within each dialogue), then "
             "averaged: what makes one context harder than another does not count",
+            "The metrics are those of evaluation.outputs in params.yaml and the judges'",
             "Intervals and ranks of the pooled correlations stand in the table of all metrics, Pearson and Kendall by "
             "item in the CSV file",
             *READING,

@@ -197,13 +197,16 @@ def paper_document(
     sections = []
     for level, against in layout.levels.items():
         of_level = frame[(frame["level"] == level) & (frame["against"] == against)]
-        cells = records_by(of_level, ["section", "label", "dataset", "coefficient"])
+        # Two rows may be called alike: what they show tells them apart.
+        key = ["section", "label", "metric", "output"]
+        of_level = of_level.assign(**{name: of_level[name].fillna("") for name in ("metric", "output")})
+        cells = records_by(of_level, [*key, "dataset", "coefficient"])
         rows = []
-        for part, label in dict.fromkeys(zip(of_level["section"], of_level["label"], strict=True)):
-            row = [part, label]
+        for place in dict.fromkeys(of_level[key].itertuples(index=False, name=None)):
+            row = [*place[:2]]
             for name in datasets:
                 for coefficient in layout.coefficients:
-                    row += _cells(cells.get((part, label, name, coefficient)), name in elsewhere)
+                    row += _cells(cells.get((*place, name, coefficient)), name in elsewhere)
             if set(row[2:]) != {"–"}:
                 rows.append(row)
         sections.append(Section(level_title(level, against), columns, rows))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +15,12 @@ from comperdial.config import load_yaml
 from comperdial.errors import MissingResourceError
 from comperdial.metrics import kinds
 from comperdial.plugins import load_class
-from comperdial.report import compact
-from comperdial.report.document import SIMULATED, number
+from comperdial.report.document import SIMULATED
+from comperdial.report.showing import Page, say
 
 DATASET_VARIABLE = "COMPERDIAL_DATASET"
+TARGET_VARIABLE = "COMPERDIAL_TARGET"
+SOURCE_VARIABLE = "COMPERDIAL_SOURCE"
 CELLS = {
     ("turn", "turn"): "turns",
     ("dialogue", "dialogue"): "dialogues",
@@ -29,27 +28,13 @@ CELLS = {
     ("system", "turn"): "systems, rated by turn",
     ("system", "dialogue"): "systems, rated by dialogue",
 }
-# What notebooks hold scores against.
+# What notebooks hold scores against, unless they are told otherwise.
 TARGET = "Overall"
 # What kinds of metrics cost, from the cheapest: people are no metric, and recorded scores cost nothing any more.
 COSTS = ("counts words", "small encoder", "large model", "asks a judge", "recorded")
 _MAKERS = {"cpdscore": "asks a judge", "recorded-judge": "recorded", "recorded": "recorded", "human": "people"}
 # What a metric on this encoder runs anywhere with.
 _SMALL = "all-MiniLM-L6-v2"
-
-
-# Text stands to the left, numbers to the right.
-_STYLE = "<style>.text {text-align: left !important}</style>"
-_FIT = "max-width:100%;height:auto;background:white"
-
-
-class Page(str):
-    """A piece of HTML that a notebook shows."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True)
@@ -62,10 +47,16 @@ class Reading:
         The repository.
     dataset
         The data set's name.
+    target
+        The rated dimension that scores are held against.
+    chosen_source
+        Whose ratings to read; see :attr:`source`.
     """
 
     root: Path
     dataset: str
+    target: str = TARGET
+    chosen_source: str | None = None
 
     def result(self, kind: str = "") -> pd.DataFrame:
         """Return what was computed: the correlations, or the table ``kind`` (``ceilings``, ``comparisons``, …)."""
@@ -82,10 +73,9 @@ class Reading:
         chosen = self._of_target(self.result("ceilings"), coefficient, "pooled")
         return chosen.assign(cell=cells(chosen)).groupby("cell")["value"].mean()
 
-    @staticmethod
-    def _of_target(frame: pd.DataFrame, coefficient: str, grouping: str) -> pd.DataFrame:
-        chosen = (frame["target"] == TARGET) & (frame["coefficient"] == coefficient) & (frame["grouping"] == grouping)
-        return frame[chosen]
+    def _of_target(self, frame: pd.DataFrame, coefficient: str, grouping: str) -> pd.DataFrame:
+        asked = (frame["coefficient"] == coefficient) & (frame["grouping"] == grouping)
+        return frame[asked & (frame["target"] == self.target)]
 
     def table(self, name: str) -> pd.DataFrame:
         """Return one of the data set's tables."""
@@ -95,19 +85,35 @@ class Reading:
         """Return a metric's scores."""
         return self._read(f"results/scores/{self.dataset}/{metric}.parquet")
 
-    def ratings(self, level: str = "turn", target: str = TARGET) -> pd.DataFrame:
-        """Return single ratings of one dimension, without those of references; empty if nothing was rated so."""
-        path = self.root / f"data/tables/{self.dataset}/{level}_ratings.parquet"
+    def ratings(self, level: str = "turn") -> pd.DataFrame:
+        """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
+        path = self._ratings_path(level)
         if not path.is_file():
             return pd.DataFrame(columns=["system_id", "annotator_id", "rating"])
         found = pd.read_parquet(path)
+        found = found[(found["dimension"] == self.target) & (found["source"] == self.source)]
         systems = self.table("systems").set_index("system_id")["kind"]
-        return found[(found["dimension"] == target) & (found["system_id"].map(systems) != "reference")]
+        return found[found["system_id"].map(systems) != "reference"]
+
+    def _ratings_path(self, level: str) -> Path:
+        return self.root / f"data/tables/{self.dataset}/{level}_ratings.parquet"
 
     @cached_property
+    def source(self) -> str:
+        """Return whose ratings are read: as chosen, else ``simulated`` where there are such, else ``human``."""
+        if self.chosen_source:
+            return self.chosen_source
+        paths = [path for level in ("turn", "dialogue") if (path := self._ratings_path(level)).is_file()]
+        if not paths:
+            # Names the file, and what makes it.
+            self.table("turn_ratings")
+        held = {source for path in paths for source in pd.read_parquet(path, columns=["source"])["source"]}
+        return "simulated" if "simulated" in held else "human"
+
+    @property
     def simulated(self) -> bool:
         """Return whether the ratings are simulated."""
-        return bool((self.ratings()["source"] == "simulated").any())
+        return self.source == "simulated"
 
     def opening(self) -> Page:
         """Return what a page begins with: the data set, and where nothing is real, that it is SIMULATED."""
@@ -115,8 +121,11 @@ class Reading:
             rest = "So read here how such an evaluation is done, and none of its numbers as a result."
             about = f"<b>Data set: {self.dataset}. {SIMULATED}</b> Its judge is a program that counts words. {rest}"
         else:
-            about = f"Data set: <b>{self.dataset}</b>, rated by {self.ratings()['annotator_id'].nunique()} people."
-        return say(about)
+            count = self.ratings()["annotator_id"].nunique()
+            raters = f"{count} people" if self.source == "human" else html.escape(self.source)
+            about = f"Data set: <b>{self.dataset}</b>, rated by {raters}."
+        target = "" if self.target == TARGET else f" Scores are held against: <b>{html.escape(self.target)}</b>."
+        return say(about + target)
 
     def _read(self, name: str) -> pd.DataFrame:
         path = self.root / name
@@ -134,14 +143,17 @@ def here(dataset: str | None = None) -> Reading:
     ----------
     dataset
         Its name. Default: what the environment variable ``COMPERDIAL_DATASET`` says, else ``tables.benchmark`` of
-        ``params.yaml``, else ``demo``.
+        ``params.yaml``, else ``demo``. What scores are held against and whose ratings are read say
+        ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` (default: :attr:`Reading.source`).
     """
     places = [Path.cwd(), *Path.cwd().parents]
     root = next((place for place in places if (place / "params.yaml").is_file()), None)
     if root is None:
         raise MissingResourceError("no params.yaml", where=str(places[0]), hint="start the notebook in the repository")
     chosen = dataset or os.environ.get(DATASET_VARIABLE)
-    return Reading(root, chosen or load_yaml(root / "params.yaml").get("tables", {}).get("benchmark", "demo"))
+    chosen = chosen or load_yaml(root / "params.yaml").get("tables", {}).get("benchmark", "demo")
+    target = os.environ.get(TARGET_VARIABLE) or TARGET
+    return Reading(root, chosen, target, os.environ.get(SOURCE_VARIABLE))
 
 
 def labels(frame: pd.DataFrame, suffix: str = "") -> pd.Series[str]:
@@ -192,82 +204,6 @@ def cells(frame: pd.DataFrame) -> pd.Series[Any]:
     """Name each row's ``level`` of scores and level of ratings (``against``); the names sort as in :data:`CELLS`."""
     named = [CELLS[level, against] for level, against in zip(frame["level"], frame["against"], strict=True)]
     return pd.Series(pd.Categorical(named, list(CELLS.values()), ordered=True), index=frame.index)
-
-
-def say(text: str) -> Page:
-    """Return a paragraph; ``text`` is HTML."""
-    return Page(f"<p>{text}</p>")
-
-
-def items(lines: Sequence[str]) -> Page:
-    """Return a list; ``lines`` are HTML."""
-    return Page("<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>")
-
-
-def quoted(text: str, most: int = 400) -> str:
-    """Return a text as HTML on one line, cut at ``most`` characters."""
-    line = " ".join(str(text).split())
-    return html.escape(line if len(line) <= most else f"{line[:most].rstrip()} …")
-
-
-def span(value: float, low: float, high: float, digits: int = 2) -> str:
-    """Write a value with its interval, as far as there is one."""
-    # A line is never broken within it.
-    inside = f" [{number(low, digits=digits)}, {number(high, digits=digits)}]" if pd.notna(low) else ""
-    return (number(value, digits=digits) + inside).replace(" ", "\u00a0")
-
-
-def chance(p: float) -> str:
-    """Write a p-value, which is never 0."""
-    return "p < 0.001" if p < 0.001 else f"p {number(p)}"
-
-
-def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bool = True) -> Page:
-    """Return a frame as an HTML table: numbers rounded, a dash for what is missing, text to the left.
-
-    Columns of whole numbers are written without decimals when their type says so; ``escape=False`` takes the texts of
-    columns for HTML.
-    """
-    made = frame.reset_index() if index else frame
-    columns = [made.iloc[:, at] for at in range(made.shape[1])]
-    texts = [not pd.api.types.is_numeric_dtype(column) for column in columns]
-    head = "".join(_cell("th", html.escape(str(name)), text) for name, text in zip(made.columns, texts, strict=True))
-    rows = [
-        "".join(_cell("td", _written(value, digits, escape), text) for value, text in zip(row, texts, strict=True))
-        for row in zip(*columns, strict=True)
-    ]
-    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
-    return Page(f'{_STYLE}<table class="dataframe"><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>')
-
-
-def _cell(tag: str, content: str, text: bool) -> str:
-    return f'<{tag} class="text">{content}</{tag}>' if text else f"<{tag}>{content}</{tag}>"
-
-
-def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - what a frame holds
-    if isinstance(value, str):
-        return html.escape(value) if escape else value
-    if pd.isna(value):
-        return "–"
-    return f"{value:,}" if isinstance(value, Integral) else number(value, digits=digits)
-
-
-def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types
-    """Return a matplotlib figure as SVG within the page, the same bytes on every run, and close it."""
-    import io
-
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-    style: Any = {"svg.hashsalt": "comperdial", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
-    with mpl.rc_context(style), io.StringIO() as file:
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-        text = file.getvalue()
-    plt.close(figure)
-    # Of each text matplotlib says its font, and that it stands level.
-    font = "font-family:'DejaVu Sans', sans-serif"
-    short = re.sub(rf' transform="rotate\(-0 [^)]*\)"|{font};', "", compact.svg(text))
-    return Page(short[short.index("<svg") :].replace("<svg", f'<svg style="{font};{_FIT}"', 1))
 
 
 def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame:

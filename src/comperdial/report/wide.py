@@ -31,8 +31,9 @@ def wide_comparisons(pairs: pd.DataFrame, tests: Sequence[str], coefficients: Se
 
 
 def wide_power(power: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a pair, one column a size: a quarter of the bytes of one row each."""
+    """Return one row a pair, with its power or without, one column a size: a quarter of the bytes of one row each."""
     index = ["level", "against", "coefficient", "varied", "a", "b", "difference"]
     rounded = power.round({"power": 3, "difference": 5})
-    wide = rounded.pivot_table(index=index, columns="size", values="power", observed=True)
+    # A pivot table would leave out pairs without any power, or have a row of every combination.
+    wide = rounded.groupby([*index, "size"], observed=True)["power"].mean().unstack("size")
     return wide.rename(columns="power_{}".format).rename_axis(columns=None).reset_index()

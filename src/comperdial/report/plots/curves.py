@@ -42,6 +42,7 @@ _NOTES = (
     "logarithmic axis."
 )
 _PARTS = ("value", "agreement", "power")
+_COLUMNS = ["part", "varied", "size", "series", "value", "low", "high", "n"]
 
 
 def curves_frame(
@@ -75,7 +76,7 @@ def curves_frame(
         mean over subsamples and the middle 95 % of them, n of these. ``agreement``: Kendall's tau of the metrics'
         ranking with that of the whole data, a series for each level and level of ratings. ``power``: share of tests at
         5 % that tell two metrics apart, a series for each range of the difference: median, lower and upper quartile
-        over n pairs.
+        over n pairs. Of an empty table there are no points but those of the power.
 
     Raises
     ------
@@ -84,6 +85,9 @@ def curves_frame(
     SchemaError
         When there are no curves of the level or the coefficient, or of the outputs.
     """
+    if curves.empty:
+        # Of two systems, or of a data set of which nothing is detailed: no subsample could be drawn.
+        return _power(power, curves, target, coefficient).reindex(columns=_COLUMNS)
     if target not in set(curves["target"]):
         raise UnknownNameError("dimension", target, curves["target"].unique())
     kept = curves[(curves["target"] == target) & (curves["coefficient"] == coefficient)]
@@ -122,7 +126,7 @@ def _values(frame: pd.DataFrame, names: Sequence[Output]) -> pd.DataFrame:
     rows = rows.sort_values(["varied", "size"], kind="stable").sort_values(
         "series", key=lambda series: series.map(order), kind="stable"
     )
-    return rows[["part", "varied", "size", "series", "value", "low", "high", "n"]]
+    return rows[_COLUMNS]
 
 
 def _agreement(frame: pd.DataFrame) -> pd.DataFrame:
@@ -141,7 +145,8 @@ def _power(power: pd.DataFrame | None, of_level: pd.DataFrame, target: str, coef
     if power is None:
         return pd.DataFrame(columns=["part"])
     rows = power[(power["target"] == target) & (power["coefficient"] == coefficient) & power["power"].notna()]
-    same = (rows["level"] == of_level["level"].iloc[0]) & (rows["against"] == of_level["against"].iloc[0])
+    both = ["level", "against"]
+    same = pd.MultiIndex.from_frame(rows[both]).isin(pd.MultiIndex.from_frame(of_level[both]))
     if same.any():
         rows = rows[same]
     if rows.empty:
@@ -166,9 +171,12 @@ def curves_figure(
     labels: Mapping[str, str] | None = None,
     simulated: bool = False,
 ) -> Figure:
-    """Draw the frame of :func:`curves_frame`: one column for what was made less of, one row a part."""
-    columns = [name for name in VARIED if name in set(frame["varied"])]
-    rows = [part for part in _PARTS if part in set(frame["part"])]
+    """Draw the frame of :func:`curves_frame`: one column for what was made less of, one row a part.
+
+    A frame without points makes a figure that says that nothing was computed.
+    """
+    columns = [name for name in VARIED if name in set(frame["varied"])] or list(VARIED)
+    rows = [part for part in _PARTS if part in set(frame["part"])] or ["value"]
     headings = {
         "value": f"{COEFFICIENTS[coefficient]}'s correlation\nwith the rating ({target})",
         "agreement": "Agreement of the metrics'\nranking with the whole (τ)",
@@ -199,7 +207,8 @@ def curves_figure(
             if part == "power":
                 axes[row][0].set_ylim(-0.03, 1.03)
         for ax, varied in zip(axes[-1], columns, strict=True):
-            _scale(ax, sorted(frame.loc[frame["varied"] == varied, "size"].unique()))
+            if sizes := sorted(frame.loc[frame["varied"] == varied, "size"].unique()):
+                _scale(ax, sizes)
             ax.set_xlabel(VARIED[varied])
         titled(
             figure,
@@ -238,7 +247,13 @@ def _draw(ax: Any, rows: pd.DataFrame, n: int, count: int, *, banded: str) -> No
 
 def _scale(ax: Any, sizes: Sequence[int]) -> None:  # noqa: ANN401
     ax.set_xscale("log")
-    shown = [size for n, size in enumerate(sizes) if n == 0 or size / sizes[n - 1] > 1.12]
+    # A label takes about a ninth of the axis; the largest size always has one.
+    room = (sizes[-1] / sizes[0]) ** 0.11
+    shown = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if shown[-1] / size >= room:
+            shown.append(size)
+    shown.reverse()
     ax.set_xticks(shown, [str(size) for size in shown])
     ax.minorticks_off()
     ax.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)

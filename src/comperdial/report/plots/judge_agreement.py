@@ -43,7 +43,8 @@ def judge_agreement_frame(
     Parameters
     ----------
     samples
-        Scores and ratings of turns, one sample a rated dimension, all of one data set.
+        Scores and ratings of turns, one sample a rated dimension, all of one data set. The dimensions need not be rated
+        of the same turns.
     judges, metrics
         Which outputs; those without scores are left out.
 
@@ -59,21 +60,23 @@ def judge_agreement_frame(
     SchemaError
         When no judge has scores.
     """
-    if not samples or not (known := [name for name in dict.fromkeys(judges) if name in set(samples[0].names)]):
+    there = {name for sample in samples for name in sample.names}
+    if not (known := [name for name in dict.fromkeys(judges) if name in there]):
         raise SchemaError("no judge has scores of rated turns", expected="scores of at least one judge")
-    others = [name for name in dict.fromkeys(metrics) if name in set(samples[0].names) and name not in known]
+    others = [name for name in dict.fromkeys(metrics) if name in there and name not in known]
     columns: list[tuple[Output, str, Floats]] = []
-    length = len(samples[0].ratings)
+    at = {unit: n for n, unit in enumerate(dict.fromkeys(unit for sample in samples for unit in sample.units))}
+    scores = {name: np.full(len(at), np.nan) for name in (*known, *others)}
     for sample in samples:
-        if len(sample.ratings) != length:
-            raise SchemaError(
-                f"{len(sample.ratings)} turns are rated for {sample.target}, {length} for {samples[0].target}",
-                expected="every dimension rated of the same turns",
-            )
-        columns.append(((PEOPLE, sample.target), "people", sample.ratings))
-    first = samples[0]
+        places = [at[unit] for unit in sample.units]
+        ratings = np.full(len(at), np.nan)
+        ratings[places] = sample.ratings
+        columns.append(((PEOPLE, sample.target), "people", ratings))
+        for name, values in zip(sample.names, sample.scores, strict=True):
+            if name in scores:
+                scores[name][places] = values
     for names, group in ((known, "judge"), (others, "metric")):
-        columns += [(name, group, first.scores[first.names.index(name)]) for name in names]
+        columns += [(name, group, scores[name]) for name in names]
     rows = []
     for n, (a, group_a, x) in enumerate(columns):
         for b, group_b, y in columns[n + 1 :]:

@@ -128,7 +128,8 @@ def scatter_figure(
 ) -> Figure:
     """Draw the frame of :func:`scatter_frame` over the responses of its sample, one panel an output."""
     names = list(dict.fromkeys(pairs(frame)))
-    columns = min(4, len(names))
+    # As many rows as four columns need, and no more columns than fill them.
+    columns = -(-len(names) // -(-len(names) // 4))
     rows = -(-len(names) // columns)
     with drawing():
         figure, axes = figure_and_axes(rows, columns, (max(2.25 * columns + 0.5, 5.2), 2.1 * rows + 0.9), sharey=True)

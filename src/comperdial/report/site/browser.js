@@ -66,7 +66,7 @@ const ORDERS = { rating: "mean rating", score: "score", disagreement: "disagreem
 function place() {
   const b = browserData();
   const asked = b.contexts.findIndex((context) => context.dialogue === state.get("dialogue") && (state.get("turn") === "" || String(context.turn) === state.get("turn")));
-  const context = asked >= 0 ? asked : Math.max(0, b.contexts.findIndex((context) => context.dialogue === state.get("dialogue")));
+  let context = asked >= 0 ? asked : Math.max(0, b.contexts.findIndex((context) => context.dialogue === state.get("dialogue")));
   const score = b.scores.find((one) => scoreName(one) === state.get("by")) || b.scores.find((one) => D.systems.scores.some((main) => main.name === `${one.metric} ${one.output}`)) || b.scores[0] || null;
   const orders = Object.keys(ORDERS).filter((key) => key === "name" || (key === "rating" && b.main) || (key === "score" && score) || (key === "disagreement" && b.main && score));
   const order = orders.includes(state.get("order")) ? state.get("order") : orders[0];
@@ -85,6 +85,8 @@ function place() {
   const key = { rating: (row) => row.rating, score: (row) => row.score, disagreement: (row) => Math.abs(row.gap), name: (row) => row.system }[order];
   const falling = (state.get("falling", order === "name" ? "0" : "1")) === "1";
   rows.sort((one, other) => compare(key(one), key(other), falling) || one.cell - other.cell);
+  // A list of everything that names no dialogue opens with its own first response, not with the first of the data.
+  if (everywhere && state.get("dialogue") === "" && rows.length) context = rows[0].context;
   const here = b.cells.filter((cell) => Math.floor(cell / b.width) === context).map((cell) => b.systems[cell % b.width]);
   const chosen = state.all("system").filter((name) => here.includes(name));
   const first = rows.find((row) => row.context === context)?.system || here[0];

@@ -26,7 +26,7 @@ def correlations(packer: Packer, frame: pd.DataFrame) -> Spec:
     columns: dict[str, Any] = {name: rows[name].astype("str").tolist() for name in [*_CELL, "metric", "output"]}
     columns |= {name: rows[name].astype("float64").to_numpy() for name in numbers}
     # A p that is shown rounded could not say on which side of the limit it lies.
-    starred = [np.nan if pd.isna(p) else float(is_starred(p)) for p in rows["p"]]
+    starred = [float(is_starred(p)) for p in rows["p"].astype("float64")]
     digits = {"value": 3, "low": 3, "high": 3, "rank": 0, "n": 0, "coverage": 3, "cut": 0, "starred": 0}
     return table(packer, columns | {"starred": starred}, digits)
 

@@ -1,0 +1,103 @@
+"""What notebooks show with: text, tables and figures as small HTML that needs no script."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import pandas as pd
+
+from comperdial.report import compact
+from comperdial.report.document import number
+
+# Text stands to the left, numbers to the right.
+_STYLE = "<style>.text {text-align: left !important}</style>"
+_FIT = "max-width:100%;height:auto;background:white"
+
+
+class Page(str):
+    """A piece of HTML that a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def say(text: str) -> Page:
+    """Return a paragraph; ``text`` is HTML."""
+    return Page(f"<p>{text}</p>")
+
+
+def items(lines: Sequence[str]) -> Page:
+    """Return a list; ``lines`` are HTML."""
+    return Page("<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>")
+
+
+def quoted(text: str, most: int = 400) -> str:
+    """Return a text as HTML on one line, cut at ``most`` characters."""
+    line = " ".join(str(text).split())
+    return html.escape(line if len(line) <= most else f"{line[:most].rstrip()} …")
+
+
+def span(value: float, low: float, high: float, digits: int = 2) -> str:
+    """Write a value with its interval, as far as there is one."""
+    # A line is never broken within it.
+    inside = f" [{number(low, digits=digits)}, {number(high, digits=digits)}]" if pd.notna(low) else ""
+    return (number(value, digits=digits) + inside).replace(" ", "\u00a0")
+
+
+def chance(p: float) -> str:
+    """Write a p-value, which is never 0."""
+    return "p < 0.001" if p < 0.001 else f"p {number(p)}"
+
+
+def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bool = True) -> Page:
+    """Return a frame as an HTML table: numbers rounded, a dash for what is missing, text to the left.
+
+    Columns of whole numbers are written without decimals when their type says so; ``escape=False`` takes the texts of
+    columns for HTML.
+    """
+    made = frame.reset_index() if index else frame
+    columns = [made.iloc[:, at] for at in range(made.shape[1])]
+    texts = [not pd.api.types.is_numeric_dtype(column) for column in columns]
+    head = "".join(_cell("th", html.escape(str(name)), text) for name, text in zip(made.columns, texts, strict=True))
+    rows = [
+        "".join(_cell("td", _written(value, digits, escape), text) for value, text in zip(row, texts, strict=True))
+        for row in zip(*columns, strict=True)
+    ]
+    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    return Page(f'{_STYLE}<table class="dataframe"><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>')
+
+
+def _cell(tag: str, content: str, text: bool) -> str:
+    return f'<{tag} class="text">{content}</{tag}>' if text else f"<{tag}>{content}</{tag}>"
+
+
+def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - what a frame holds
+    if isinstance(value, str):
+        return html.escape(value) if escape else value
+    if pd.isna(value):
+        return "–"
+    return f"{value:,}" if isinstance(value, Integral) else number(value, digits=digits)
+
+
+def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types
+    """Return a matplotlib figure as SVG within the page, the same bytes on every run, and close it."""
+    import io
+
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    style: Any = {"svg.hashsalt": "comperdial", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with mpl.rc_context(style), io.StringIO() as file:
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+        text = file.getvalue()
+    plt.close(figure)
+    # Of each text matplotlib says its font, and that it stands level.
+    font = "font-family:'DejaVu Sans', sans-serif"
+    short = re.sub(rf' transform="rotate\(-0 [^)]*\)"|{font};', "", compact.svg(text))
+    return Page(short[short.index("<svg") :].replace("<svg", f'<svg style="{font};{_FIT}"', 1))
