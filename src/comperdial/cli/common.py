@@ -114,6 +114,11 @@ def add_simulated(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--simulated", action="store_true", help="say in the caption that the data is SIMULATED")
 
 
+def add_titles(kind: argparse.ArgumentParser) -> None:
+    """Add ``--titles``."""
+    kind.add_argument("--titles", type=json_object, default={}, metavar="JSON", help="a title for each data set")
+
+
 def suffix(options: argparse.Namespace) -> str:
     """Return what a caption ends with."""
     from comperdial.report.document import SIMULATED

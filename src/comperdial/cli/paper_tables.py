@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, json_object, suffix
+from comperdial.cli.common import (
+    add_kind,
+    add_not_run,
+    add_paper,
+    add_simulated,
+    add_target,
+    add_titles,
+    json_object,
+    suffix,
+)
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -15,7 +24,7 @@ def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export th
     kind.add_argument("--number", required=True, metavar="NN", help="which table, two digits")
     kind.add_argument("--ceilings", type=Path, nargs="*", default=[], help="tables `ceilings` of the data sets")
     kind.add_argument("--judges", type=json_object, default={}, metavar="JSON", help="what each judge's metric is")
-    for add in (add_target, add_not_run, add_paper, add_simulated, _titles):
+    for add in (add_target, add_not_run, add_paper, add_simulated, add_titles):
         add(kind)
     add_paper(add_kind(kinds, "benchmarks-short", _benchmarks, "ComperDial's Table 1", inputs=None))
     kind = add_kind(kinds, "example-short", _example, "ComperDial's Table 2", inputs=None)
@@ -32,14 +41,8 @@ def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export th
         ("curves-table", "how the ranking of metrics holds with less data"),
     ):
         kind = add_kind(kinds, name, _ours, about)
-        for add in (add_target, add_simulated, _titles):
+        for add in (add_target, add_simulated, add_titles):
             add(kind)
-
-
-def _titles(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument(
-        "--titles", type=json_object, default={}, metavar="JSON", help="a title for each data set, in order"
-    )
 
 
 def _paper_table(options: argparse.Namespace) -> None:

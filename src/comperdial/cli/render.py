@@ -15,6 +15,7 @@ from comperdial.cli.common import (
     add_paper,
     add_simulated,
     add_target,
+    add_titles,
     json_object,
     suffix,
 )
@@ -33,22 +34,22 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     kind.add_argument(
         "--recorded", type=json_object, default={}, metavar="JSON", help="recorded metrics: of what dataset"
     )
-    for add in (add_target, add_not_run, add_paper, _titles):
+    for add in (add_target, add_not_run, add_paper, add_titles):
         add(kind)
     kind = add_kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
-    for add in (add_target, add_not_run, add_simulated, _titles):
+    for add in (add_target, add_not_run, add_simulated, add_titles):
         add(kind)
     kind = add_kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
-    for add in (add_paper, _titles):
+    for add in (add_paper, add_titles):
         add(kind)
     kind = add_kind(kinds, "judges", _render_judges, "what judges were asked, and what came back")
     kind.add_argument("--labels", type=json_object, default={}, metavar="JSON", help="a name for each metric")
-    for add in (add_not_run, add_simulated, _titles):
+    for add in (add_not_run, add_simulated, add_titles):
         add(kind)
     kind = add_kind(kinds, "recorded-judges", _render_recorded_judges, "recorded answers, beside the reported figures")
     for name in ("prompts", "models"):
         kind.add_argument(f"--{name}", type=json_object, default={}, metavar="JSON", help=f"{name} by judge")
-    for add in (add_paper, _titles):
+    for add in (add_paper, add_titles):
         add(kind)
     kind = add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder")
     add_target(kind)
@@ -61,10 +62,6 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     add_simulated(kind)
     for module in (study, paper_tables, plots, site):
         module.add_kinds(kinds)
-
-
-def _titles(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--titles", type=json_object, default={}, metavar="JSON", help="a title for each data set")
 
 
 def _render_usr(options: argparse.Namespace) -> None:

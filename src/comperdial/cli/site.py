@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import add_kind, add_not_run, add_simulated, add_target, json_object
+from comperdial.cli.data_set import read_ratings, suffix_of, table_of
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -34,7 +35,6 @@ def _site(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from comperdial import schema
-    from comperdial.cli.study import _read, _read_ratings, _suffix
     from comperdial.files import write_text
     from comperdial.report.site import contents
     from comperdial.report.site.page import page
@@ -47,14 +47,14 @@ def _site(options: argparse.Namespace) -> None:
         if (path := getattr(options, name))
     }
     tables = contents.Tables(
-        **{name: _read(options, name) for name in ("systems", "contexts", "responses")},
-        personas=_read(options, "personas") if (options.tables / "personas.parquet").is_file() else None,
-        **{f"{level}_ratings": _read_ratings(options, level) for level in ("turn", "dialogue")},
+        **{name: table_of(options, name) for name in ("systems", "contexts", "responses")},
+        personas=table_of(options, "personas") if (options.tables / "personas.parquet").is_file() else None,
+        **{f"{level}_ratings": read_ratings(options, level) for level in ("turn", "dialogue")},
         **results,
         scores=scores,
         judgements=[schema.read(path, "judgements") for path in options.judgements],
     )
-    note = _suffix(options)
+    note = suffix_of(options)
     settings = contents.Settings(
         title=options.title,
         target=options.target,

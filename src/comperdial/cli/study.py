@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, suffix
+from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target
+from comperdial.cli.data_set import rated_levels, read_ratings, suffix_of, table_of
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -50,57 +51,23 @@ def _dataset(kind: argparse.ArgumentParser) -> None:
     add_simulated(kind)
 
 
-def _read(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
-    from comperdial import schema
-
-    return schema.read(options.tables / f"{name}.parquet", name)
-
-
-def _read_ratings(options: argparse.Namespace, level: str) -> Any:  # noqa: ANN401
-    """Return the ratings of a level, or None when nobody rated at it."""
-    if level not in _rated(options):
-        return None
-    found = _read(options, f"{level}_ratings")
-    return None if found.empty else found
-
-
-def _rated(options: argparse.Namespace) -> list[str]:
-    """Return the levels that have ratings: those said to, so that files of an earlier run are not taken for them."""
-    if options.rated is not None:
-        return list(options.rated)
-    return [level for level in ("turn", "dialogue") if (options.tables / f"{level}_ratings.parquet").is_file()]
-
-
-def _suffix(options: argparse.Namespace) -> str:
-    """Return what a caption ends with; ratings that say that they are simulated are believed without the option."""
-    import pyarrow.parquet
-
-    from comperdial.report.document import SIMULATED
-    from comperdial.simulation import SOURCE
-
-    paths = [options.tables / f"{level}_ratings.parquet" for level in _rated(options)]
-    # The one column: reading and checking the whole tables takes longer than making a page.
-    sources = {s for path in paths for s in pyarrow.parquet.read_table(path, columns=["source"])["source"].unique()}
-    return SIMULATED if SOURCE in map(str, sources) else suffix(options)
-
-
 def _systems(options: argparse.Namespace) -> None:
     from comperdial import aggregate
     from comperdial.files import read_json
     from comperdial.report import document, systems
 
     frame = systems.systems_frame(
-        _read(options, "systems"),
+        table_of(options, "systems"),
         aggregate.read_scores(options.inputs),
-        _read_ratings(options, "turn"),
-        _read_ratings(options, "dialogue"),
+        read_ratings(options, "turn"),
+        read_ratings(options, "dialogue"),
         outputs=options.outputs,
         dimension=options.target,
         source=options.source,
     )
     failed = read_json(options.submissions)["failed"] if options.submissions else {}
     found = systems.systems_document(
-        frame, options.title, failed=failed, not_run=options.not_run, suffix=_suffix(options)
+        frame, options.title, failed=failed, not_run=options.not_run, suffix=suffix_of(options)
     )
     document.write(found, options.output)
 
@@ -112,18 +79,18 @@ def _alpha(options: argparse.Namespace) -> None:
     from comperdial.report import document
     from comperdial.report.ratings import agreement_document
 
-    turn, dialogue = _read_ratings(options, "turn"), _read_ratings(options, "dialogue")
+    turn, dialogue = read_ratings(options, "turn"), read_ratings(options, "dialogue")
     alphas = ratings.alphas(
         turn,
         dialogue,
-        _read(options, "contexts"),
+        table_of(options, "contexts"),
         seed=options.seed,
         resamples=options.resamples,
         source=options.source,
     )
     levels = [level for level in (turn, dialogue) if level is not None]
     bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
-    ending = _suffix(options)
+    ending = suffix_of(options)
     found = agreement_document(alphas, bias, options.title, simulated=bool(ending), suffix=ending)
     document.write(found, options.output)
 
@@ -133,12 +100,12 @@ def _level_differences(options: argparse.Namespace) -> None:
     from comperdial.report import document
     from comperdial.report.ratings import level_difference_document
 
-    turn, dialogue = _read(options, "turn_ratings"), _read(options, "dialogue_ratings")
-    contexts, systems = _read(options, "contexts"), _read(options, "systems")
+    turn, dialogue = table_of(options, "turn_ratings"), table_of(options, "dialogue_ratings")
+    contexts, systems = table_of(options, "contexts"), table_of(options, "systems")
     cases = ratings.table13_cases(turn, dialogue, contexts, count=options.count, systems=systems, source=options.source)
     found = level_difference_document(
-        cases, turn, dialogue, contexts, _read(options, "responses"), systems, options.title, suffix=_suffix(options),
-        source=options.source,
+        cases, turn, dialogue, contexts, table_of(options, "responses"), systems, options.title,
+        suffix=suffix_of(options), source=options.source,
     )  # fmt: skip
     document.write(found, options.output)
 
@@ -146,9 +113,9 @@ def _level_differences(options: argparse.Namespace) -> None:
 def _example(options: argparse.Namespace) -> None:
     from comperdial.report import document, personas
 
-    contexts = _read(options, "contexts")
+    contexts = table_of(options, "contexts")
     name = options.dialogue or str(contexts["dialogue_id"].min())
-    found = personas.example_document(contexts, _read(options, "personas"), name, _suffix(options))
+    found = personas.example_document(contexts, table_of(options, "personas"), name, suffix_of(options))
     document.write(found, options.output)
 
 
@@ -158,11 +125,11 @@ def _counts(options: argparse.Namespace) -> None:
     from comperdial.files import read_table
     from comperdial.report import comperdial, document
 
-    counted = comperdial.count_tables(options.tables, source=options.source, levels=_rated(options))
-    name = str(_read(options, "systems")["dataset"].iloc[0])
+    counted = comperdial.count_tables(options.tables, source=options.source, levels=rated_levels(options))
+    name = str(table_of(options, "systems")["dataset"].iloc[0])
     ours = pd.DataFrame([{"dataset": name, "title": options.title, **counted}])
     reported = read_table(options.paper / "annotation_counts.csv")
-    document.write(comperdial.counts_document(reported, ours, _suffix(options)), options.output)
+    document.write(comperdial.counts_document(reported, ours, suffix_of(options)), options.output)
 
 
 def _benchmarks(options: argparse.Namespace) -> None:

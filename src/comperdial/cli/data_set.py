@@ -1,0 +1,43 @@
+"""Reading the data set that a command is about: its folder of tables, and the ratings that count."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from comperdial.cli.common import suffix
+
+
+def table_of(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
+    """Return a table of the folder ``--tables``."""
+    from comperdial import schema
+
+    return schema.read(options.tables / f"{name}.parquet", name)
+
+
+def read_ratings(options: argparse.Namespace, level: str) -> Any:  # noqa: ANN401
+    """Return the ratings of a level, or None when nobody rated at it."""
+    if level not in rated_levels(options):
+        return None
+    found = table_of(options, f"{level}_ratings")
+    return None if found.empty else found
+
+
+def rated_levels(options: argparse.Namespace) -> list[str]:
+    """Return the levels that have ratings: those said to, so that files of an earlier run are not taken for them."""
+    if options.rated is not None:
+        return list(options.rated)
+    return [level for level in ("turn", "dialogue") if (options.tables / f"{level}_ratings.parquet").is_file()]
+
+
+def suffix_of(options: argparse.Namespace) -> str:
+    """Return what a caption ends with; ratings that say that they are simulated are believed without the option."""
+    import pyarrow.parquet
+
+    from comperdial.report.document import SIMULATED
+    from comperdial.simulation import SOURCE
+
+    paths = [options.tables / f"{level}_ratings.parquet" for level in rated_levels(options)]
+    # The one column: reading and checking the whole tables takes longer than making a page.
+    sources = {s for path in paths for s in pyarrow.parquet.read_table(path, columns=["source"])["source"].unique()}
+    return SIMULATED if SOURCE in map(str, sources) else suffix(options)
