@@ -201,14 +201,14 @@ FAMILY = {"judge": "loop", "service": "openai", "model": "loopback", "prompt": "
 PARAMETERS = {"temperature": 1, "max_tokens": 20}
 
 
-def service(url, *, key_variable=None, timeout=0.5, model="loopback"):
+def service(url, *, key_variable=None, timeout=5, model="loopback"):
     from comperdial.judges.services.base import Connection
     from comperdial.judges.services.openai import OpenAI
 
     return OpenAI(Connection("openai", model, base_url=url, key_variable=key_variable, timeout=timeout))
 
 
-def judge(url, ledger, turns, samples=3, concurrency=16, timeout=0.5, words=40, retries=2, attempts=25, ended=None):
+def judge(url, ledger, turns, samples=3, concurrency=16, timeout=1, words=40, retries=2, attempts=25, ended=None):
     """Have so many turns judged, every sample; return the report. ``ended`` is called before the ledger is closed."""
     from comperdial.judges.base import Family
     from comperdial.judges.client import Client

@@ -43,7 +43,7 @@ def paid(monkeypatch):
 
 
 def api(server, **options):
-    connection = Connection("openai", "loopback", base_url=server.url, key_variable="LOOPBACK_KEY", timeout=0.5)
+    connection = Connection("openai", "loopback", base_url=server.url, key_variable="LOOPBACK_KEY", timeout=5)
     throttle = Throttle(Limits(attempts=4, backoff=0.001, most=0.01))
     return ChatApi(OpenAI(connection), throttle=throttle, **options)
 

@@ -61,9 +61,10 @@ def slots(turns, samples=SAMPLES):
 
 
 def options(server, shelf, **other):
+    # Ten seconds: a busy machine is not a fault.
     return {
         "shelf": shelf,
-        "client": Client(service(server.url, timeout=0.3)),
+        "client": Client(service(server.url, timeout=10)),
         "samples": SAMPLES,
         "retries": 2,
         "parse": parse,
@@ -81,7 +82,7 @@ def test_every_judgement_once_among_faults(tmp_path):
     """Three calls of ten meet a fault, of each kind."""
     turns = 100
     with FaultServer(0.3, seed=5) as server:
-        report = faultserver.judge(server.url, tmp_path, turns, concurrency=16, timeout=0.3)
+        report = faultserver.judge(server.url, tmp_path, turns, concurrency=16, timeout=1)
     assert report.stopped is None
     assert report.failed == []
     assert (report.done, report.total, report.missing, report.from_ledger) == (turns * SAMPLES, turns * SAMPLES, 0, 0)
@@ -646,7 +647,11 @@ def test_progress_has_the_price_and_is_for_terminals(monkeypatch, terminal):
 
 def test_a_report_in_words():
     with FaultServer(0.3, seed=2) as server:
-        report = run(slots(20), **options(server, Paper(), limits=Limits(backoff=0.002, most=0.01, attempts=20)))
+        patience = {
+            "client": Client(service(server.url, timeout=1)),
+            "limits": Limits(backoff=0.002, most=0.01, attempts=20),
+        }
+        report = run(slots(20), **options(server, Paper(), **patience))
     text = str(report)
     assert "60 judged, 0 of them from the ledger" in text
     assert "calls sent again after faults" in text
