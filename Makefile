@@ -9,11 +9,12 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup reproduce test lint format publish publish-all-only lock clean
+.PHONY: help setup reproduce llm-evaluators test lint format publish publish-all-only lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
 	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
+	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
@@ -42,6 +43,11 @@ reproduce: setup
 	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
+llm-evaluators: setup
+	snakemake --quiet reason host -- llm_evaluators
+	@echo
+	@echo 'Start with results/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
+
 test: setup
 	pytest --numprocesses 2
 
@@ -60,8 +66,8 @@ format: setup
 PUBLISHED := demo usr_persona usr_topical
 
 publish: $(if $(DATASETS),publish-all-only,setup)
-	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]'
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' 2>&1 | grep '^results/[^.]*/' || \
+	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png

@@ -7,7 +7,7 @@ records these in ``sources.lock.yaml`` beside the catalogue, and every later one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -17,6 +17,7 @@ from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, UnknownNameError
 
 CATALOGUE = Path("data/sources.yaml")
+RATED_LEVELS = ("turn", "dialogue")
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset as the catalogue has it: which reader, which files under the reader's names for them."""
+    """A dataset as the catalogue has it: which reader, which files under the reader's names for them.
+
+    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither.
+    """
 
     name: str
     reader: str
     title: str
     files: Mapping[str, Source]
+    levels: tuple[str, ...] = ("turn",)
 
 
 @dataclass(frozen=True)
@@ -107,20 +112,34 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     datasets = {}
     for name, entry in content["datasets"].items():
         where = f"{path}, dataset {name!r}"
-        _check_keys(entry, {"reader", "title", "files"}, where)
+        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels"})
         if not isinstance(entry["files"], dict):
             raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
         for file in entry["files"].values():
             if file not in files:
                 raise UnknownNameError("source", file, files, where=where)
         datasets[name] = Dataset(
-            name, entry["reader"], entry["title"], {role: files[file] for role, file in entry["files"].items()}
+            name,
+            entry["reader"],
+            entry["title"],
+            {role: files[file] for role, file in entry["files"].items()},
+            _levels(entry, where),
         )
     return Catalogue(files, datasets, path)
 
 
-def _check_keys(entry: Any, expected: set[str], where: str) -> None:  # noqa: ANN401
-    if not isinstance(entry, dict) or set(entry) != expected:
+def _levels(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return which levels an entry says are rated; if it does not say, what its reader is known to read."""
+    if "levels" not in entry:
+        return RATED_LEVELS if entry["reader"] == "comperdial" else ("turn",)
+    levels = entry["levels"]
+    if not isinstance(levels, list) or [level for level in RATED_LEVELS if level in levels] != levels:
+        raise ConfigError(f"levels is {levels!r}", where=where, expected="a list of turn, dialogue, or of neither")
+    return tuple(levels)
+
+
+def _check_keys(entry: Any, expected: set[str], where: str, optional: Collection[str] = ()) -> None:  # noqa: ANN401
+    if not isinstance(entry, dict) or set(entry) - set(optional) != expected:
         found = ", ".join(sorted(entry)) if isinstance(entry, dict) else repr(entry)
         raise ConfigError(f"the entry has {found}", where=where, expected="exactly " + ", ".join(sorted(expected)))
 

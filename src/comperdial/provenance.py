@@ -21,7 +21,7 @@ FORMAT = 1
 LIBRARIES = (
     "krippendorff", "matplotlib", "nbconvert", "numpy", "pandas", "pillow", "pyarrow", "scipy",
 )  # fmt: skip
-# Enough to tell two versions of a file of code apart; the hash over all of them is whole.
+# Enough to tell two versions of a file apart; the hash over all files of code is whole.
 _DIGITS = 16
 _FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 
@@ -65,9 +65,9 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
         "format": FORMAT,
         "command": command,
         "parameters": known,
-        "inputs": {name: {"sha256": sha256(path), "size": path.stat().st_size} for name, path in data.items()},
+        "inputs": {name: {"sha256": sha256(path)[:_DIGITS], "size": path.stat().st_size} for name, path in data.items()},
         "code": _code({name: path for name, path in sorted(files.items()) if is_code(name)}),
-        "outputs": {path.suffix: sha256(path) for path in forms(stem)},
+        "outputs": {path.suffix: sha256(path)[:_DIGITS] for path in forms(stem)},
         "signatures": _in_output(stem, signatures),
         "tests": tests,
         "seeds": _seeds(known, [text for texts in signatures.values() for text in texts] + tests),

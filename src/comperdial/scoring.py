@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ItemError, SchemaError
+from comperdial.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.files import check_columns, read_table
-from comperdial.metrics import Metric, Scores
+from comperdial.metrics import Batch, Metric, Scores
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,8 @@ _COLUMNS = {
     "system_id": "who wrote it; default: system",
 }
 _ALIASES = {"reference": "references"}
+# The columns of a context that hold what a metric needs, in a batch's order.
+_HELD = {"references": "references", "histories": "history", "facts": "facts"}
 # Responses that are scored at once: enough to share work, few enough to keep memory flat.
 _PART = 4096
 
@@ -63,6 +69,63 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
     with schema.writing_parts(output, "scores") as add:
         for responses, context in parts(folder):
             add(tidy(responses, _score(metric, responses, context, folder), metric, name))
+
+
+def score_all(
+    metrics: Mapping[str, Metric], folder: str | Path, output: str | Path, embeddings: str | Path | None = None
+) -> None:
+    """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
+
+    Each metric's rows are those that :func:`write_scores` writes, but a response that lacks what a metric needs is left
+    out for this metric, and the log says how many these were. Memory does not grow with the responses. ``embeddings``
+    is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
+
+    Raises
+    ------
+    MissingResourceError
+        When a metric cannot run on this machine.
+    """
+    for name, metric in metrics.items():
+        if problem := metric.unavailable():
+            raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
+    lacking: Counter[tuple[str, str]] = Counter()
+    total = 0
+    with _vectors_in(embeddings), schema.writing_parts(output, "scores") as add:
+        for responses, context in parts(folder):
+            total += len(responses)
+            # The tables are checked: once for all metrics is enough.
+            columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
+            frames = []
+            for name, metric in metrics.items():
+                whole = np.ones(len(responses), dtype=np.bool_)
+                for need in metric.needs:
+                    held = context[_HELD[need]].map(len).to_numpy() > 0
+                    lacking[name, need] += int((~held).sum())
+                    whole &= held
+                if whole.any():
+                    values = metric.compute(Batch(*(list(compress(column, whole)) for column in columns)))
+                    frames.append(tidy(responses[whole], values, metric, name))
+            if frames:
+                add(pd.concat(frames, ignore_index=True))
+    for (name, need), count in lacking.items():
+        if count:
+            log.warning("%s: %d of %d responses have no %s", name, count, total, need)
+
+
+@contextmanager
+def _vectors_in(folder: str | Path | None) -> Iterator[None]:
+    """Let encoders keep vectors in a folder, if one is named."""
+    from comperdial.models.encoder import STORE_VARIABLE
+
+    before = os.environ.get(STORE_VARIABLE)
+    if folder is not None:
+        os.environ[STORE_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        os.environ.pop(STORE_VARIABLE, None)
+        if before is not None:
+            os.environ[STORE_VARIABLE] = before
 
 
 def parts(folder: str | Path) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:

@@ -1,4 +1,4 @@
-"""WordNet for METEOR: find it, or set it up once where nltk looks for it.
+"""WordNet: find it, or set it up once where nltk looks for it, and read its files (format: manual page wndb(5WN)).
 
 nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we
 write to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -223,3 +223,44 @@ def require(version: str) -> WordNet:
             hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
         )
     return found
+
+
+def read_files(path: str | Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Return what files of a WordNet hold, by name.
+
+    Parameters
+    ----------
+    path
+        A folder with WordNet's files, or a zip archive of one.
+    names
+        The files' names: ``data.noun``.
+    """
+    place = Path(path)
+    if place.suffix == ".zip":
+        with zipfile.ZipFile(place) as archive:
+            return {name: archive.read(f"wordnet/{name}") for name in names}
+    return {name: (place / name).read_bytes() for name in names}
+
+
+def entries(content: bytes) -> list[str]:
+    """Return the lines of one of WordNet's files, without the licence, which stands before them, indented."""
+    return [line for line in content.decode().split("\n") if line and not line.startswith(" ")]
+
+
+def offsets(entry: str) -> list[int]:
+    """Return where a word's synsets begin in its file, commonest first, by what follows the word in the index."""
+    # The number of synsets comes second, their offsets last.
+    fields = entry.split()
+    return [int(offset) for offset in fields[-int(fields[1]) :]]
+
+
+def synset(data: bytes, offset: int) -> str:
+    """Return the line of a data file that begins at an offset."""
+    return data[offset : data.index(b"\n", offset)].decode()
+
+
+def synset_names(line: str) -> list[str]:
+    """Return the names in a synset, a data file's line; those of several words have "_" between them."""
+    fields = line.split()
+    # Fourth the number of names, in hexadecimal digits; then each with a number. Adjectives may end in "(p)".
+    return [name.partition("(")[0] for name in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]

@@ -307,7 +307,7 @@ def test_a_judge_of_a_data_set_that_there_is_not_is_named(sections):
     judges, judging = copy.deepcopy(sections)
     judging["judges"]["dmeo"] = ["rules"]
     with pytest.raises(UnknownNameError, match=r"unknown dataset 'dmeo'.*Did you mean 'demo'"):
-        read_judging(judges, judging, datasets=["demo"])
+        read_judging(judges, judging, datasets=["demo"], groups={"llm_evaluators": []})
 
 
 @pytest.mark.parametrize("key", ["gsk_SECRETSECRET123", "sk-abc", "hf_abcdef"])

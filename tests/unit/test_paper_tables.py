@@ -377,6 +377,9 @@ def test_table_2_is_the_beginning_of_table_12():
 
 def test_table_14_asks_the_metrics_themselves(root):
     metrics = yaml.safe_load((root / "params.yaml").read_text())["metrics"]
+    for entry in metrics.values():
+        # Of which data sets is no option of a metric.
+        entry.pop("datasets", None)
     reported_outputs = read_table(root / "data/paper/metric_outputs.csv")
     found = outputs_document(reported_outputs, metrics)
     paper, ours = ({row[0]: row for row in section.rows} for section in found.sections)

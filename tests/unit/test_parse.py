@@ -614,7 +614,7 @@ def test_no_text_takes_long(unit):
     main(text)
     main(f"Humanness: 4\n{text}")
     main(f"Humanness: {text}", OVERALL)
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 15
 
 
 @pytest.mark.parametrize("unit", ["a", "1", "-", "\n", "(", "{", "[", "score of ", "Humanness: 4, "])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from comperdial.cli import prompts as command
 from comperdial.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
 from comperdial.judges import prompting
-from comperdial.judges.prompting import fact_lines, history_lines, inline, load, names, render
+from comperdial.judges.prompting import NAMES, fact_lines, history_lines, inline, load, render
 
 HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
 TURN = {
@@ -65,7 +65,7 @@ def headers(text):
     return [line for line in text.splitlines() if line.startswith("#")]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_each_prompt_has_its_fields_level_and_form(name):
     prompt = load(name)
     assert (prompt.name, prompt.source) == (name, "ours")
@@ -74,7 +74,7 @@ def test_each_prompt_has_its_fields_level_and_form(name):
     assert prompt.template.endswith(FORMS[name.removesuffix("_ref")])
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_rendered_prompts_hold_their_values_and_no_placeholder(name):
     prompt = load(name)
     text = render(prompt, VALUES)
@@ -93,7 +93,7 @@ def test_the_rules_of_the_dialogue_prompt_are_all_there():
     assert "higher than 4" not in text and text.count("more than twenty words") == 2
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_explain_adds_one_section_before_the_last(name):
     plain, explained = load(name), load(name, explain=True)
     added = [line for line in explained.template.splitlines() if line not in plain.template.splitlines()]
@@ -109,7 +109,7 @@ def test_explain_adds_one_section_before_the_last(name):
 
 
 def test_hashes_differ_and_do_not_depend_on_line_ends(tmp_path):
-    assert len({load(name, explain=explain).hash for name in names() for explain in (False, True)}) == 14
+    assert len({load(name, explain=explain).hash for name in NAMES for explain in (False, True)}) == 14
     first, second, third = (tmp_path / f"{n}.md" for n in (1, 2, 3))
     first.write_bytes(b"### Response:\n{{ response }}\n")
     second.write_bytes(b"\xef\xbb\xbf### Response:\r\n{{ response }}\r\n")
@@ -268,7 +268,7 @@ def test_inline_gives_one_harmless_line_and_does_so_once(text):
 @settings(max_examples=60)
 @given(TEXTS)
 def test_no_response_changes_how_a_prompt_is_built(text):
-    for name in names():
+    for name in NAMES:
         prompt = load(name)
         if prompt.level == "dialogue":
             harmless, filled = DIALOGUE, DIALOGUE | {"responses": ["Hi.", text, "Bye."]}
@@ -338,8 +338,8 @@ def test_the_commands(capsys, tmp_path):
         return capsys.readouterr().out
 
     listed = run("list", "--folder", tmp_path)
-    for name in names():
-        assert f"{name:15}  {load(name).hash[:16]}" in listed
+    for name in NAMES:
+        assert f"{name:17}  {load(name).hash[:16]}" in listed
     assert "history, response, reference, fact\n" in listed and "prompts import PAPER" in listed
     assert run("show", "cpds_detail") == load("cpds_detail").template
     assert run("show", "cpds_detail", "--explain") == load("cpds_detail", explain=True).template

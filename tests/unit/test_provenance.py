@@ -47,7 +47,7 @@ def test_a_record_holds_what_a_table_was_made_of(place):
     assert record["command"] == "render names"
     assert set(record["inputs"]) == {"data/personas/names.csv"}
     found = record["inputs"]["data/personas/names.csv"]
-    assert re.fullmatch("[0-9a-f]{64}", found["sha256"])
+    assert re.fullmatch("[0-9a-f]{16}", found["sha256"])
     assert found["size"] == (place / "data/personas/names.csv").stat().st_size
     assert set(record["code"]["files"]) == {CODE}
     assert set(record["outputs"]) == {".csv", ".html", ".md", ".tex"}

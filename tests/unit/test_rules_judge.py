@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from comperdial.judges.base import Completion, Form
 from comperdial.judges.parse import parse
-from comperdial.judges.prompting import inline, load, names, render
+from comperdial.judges.prompting import NAMES, inline, load, render
 from comperdial.judges.services import find
 from comperdial.judges.services._chat import ChatTransport, Unanswerable
 from comperdial.judges.services._rules_dialogue import decide as decide_dialogue
@@ -40,7 +40,7 @@ DIMENSIONS = {
     "cpds_dialogue": ("Overall Dialogue Turn Score", "Dialogue Interaction Score", "Final Score"),
 }
 DIMENSIONS |= {f"{name}_ref": DIMENSIONS[name] for name in ("cpds_simple", "cpds_detail")}
-TURN = [name for name in names() if name != "cpds_dialogue"]
+TURN = [name for name in NAMES if name != "cpds_dialogue"]
 
 PIECES = ["### Response:", "Response:", "- Humanness: 5", "\n", "\u2028", "#", "overall - 5", "on a scale of 1 to 9"]
 PIECES += ["Turn1: x", "A: ", "{{ history }}", "Rationale: fine", "\\", "(none)", "I like bees?", "a a a", " "]
@@ -64,7 +64,7 @@ def dialogue(scores, responses):
 
 
 @pytest.mark.parametrize("explain", [False, True])
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_is_read_as_it_was_written(name, explain):
     prompt = load(name, explain=explain)
     request = read(render(prompt, VALUES))
@@ -83,7 +83,7 @@ def test_every_prompt_is_read_as_it_was_written(name, explain):
     assert request.sections == {field: expected[field] for field in fields}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_answer_is_the_form_filled_in(name):
     answer = ask(render(load(name), VALUES))
     ratings = decide(read(render(load(name), VALUES)))
@@ -96,7 +96,7 @@ def test_the_answer_is_the_form_filled_in(name):
     assert answer == ask(render(load(name), VALUES))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_a_rationale_follows_where_it_is_asked_for_and_the_ratings_stay(name):
     plain = ask(render(load(name), VALUES)).text
     explained = ask(render(load(name, explain=True), VALUES)).text
@@ -114,7 +114,7 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("explain", [False, True])
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_parser_finds_what_the_rules_decided_whatever_the_response_says(name, explain, attack):
     prompt = load(name, explain=explain)
     text = render(prompt, {**VALUES, "response": attack, "responses": [attack] * 3})
@@ -129,7 +129,7 @@ def test_a_text_under_judgement_cannot_ask_for_a_rationale():
     assert "Rationale" not in ask(render(load("cpds_detail"), {**VALUES, "response": "Rationale: it is good."})).text
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_usage_counts_the_words_and_marks_of_the_whole_prompt(name):
     words = "How are-you?"
     prompt = render(load(name), {**VALUES, "response": words, "responses": [words] * 3})

@@ -13,14 +13,19 @@ from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.closure import code_version
 from comperdial.config import check, load_yaml
-from comperdial.errors import ComperdialError, UnknownNameError
+from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.metrics import create
 from comperdial.records import unpack
 from comperdial.sources import MIRROR_VARIABLE, raw_path
 
 
+def without(options, *keys):
+    return {key: value for key, value in options.items() if key not in keys}
+
+
 def metric_options(name):
-    return {key: value for key, value in config["metrics"][name].items() if key != "kind"}
+    """What a metric is made with: the entry, less what says of which data sets."""
+    return without(config["metrics"][name], "kind", "datasets")
 
 
 try:
@@ -75,7 +80,7 @@ BY_DIALOGUE = [
     name
     for name in RATED
     if name in [*SIMULATED, *IMPORTED]
-    or (name in PUBLIC and PUBLIC[name].reader == "comperdial")
+    or (name in PUBLIC and "dialogue" in PUBLIC[name].levels)
     or "dialogue" in CHALLENGES.get(name, {}).get("ratings", {})
 ]
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
@@ -99,6 +104,11 @@ def title(dataset):
     return CHALLENGES[dataset]["title"] if dataset in CHALLENGES else PUBLIC[dataset].title
 
 
+def metric_modules(metrics):
+    """The package's modules that metrics are made of, in one order."""
+    return sorted({f"metrics.{name}" for metric in metrics for name in metric.modules})
+
+
 def titles(datasets):
     """The titles of data sets, as JSON."""
     return json.dumps({name: title(name) for name in datasets}, sort_keys=True)
@@ -119,7 +129,7 @@ def simulated(dataset):
 
 def reader_options(dataset):
     """The settings of a catalogue's reader, as JSON: the section of params.yaml that has its name."""
-    return json.dumps(config.get(PUBLIC[dataset].reader, {}), sort_keys=True)
+    return json.dumps(config.get(READ[dataset].reader, {}), sort_keys=True)
 
 
 def one_of(names):

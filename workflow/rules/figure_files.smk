@@ -63,7 +63,9 @@ def figure_tables(dataset):
 def plot_options(figure, dataset):
     """What every drawing is told, quoted for a shell."""
     # Not from the rule's output: Snakemake would not notice that a title or a label changed.
-    labels = json.loads(judge_labels(dataset)) | FIGURES.get("labels", {})
+    there = {Path(path).stem for path in score_files_of(dataset)}
+    named = {name: label for name, label in FIGURES.get("labels", {}).items() if name.partition(":")[0] in there}
+    labels = json.loads(judge_labels(dataset)) | named
     said = {
         "--output": f"results/figures/{dataset}_{figure}",
         "--title": title(dataset),

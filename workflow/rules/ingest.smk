@@ -24,7 +24,7 @@ rule fetch:
 
 rule ingest:
     input:
-        raw=lambda wildcards: [str(raw_path(f)) for f in PUBLIC[wildcards.dataset].files.values()],
+        raw=lambda wildcards: [str(raw_path(f)) for f in READ[wildcards.dataset].files.values()],
     output:
         multiext(
             "data/tables/{dataset}/",
@@ -38,13 +38,13 @@ rule ingest:
     log:
         "logs/ingest/{dataset}.log",
     wildcard_constraints:
-        dataset=one_of(PUBLIC),
+        dataset=one_of(READ),
     params:
         folder=subpath(output[0], parent=True),
         catalogue=config["catalogue"],
-        sha256=lambda wildcards: [f.sha256 for f in PUBLIC[wildcards.dataset].files.values()],
+        sha256=lambda wildcards: [f.sha256 for f in READ[wildcards.dataset].files.values()],
         options=lambda wildcards: reader_options(wildcards.dataset),
-        code=lambda wildcards: code("datasets", f"datasets.{PUBLIC[wildcards.dataset].reader}"),
+        code=lambda wildcards: code("datasets", f"datasets.{READ[wildcards.dataset].reader}"),
     message:
         "Read {wildcards.dataset} into tables"
     shell:

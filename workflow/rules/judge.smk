@@ -33,6 +33,21 @@ rule judge:
         "--output {output.scores} --judgements {output.judgements} 2> {log}"
 
 
+# The same for the study: its data sets' texts are not ours to publish, so what is made of them lies apart.
+use rule judge as study_judge with:
+    output:
+        scores="results/llm_evaluators/judged/{judged}.parquet",
+        judgements="results/llm_evaluators/judgements/{judged}.parquet",
+    log:
+        "logs/study_judge/{judged}.log",
+    wildcard_constraints:
+        judged=one_of(
+            judged for judged in JUDGED if judged not in NOT_JUDGED and judged.split("/")[0] in [*STUDIED, *PAIRED]
+        ),
+    message:
+        "Judge {wildcards.judged}"
+
+
 rule judges_table:
     input:
         judgements=judgement_files,

@@ -1,18 +1,25 @@
 # Judges and what they are asked; functions only.
 
 from comperdial.judging.config import read_judging
+from comperdial.judging.groups import groups_of, judged_levels
 from comperdial.judging.sections import SETTINGS_VARIABLE, connections, sections_of
-from comperdial.judging.tasks import signature, unavailable
+from comperdial.judging.tasks import known_signature, signature, unavailable
 
 try:
     JUDGING = read_judging(
-        config.get("judges"), config.get("judging"), datasets=[*config["challenges"], *CATALOGUE.datasets]
+        config.get("judges"),
+        config.get("judging"),
+        datasets=[*config["challenges"], *CATALOGUE.datasets, *PAIRED],
+        groups=groups_of(config),
     )
     # As <data set>/<metric>: a judge is asked of the data sets that name it.
     JUDGED = {
         f"{dataset}/{name}": task
-        for dataset in DATASETS
-        for name, task in JUDGING.tasks(dataset, dialogues=dataset in [*CHALLENGES, *BY_DIALOGUE]).items()
+        for dataset in dict.fromkeys([*DATASETS, *STUDIED, *PAIRED])
+        for name, task in JUDGING.tasks(
+            dataset,
+            **judged_levels(dataset, None if dataset in CHALLENGES or dataset not in READ else READ[dataset].levels),
+        ).items()
     }
     if both := {task.name for task in JUDGED.values()} & {*METRICS, *RECORDED}:
         raise WorkflowError(f"Wrong configuration. params.yaml: {', '.join(both)}: both a metric and a judge's variant")
@@ -26,9 +33,13 @@ except ComperdialError as error:
 os.environ[SETTINGS_VARIABLE] = connections(config.get("judges"), config.get("judging"))
 
 
-def is_judged(judged):
+def is_judged(judged, folder="results/scores"):
     """Whether there are or can be scores: the judge can answer, or fitting scores made elsewhere were pulled."""
-    return judged not in NOT_JUDGED or fits(f"results/scores/{judged}.parquet", signature(JUDGING, JUDGED[judged]))
+    if judged not in NOT_JUDGED:
+        return True
+    # Of a model that is not here nothing is known that scores could be held against.
+    said = known_signature(JUDGING, JUDGED[judged])
+    return said is not None and fits(f"{folder}/{judged}.parquet", said)
 
 
 def judged_by(dataset):

@@ -118,7 +118,7 @@ rule metric_outputs_table:
         "logs/render/table_14.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        metrics=json.dumps(config["metrics"]),
+        metrics=json.dumps({name: without(entry, "datasets") for name, entry in config["metrics"].items()}),
         code=code("report.paper_short", *(f"metrics.{kind}" for kind in kinds())),
     message:
         "Render the paper's Table 14"

@@ -6,7 +6,7 @@ rule recorded_judge:
         lambda wildcards: expand(
             "data/tables/{dataset}/{table}.parquet",
             dataset=HEARD[wildcards.heard].dataset,
-            table=["systems", "contexts", "responses", "turn_ratings"],
+            table=["systems", "contexts", "responses", heard_ratings(wildcards.heard)],
         ),
         files=lambda wildcards: [str(raw_path(file)) for file in HEARD[wildcards.heard].files.values()],
     output:
@@ -28,6 +28,19 @@ rule recorded_judge:
     shell:
         "comperdial judge import {params.folder:q} {params.options} --output {output.scores} "
         "--judgements {output.judgements} --coverage {output.coverage} 2> {log}"
+
+
+use rule recorded_judge as study_recorded_judge with:
+    output:
+        scores="results/llm_evaluators/judged/{heard}.parquet",
+        judgements="results/llm_evaluators/judgements/{heard}.parquet",
+        coverage="results/llm_evaluators/judgements/{heard}.csv",
+    log:
+        "logs/study_recorded_judge/{heard}.log",
+    wildcard_constraints:
+        heard=one_of(heard for heard, entry in HEARD.items() if entry.dataset in STUDIED),
+    message:
+        "Take the recorded answers {wildcards.heard}"
 
 
 rule recorded_judges_table:

@@ -1,5 +1,6 @@
 # Answers of judges that others recorded: what params.yaml says of them; functions only.
 
+from comperdial.judging.answers import find as answer_format
 from comperdial.judging.answers.entries import read_recorded_judges
 
 try:
@@ -13,7 +14,7 @@ except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 
 # As <data set>/<name>.
-HEARD = {f"{entry.dataset}/{name}": entry for name, entry in ENTRIES.items() if entry.dataset in DATASETS}
+HEARD = {f"{entry.dataset}/{name}": entry for name, entry in ENTRIES.items() if entry.dataset in [*DATASETS, *STUDIED]}
 
 
 def heard_of(dataset):
@@ -22,6 +23,11 @@ def heard_of(dataset):
 
 def heard_files(dataset):
     return [score_file(dataset, name) for name in heard_of(dataset)]
+
+
+def heard_ratings(heard):
+    """The ratings that a recorded judge is held against: of its level."""
+    return f"{answer_format(HEARD[heard].format).level}_ratings"
 
 
 def coverage_files(dataset):

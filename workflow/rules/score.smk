@@ -18,7 +18,7 @@ rule score:
         # What determines a score beyond the options: versions of libraries and of the metric itself.
         signature=lambda wildcards: METRICS[wildcards.metric].signature(),
         embeddings=lambda wildcards: kept(wildcards.metric),
-        code=lambda wildcards: code("scoring", f"metrics.{METRICS[wildcards.metric].kind}"),
+        code=lambda wildcards: code("scoring", *metric_modules([METRICS[wildcards.metric]])),
     message:
         "Score {wildcards.dataset} with {wildcards.metric}"
     shell:

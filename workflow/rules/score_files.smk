@@ -2,18 +2,15 @@
 
 import re
 
-from comperdial.metrics._embedding import EmbeddingMetric
-from comperdial.metrics._model import NeedsModel
-
 
 def kept(metric):
     """The option that names where vectors are kept: a cache, and no output, which Snakemake would remove before a job."""
-    return "--embeddings data/embeddings" if isinstance(METRICS[metric], EmbeddingMetric) else ""
+    return "--embeddings data/embeddings" if METRICS[metric].keeps_vectors else ""
 
 
 def runs_model(metric):
     """Whether a metric runs a model: with all cores, one after the other, so that each text is encoded once."""
-    return isinstance(METRICS[metric], NeedsModel)
+    return METRICS[metric].runs_model
 
 
 def score_file(dataset, metric):
@@ -32,9 +29,15 @@ def fits(path, signature):
     return len(made) == 1 and re.fullmatch(fitting, made[0]) is not None
 
 
+def is_wanted(dataset, metric):
+    """Whether a data set is scored with a metric: all are, unless the metric's entry names some."""
+    return dataset in config["metrics"][metric].get("datasets", [dataset])
+
+
 def has_scores(dataset, metric):
     """Whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
-    return metric not in UNAVAILABLE or fits(score_file(dataset, metric), METRICS[metric].signature())
+    can = metric not in UNAVAILABLE or fits(score_file(dataset, metric), METRICS[metric].signature())
+    return can and is_wanted(dataset, metric)
 
 
 def score_files_of(dataset):
@@ -51,6 +54,6 @@ def not_run(datasets):
     missing = {
         metric: why
         for metric, why in UNAVAILABLE.items()
-        if not all(has_scores(dataset, metric) for dataset in datasets)
+        if not all(has_scores(dataset, metric) for dataset in datasets if is_wanted(dataset, metric))
     }
     return json.dumps(missing | not_judged(datasets), sort_keys=True)

@@ -9,8 +9,26 @@ import sys
 from collections.abc import Sequence
 
 from comperdial import __version__
-from comperdial.cli import annotate, challenge, data, evaluate, judge, models, prompts, recorded, render, why
+from comperdial.cli import (
+    annotate,
+    challenge,
+    data,
+    dimensions,
+    evaluate,
+    judge,
+    models,
+    perturb,
+    prompts,
+    recorded,
+    render,
+    score_all,
+    why,
+)
 from comperdial.errors import ComperdialError
+
+_GROUPS = (
+    evaluate, score_all, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate, render, why
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +67,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (evaluate, judge, prompts, recorded, data, challenge, models, annotate, render, why):
+    for group in _GROUPS:
         group.add_commands(commands)
     return parser

@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial.cli import judge_batch, judge_file, judge_import
 from comperdial.cli.common import json_object
-from comperdial.cli.judge_choice import add_choice, chosen_tasks, read_choice
+from comperdial.cli.judge_choice import add_choice, chosen_tasks, levels_of, read_choice
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -50,7 +50,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _list(options: argparse.Namespace) -> None:
-    from comperdial.judging.tasks import signature, unavailable
+    from comperdial.judging.base import unasked
+    from comperdial.judging.tasks import known_signature, unavailable
 
     judging, datasets = read_choice(options)
     for dataset in datasets:
@@ -58,37 +59,67 @@ def _list(options: argparse.Namespace) -> None:
             why = unavailable(judging, task, dataset)
             print(f"{dataset}  {task.name}: {'not run: ' + why if why else 'ready'}")
             if options.signatures:
-                print(f"    {signature(judging, task)}")
-    unasked = [name for name in judging.judges if not any(name in judging.by_dataset.get(d, ()) for d in datasets)]
-    if unasked and not options.judges:
-        print(f"Not asked of these data sets: {', '.join(unasked)}. See them with --judges NAME, or --datasets.")
+                print(f"    {known_signature(judging, task) or 'no signature can be said here'}")
+        for judge in judging.judges_of(dataset):
+            reasons: dict[str, list[str]] = {}
+            levels = levels_of(options, dataset)
+            for variant in judging.variants_of(dataset):
+                if not levels[f"{variant.level}s"]:
+                    continue
+                if variant.labels and (why := unasked(variant, judge)):
+                    reasons.setdefault(why, []).append(variant.name)
+            for why, names in reasons.items():
+                print(f"{dataset}  {judge.name} is not asked {', '.join(names)}: {why}")
+    asked = {judge.name for dataset in datasets for judge in judging.judges_of(dataset)}
+    idle = [name for name in judging.judges if name not in asked]
+    if idle and not options.judges:
+        print(f"Not asked of these data sets: {', '.join(idle)}. See them with --judges NAME, or --datasets.")
 
 
 def _plan(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import Ledger
     from comperdial.judging.plan import as_text, plan
+    from comperdial.judging.tasks import known_signature, unavailable
 
     judging, datasets = read_choice(options)
-    plans = [
-        plan(judging, task, folder, dataset=dataset)
-        for dataset in datasets
-        for folder, task in chosen_tasks(options, judging, dataset)
-    ]
-    print(as_text(plans))
+    plans, skipped = [], []
+    for dataset in datasets:
+        for folder, task in chosen_tasks(options, judging, dataset):
+            if known_signature(judging, task) is None:
+                skipped.append(f"{dataset}  {task.name}: not counted: {unavailable(judging, task, dataset)}")
+            else:
+                plans.append(plan(judging, task, folder, dataset=dataset))
+    print("\n".join([*([as_text(plans)] if plans else []), *skipped]))
     spent = Ledger(judging.ledger).spent()
     print(f"\nThe ledger's answers have cost {spent:.2f} US dollars so far; the budget is {judging.budget:.2f}.")
     print("Tokens are estimates, without a model's own tokenizer. Prices and their dates: " + str(judging.prices))
 
 
 def _run(options: argparse.Namespace) -> None:
-    from comperdial.judging.running import ask, judged_turns
+    from comperdial.errors import ConfigError
+    from comperdial.judging.running import ask_or_skip
 
     judging, datasets = read_choice(options)
+    done = 0
+    skipped: dict[tuple[str, str | None], str] = {}
     for dataset in datasets:
         for folder, task in chosen_tasks(options, judging, dataset):
-            turns = judged_turns(judging, task, folder, dataset=dataset) if task.variant.turns else None
-            report = ask(judging, task, folder, dataset=dataset, turns=turns)
-            print(f"{dataset}  {task.name}: {report}")
+            if lost := skipped.get((dataset, task.turns)):
+                why, said = f"its turns are not judged: {lost}", ""
+            else:
+                why, said = ask_or_skip(judging, task, folder, dataset=dataset)
+            print(f"{dataset}  {task.name}: {f'not run: {why}' if why else said}", flush=True)
+            if why:
+                skipped[dataset, task.name] = why
+            else:
+                done += 1
+    if skipped and not done:
+        raise ConfigError(
+            f"nothing could be asked: none of {len(skipped)} tasks can run here",
+            where=str(options.params),
+            expected="a judge that can be reached",
+            hint=f"The first reason: {next(iter(skipped.values()))}",
+        )
 
 
 def _show(options: argparse.Namespace) -> None:

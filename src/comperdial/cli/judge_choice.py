@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,10 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     from comperdial.config import load_yaml
     from comperdial.errors import ConfigError, UnknownNameError
     from comperdial.judging.config import read_judging
+    from comperdial.judging.groups import groups_of
 
     config = load_yaml(options.params)
-    judging = read_judging(config.get("judges"), config.get("judging"))
+    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config))
     if (budget := getattr(options, "budget", None)) is not None and budget < 0:
         raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
     for chosen, known, what in (
@@ -46,6 +48,10 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
         # A judge that is named judges the data sets that are named, whatever the configuration says of them.
         named = dict.fromkeys(datasets, tuple(options.judges))
         judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **named})
+    if options.variants:
+        # Likewise a variant that is named.
+        named = dict.fromkeys(datasets, tuple(options.variants))
+        judging = dataclasses.replace(judging, asks={**judging.asks, **named})
     if getattr(options, "budget", None) is not None:
         judging = dataclasses.replace(judging, budget=options.budget)
     return judging, list(datasets)
@@ -63,12 +69,36 @@ def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) ->
             expected="responses.parquet and others",
             hint=f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{dataset}]'",
         )
-    tasks = judging.tasks(dataset, dialogues=_has_dialogues(folder)).values()
+    tasks = judging.tasks(dataset, **levels_of(options, dataset)).values()
     # Dialogues after their turns.
     for task in sorted(tasks, key=lambda task: task.variant.level == "dialogue"):
         chosen = not options.variants or task.variant.name in options.variants
         if chosen and task.samples == task.wanted[0]:
             yield folder, task
+
+
+def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
+    """Return at which levels a data set is judged, as the workflow has it; for variants that are named, all it has."""
+    from comperdial.judging.groups import judged_levels
+
+    levels = _catalogued(options.params).get(dataset)
+    judged = judged_levels(dataset, levels)
+    if options.variants or levels is None:
+        whole = _has_dialogues(options.tables / dataset)
+        return {"turns": True, "dialogues": whole} if options.variants else judged | {"dialogues": whole}
+    return judged
+
+
+@functools.cache
+def _catalogued(params: Path) -> Mapping[str, tuple[str, ...]]:
+    """Return which levels the catalogue says are rated, by data set; nothing where there is no catalogue."""
+    from comperdial.catalogue import load_catalogue
+    from comperdial.config import load_yaml
+
+    path = load_yaml(params).get("catalogue")
+    if not path or not Path(path).is_file():
+        return {}
+    return {name: entry.levels for name, entry in load_catalogue(path).datasets.items()}
 
 
 def _has_dialogues(folder: Path) -> bool:

@@ -14,7 +14,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind = what.add_parser("import", help="take a judge's answers that others recorded: into the ledger, and as scores")
     kind.add_argument("folder", type=Path, help="the data set's folder of tables")
     kind.add_argument("--name", required=True, help="what to call the judge and its metric")
-    kind.add_argument("--format", required=True, help="chiang2023, …")
+    kind.add_argument("--format", required=True, help="chiang2023, gpt4_rounds, …")
     kind.add_argument("--model", required=True, help="the model, as the source names it")
     kind.add_argument("--prompt", required=True, help="the prompt's name")
     kind.add_argument(
@@ -33,10 +33,10 @@ def _import(options: argparse.Namespace) -> None:
     from comperdial.catalogue import load_catalogue
     from comperdial.files import write_text
     from comperdial.judges.ledger import Ledger
+    from comperdial.judging.answers import find
     from comperdial.judging.answers.coverage import coverage
     from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
     from comperdial.judging.answers.singles import judgements
-    from comperdial.recorded._usr_items import DIMENSIONS
     from comperdial.recorded.base import Rated
     from comperdial.recorded.entries import origin
 
@@ -53,8 +53,10 @@ def _import(options: argparse.Namespace) -> None:
     tables = {
         name: schema.read(options.folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")
     }
-    human = schema.read(options.folder / "turn_ratings.parquet", "turn_ratings")
-    rated = Rated(**tables, ratings=human)
+    reader = find(options.format)
+    ratings_table = f"{reader.level}_ratings"
+    human = schema.read(options.folder / f"{ratings_table}.parquet", ratings_table)
+    rated = Rated(**tables, ratings=human if reader.level == "turn" else None)
     ledger = Ledger(options.ledger)
     import_answers(judge, ledger, rated.dataset, rated)
     schema.write(options.output, scores(judge, ledger, rated), "scores")
@@ -62,5 +64,5 @@ def _import(options: argparse.Namespace) -> None:
     if options.judgements:
         schema.write(options.judgements, judgements(judge, found, rated), "judgements")
     if options.coverage:
-        counted = coverage(judge.name, found, human, DIMENSIONS)
+        counted = coverage(judge.name, found, human, reader.targets)
         write_text(options.coverage, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

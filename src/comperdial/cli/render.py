@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli import paper_tables, plots, site, study
+from comperdial.cli import llm_evaluators, paper_tables, plots, site, study
 from comperdial.cli.common import (
     add_catalogue,
     add_kind,
@@ -60,7 +60,7 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
     kind.add_argument("--source", help="whose ratings it is to read (default: simulated ones if there are, else human)")
     add_target(kind)
     add_simulated(kind)
-    for module in (study, paper_tables, plots, site):
+    for module in (study, paper_tables, llm_evaluators, plots, site):
         module.add_kinds(kinds)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from comperdial.errors import FileError
 from comperdial.files import read_text, sha256, write_json, write_text
+from comperdial.judges._guard import escape
 from comperdial.judges._markup import to_text
 from comperdial.judges.prompting import NAMES, Prompt
 
@@ -193,11 +194,6 @@ def extract(text: str, where: str) -> dict[str, str]:
             hint="Give the whole paper, appendices included",
         )
     return {name: _template(name, bodies[name], f"{where}, section {SECTIONS[name]}") for name in NAMES}
-
-
-def escape(text: str) -> str:
-    """Return a text as a template that renders to it."""
-    return text.replace("{", "{{ '{' }}")
 
 
 def _bodies(text: str) -> dict[str, str]:

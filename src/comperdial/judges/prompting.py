@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.files import read_text
+from comperdial.judges import questions
+from comperdial.judges._guard import NONE, escape, fact_lines, guarded, history_lines, inline
+
+__all__ = [
+    "FIELDS", "NAMES", "NONE", "PAPER", "SOURCES", "STUDY", "Prompt", "fact_lines", "history_lines", "inline", "load",
+    "names", "render",
+]  # fmt: skip
 
 NAMES = (
     "original_simple",
@@ -32,23 +38,16 @@ NAMES = (
     "cpds_detail",
     "cpds_dialogue",
 )
-FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses")
+"""CPDScore's prompts and the two that it varies (ComperDial, appendix B)."""
+STUDY = ("explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue")
+"""Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2)."""
+FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses", "dialogue")
 SOURCES = ("ours", "paper")
 PAPER = Path("data/prompts/paper")
-NONE = "(none)"
 
 _OURS = Path(__file__).parent / "prompts"
-# The lines that open a section or ask for a score in any of the prompts.
-_LABELS = (
-    "context|response|your response|reference response|instructions?|output format|evaluation criteria|evaluation steps"
-    r"|example|conversation history|corresponding fact|corresponding reference response|responses|evaluation form"
-    r"|evaluation form \(scores only\)|dialogue turn scores|dialogue interaction evaluation criteria|after the scores"
-    "|engagingness|humanness"
-)
-_LABEL = re.compile(rf"[-*_# ]*(?:{_LABELS})[*_ ]*:[*_ ]*", re.IGNORECASE)
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# Characters without ink that are neither format characters nor marks: fillers and the blank of Braille.
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_QUESTION = "question"
+_ASKED = re.compile(r"\{\{-?\s*question\s*-?\}\}")
 _HEADERS = (re.compile("^#.*", re.MULTILINE), re.compile("^[A-Z].*:[ \t]*$", re.MULTILINE))
 
 
@@ -63,7 +62,8 @@ class Prompt:
     template
         The text, with the block that asks for a rationale where one is wanted.
     source
-        ``ours``, ``paper``, or the path of the user's own template.
+        ``ours``, ``paper``, or the path of the user's own template; ``paper's question`` where the question alone is
+        the paper's.
     """
 
     name: str
@@ -82,16 +82,23 @@ class Prompt:
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
-        """Return what the prompt rates: a dialogue if it shows ``responses``, else a turn."""
-        return "dialogue" if "responses" in self.fields else "turn"
+        """Return what the prompt rates: a dialogue if it shows ``responses`` or ``dialogue``, else a turn."""
+        return "dialogue" if {"responses", "dialogue"} & self.fields else "turn"
 
 
 def names() -> tuple[str, ...]:
     """Return the names of the prompts that come with the package."""
-    return NAMES
+    return (*NAMES, *STUDY)
 
 
-def load(name: str, source: str = "ours", *, folder: str | Path = PAPER, explain: bool = False) -> Prompt:
+def load(
+    name: str,
+    source: str = "ours",
+    *,
+    folder: str | Path = PAPER,
+    explain: bool = False,
+    question: str | None = None,
+) -> Prompt:
     """Read a prompt.
 
     Parameters
@@ -100,26 +107,32 @@ def load(name: str, source: str = "ours", *, folder: str | Path = PAPER, explain
         One of :func:`names`; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
     source
         ``ours``: the wording that comes with the package; ``paper``: the paper's own, once it is imported. Of no
-        account for a path.
+        account for a path, and for the text of :data:`STUDY`, which that paper shows as pictures: there is ours only.
     folder
         Where the imported prompts lie.
     explain
         Whether to ask for a rationale, in a section of its own before the last one. With none it stands at the end.
+    question
+        For a template with the placeholder ``question``: a name of :mod:`comperdial.judges.questions`, or a question
+        of the user's own. It becomes part of the template, and so of its hash.
 
     Raises
     ------
     UnknownNameError
-        When there is no such prompt or source.
+        When there is no such prompt, source or question.
     MissingResourceError
         When the paper's prompts have not been imported.
     ConfigError
-        When a template has a syntax error, an unknown placeholder, or none for what is to be rated.
+        When a template has a syntax error, an unknown placeholder, or none for what is to be rated; or when there is a
+        question that it has no place for.
     """
     if "/" in name or name.endswith(".md"):
         prompt = Prompt(Path(name).stem, _unix(read_text(name)), name)
         _check(prompt, name)
     else:
         prompt = _shipped(name, source, Path(folder))
+    if question is not None:
+        prompt = _asking(prompt, question, source, Path(folder))
     return Prompt(prompt.name, _explained(prompt.template), prompt.source) if explain else prompt
 
 
@@ -131,9 +144,10 @@ def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
     prompt
         The prompt; a template is compiled once.
     values
-        By placeholder. ``response``, ``reference``: text. ``history``: what :func:`history_lines` returns or takes.
-        ``fact``: likewise of :func:`fact_lines`. ``turn_scores``, ``responses``: lists of texts, one a turn. Others
-        are ignored. Values pass through :func:`inline` here, which changes nothing that has passed through it before.
+        By placeholder. ``response``, ``reference``: text. ``history``, ``dialogue``: what :func:`history_lines` returns
+        or takes. ``fact``: likewise of :func:`fact_lines`. ``turn_scores``, ``responses``: lists of texts, one a turn.
+        Others are ignored. Values pass through :func:`inline` here, which changes nothing that has passed through it
+        before.
 
     Returns
     -------
@@ -145,7 +159,7 @@ def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
     ConfigError
         When a value is missing or no text, or the template fails on the values.
     """
-    given = {field: _value(field, values[field]) for field in prompt.fields if values.get(field) is not None}
+    given = {field: guarded(field, values[field]) for field in prompt.fields if values.get(field) is not None}
     scores, responses = given.get("turn_scores"), given.get("responses")
     if scores is not None and responses is not None and len(scores) != len(responses):
         raise ConfigError(
@@ -162,79 +176,13 @@ def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
         raise ConfigError(f"the template cannot be filled ({error})", where=_where(prompt)) from error
 
 
-def inline(text: str) -> str:
-    """Return a text as one line that can neither open a section of a prompt nor stand for an entry of its form.
-
-    Every run of white space, control characters, line separators and halves of surrogate pairs becomes one space, and
-    none is left at the ends. A line gets a backslash in front if it begins with ``#``, invisible characters aside, or
-    is nothing but the label of a section or entry, such as "Response:" or "- Engagingness:": the sections of
-    ``original_detail`` have no other mark. Every other text stays as it is.
-    """
-    if not text.isprintable():
-        text = _CONTROL.sub(" ", text)
-    text = " ".join(text.split())
-    if text.isascii():
-        opens = text.startswith("#") or (text.endswith((":", "*", "_")) and _LABEL.fullmatch(text))
-    else:
-        seen = "".join(character for character in text if not _invisible(character)).strip()
-        opens = seen.startswith("#") or _LABEL.fullmatch(seen)
-    return f"\\{text}" if opens else text
-
-
-def history_lines(history: Iterable[Mapping[str, str]]) -> str:
-    """Return utterances (``speaker`` and ``text``) as lines such as "A: text"; without any, the line "(none)"."""
-    return "\n".join(inline(f"{turn['speaker']}: {turn['text']}") for turn in history) or NONE
-
-
-def fact_lines(facts: Iterable[str]) -> str:
-    """Return sentences as lines such as "- sentence"; without any, the line "(none)"."""
-    return "\n".join(inline(f"- {fact}") for fact in facts) or NONE
-
-
-class _Responses(tuple[str, ...]):
-    """Texts of a dialogue's turns: a template can show them, a line each, count them or loop over them."""
-
-    label = "Turn{}: "
-
-    def __str__(self) -> str:
-        return "\n".join(self.label.format(number) + text for number, text in enumerate(self, start=1))
-
-
-class _TurnScores(_Responses):
-    label = "Turn{} Score - "
-
-
-def _value(field: str, value: Any) -> Any:  # noqa: ANN401
-    try:
-        if field in ("response", "reference"):
-            return inline(value)
-        if field in ("history", "fact"):
-            lines = history_lines if field == "history" else fact_lines
-            return _guarded(value) if isinstance(value, str) else lines(value)
-        if isinstance(value, str):
-            raise TypeError("a text is no list of texts")
-        return (_TurnScores if field == "turn_scores" else _Responses)(inline(text) for text in value)
-    except (AttributeError, KeyError, TypeError) as error:
-        wanted = "one text" if field in ("response", "reference") else "a list of texts"
-        wanted = "utterances with `speaker` and `text`" if field == "history" else wanted
-        raise ConfigError(f"the value of `{field}` is a {type(value).__name__}", expected=wanted) from error
-
-
-# Histories and facts come once for every system; a thousand of them are a few megabytes.
-@functools.lru_cache(maxsize=1024)
-def _guarded(block: str) -> str:
-    return "\n".join(inline(line) for line in block.split("\n"))
-
-
-def _invisible(character: str) -> bool:
-    return not character.isascii() and (character in _BLANK or unicodedata.category(character) in ("Cf", "Mn", "Me"))
-
-
 def _shipped(name: str, source: str, folder: Path) -> Prompt:
-    if name not in NAMES:
-        raise UnknownNameError("prompt", name, NAMES)
+    if name not in names():
+        raise UnknownNameError("prompt", name, names())
     if source not in SOURCES:
         raise UnknownNameError("source of prompts", source, SOURCES)
+    if name in STUDY:
+        source = "ours"
     path = (_OURS if source == "ours" else folder) / f"{name}.md"
     if source == "paper" and not path.is_file():
         raise MissingResourceError(
@@ -248,6 +196,19 @@ def _shipped(name: str, source: str, folder: Path) -> Prompt:
     return prompt
 
 
+def _asking(prompt: Prompt, question: str, source: str, folder: Path) -> Prompt:
+    """Put a question into a template."""
+    if _QUESTION not in prompt.fields:
+        raise ConfigError(
+            f"the question {question!r}, and no place for it",
+            where=_where(prompt),
+            expected="`question` in the template",
+        )
+    found = questions.find(question, prompt.level, source, folder)
+    template = _ASKED.sub(lambda _: escape(inline(found.text)), prompt.template)
+    return Prompt(prompt.name, template, found.source if prompt.name in STUDY else prompt.source)
+
+
 def _check(prompt: Prompt, where: str) -> None:
     """Raise :class:`ConfigError` for a template that cannot be filled, whatever the values."""
     try:
@@ -259,11 +220,12 @@ def _check(prompt: Prompt, where: str) -> None:
         ) from error
     if any(True for _ in meta.find_referenced_templates(tree)):
         raise ConfigError("the template takes in another one", where=where, expected="all of the prompt in one file")
-    if unknown := sorted(prompt.fields - set(FIELDS)):
+    if unknown := sorted(prompt.fields - {*FIELDS, _QUESTION}):
         line = min(node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown[0])
         raise UnknownNameError("placeholder", unknown[0], FIELDS, where=f"{where}, line {line}")
-    if not prompt.fields & {"response", "responses"}:
-        raise ConfigError("the template shows nothing to rate", where=where, expected="`response` or `responses` in it")
+    if not prompt.fields & {"response", "responses", "dialogue"}:
+        expected = "`response`, `responses` or `dialogue` in it"
+        raise ConfigError("the template shows nothing to rate", where=where, expected=expected)
 
 
 def _explained(template: str) -> str:

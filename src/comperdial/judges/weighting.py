@@ -108,6 +108,16 @@ def expected_score_of_logs(logprobs: Mapping[str, float], labels: Labels) -> Wei
     return Weighted(min(max(value, min(scores)), max(scores)), max(0.0, 1 - math.exp(log_mass)))
 
 
+def check_labels(labels: Labels) -> None:
+    """Raise ConfigError unless labels are two or more, all different, and not all worth the same."""
+    worth = _worth(labels)
+    if "" in worth or len(worth) < 2 or len(set(worth.values())) < 2:
+        raise ConfigError(
+            f"the labels are {', '.join(f'{label!r} ({value:g})' for label, value in worth.items())}",
+            expected="two texts or more, not all worth the same",
+        )
+
+
 def scale_labels(low: float, high: float) -> tuple[str, ...]:
     """Return the labels of a scale of whole numbers: ``("1", "2", "3", "4", "5")`` for 1 to 5.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,12 @@ class Variant:
         Which roles ask it; empty for all.
     explain
         Whether rationales are asked for.
+    labels
+        Of a variant whose answer is one of some words (Yes, No): what each is worth. Its value is their mean, weighted
+        by the probabilities of the labels; only a judge in mode ``probabilities`` is asked. Empty: an answer holds
+        ratings.
+    question
+        Of a prompt with a place for one: a question's name or text.
     """
 
     name: str
@@ -89,11 +95,13 @@ class Variant:
     turns: str | None
     roles: tuple[str, ...]
     explain: bool
+    labels: Mapping[str, float] = field(default_factory=dict)
+    question: str | None = None
 
     @property
     def level(self) -> str:
         """Return ``dialogue`` for a variant that sees all responses of a dialogue, else ``turn``."""
-        return "dialogue" if self.turns else "turn"
+        return "dialogue" if self.turns or "dialogue" in self.fields else "turn"
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,9 @@ class Task:
 
     @property
     def explain(self) -> bool:
-        """Return whether a rationale is asked for."""
+        """Return whether a rationale is asked for: never beside a label, which is all of the answer."""
+        if self.variant.labels:
+            return False
         return self.variant.explain if self.judge.explain is None else self.judge.explain
 
     @property
@@ -145,7 +155,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Judging:
-    """Both sections, checked."""
+    """Both sections, checked.
+
+    ``by_dataset`` has the judges of each data set, and under :data:`DEFAULT` those of all others; ``asks`` likewise the
+    variants, where it is empty all of them everywhere.
+    """
 
     judges: Mapping[str, Judge]
     variants: Mapping[str, Variant]
@@ -154,28 +168,66 @@ class Judging:
     ledger: Path
     prices: Path
     budget: float
+    asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def tasks(self, dataset: str, *, dialogues: bool = True) -> dict[str, Task]:
-        """Return the tasks of a data set by metric name; without ``dialogues``, those at turn level only."""
+    def judges_of(self, dataset: str) -> tuple[Judge, ...]:
+        """Return who judges a data set."""
+        return tuple(self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT]))
+
+    def variants_of(self, dataset: str) -> tuple[Variant, ...]:
+        """Return what is asked of a data set, in the order of ``variants``."""
+        asked = self.asks.get(dataset, self.asks.get(DEFAULT, tuple(self.variants)))
+        return tuple(variant for name, variant in self.variants.items() if name in asked)
+
+    def tasks(self, dataset: str, *, dialogues: bool = True, turns: bool = True) -> dict[str, Task]:
+        """Return the tasks of a data set by metric name.
+
+        A variant that a judge cannot be asked (see :func:`unasked`) is none.
+
+        Parameters
+        ----------
+        dataset
+            Its name.
+        dialogues
+            Whether its dialogues are judged.
+        turns
+            Whether its turns are; without, no dialogue can be judged after its turns either.
+        """
         found: dict[str, Task] = {}
-        for judge in (self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])):
-            for variant in self.variants.values():
-                plays = judge.role == ANY_ROLE or not variant.roles or judge.role in variant.roles
-                if plays and (dialogues or variant.level == "turn"):
+        for judge in self.judges_of(dataset):
+            for variant in self.variants_of(dataset):
+                level = dialogues if variant.level == "dialogue" else turns
+                if level and (turns or variant.turns is None) and unasked(variant, judge) is None:
                     tasks = [Task(judge, variant, samples) for samples in sample_counts(variant, judge)]
                     found |= {task.name: task for task in tasks}
         return found
 
     def prompt(self, task: Task) -> Prompt:
         """Load the prompt of a task, and hold it against the fields that the variant states."""
-        prompt = prompting.load(task.variant.prompt, self.prompts, explain=task.explain)
+        variant = task.variant
+        prompt = prompting.load(variant.prompt, self.prompts, explain=task.explain, question=variant.question)
         if prompt.fields != set(task.variant.fields):
             raise ConfigError(
                 f"the prompt {prompt.name} ({prompt.source}) takes {', '.join(sorted(prompt.fields))}",
-                where=f"params.yaml, judging.variants.{task.variant.name}",
-                expected=f"`fields` to say so; it says {', '.join(task.variant.fields)}",
+                where=f"params.yaml, judging.variants.{variant.name}",
+                expected=_expected(prompt, variant),
             )
         return prompt
+
+
+def _expected(prompt: Prompt, variant: Variant) -> str:
+    if "question" in prompt.fields:
+        return "`question`: one of its names, or a text"
+    return f"`fields` to say so; it says {', '.join(variant.fields)}"
+
+
+def unasked(variant: Variant, judge: Judge) -> str | None:
+    """Say why a variant is not asked of a judge, in a few words; None if it is."""
+    if judge.role != ANY_ROLE and variant.roles and judge.role not in variant.roles:
+        return f"it is for the role {' or '.join(variant.roles)}"
+    if variant.labels and judge.mode != "probabilities":
+        return f"labels need `mode: probabilities`, and {judge.name} has `mode: {judge.mode}`"
+    return None
 
 
 def sample_counts(variant: Variant, judge: Judge) -> tuple[int, ...]:

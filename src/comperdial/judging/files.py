@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
-from comperdial.judging.base import Judging, Task, sample_counts
+from comperdial.judging.base import Judging, Task, sample_counts, unasked
 from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
@@ -25,7 +26,8 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
     UnknownNameError
         When there is no such variant or judge.
     ConfigError
-        When the variant rates dialogues: a file's records are responses, each by itself.
+        When the variant rates dialogues: a file's records are responses, each by itself; or has labels, and the judge
+        gives no probabilities.
     """
     if variant not in judging.variants:
         raise UnknownNameError("variant", variant, judging.variants, where="--variant")
@@ -39,6 +41,13 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
             where="--variant",
             expected=f"a variant at turn level: {turns}",
             hint="`comperdial judge run` rates the dialogues of a folder of tables",
+        )
+    if asked.labels and (why := unasked(replace(asked, roles=()), who)):
+        raise ConfigError(
+            f"{variant!r} is answered by a label",
+            where="--judge",
+            expected="a judge in mode probabilities",
+            hint=why,
         )
     return Task(who, asked, sample_counts(asked, who)[0])
 

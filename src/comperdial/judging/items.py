@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def context_values(history: Any, references: Any, facts: Any) -> dict[str, str]:
 
 
 def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame, output: str) -> Iterator[Item]:
-    """Yield one item a dialogue and system.
+    """Yield one item a dialogue and system, with the scores of its turns.
 
     Parameters
     ----------
@@ -133,6 +133,57 @@ def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame, outp
             "responses": [inline(text) for text in group["response"]],
         }
         yield Item(dataset, dialogue_id, system_id, message(render(prompt, {n: values[n] for n in prompt.fields})))
+
+
+def whole_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
+    """Yield one item a dialogue and system, with the whole conversation and no turn scores.
+
+    The conversation is the history of the last context that the system answered, and what it answered there. Where the
+    contexts are those of one conversation with the system, that is all of it; in static contexts, whose histories
+    others wrote, it is the dialogue with the system's last response.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts``, ``responses`` and ``systems``.
+    prompt
+        At dialogue level.
+    """
+    answered: dict[tuple[str, str, str], list[tuple[int, Any, str]]] = {}
+    for responses, contexts in parts(folder):
+        rows = zip(
+            responses["dataset"],
+            contexts["dialogue_id"],
+            responses["system_id"],
+            contexts["turn"],
+            contexts["history"],
+            responses["response"],
+            strict=True,
+        )
+        for dataset, dialogue_id, system_id, turn, history, response in rows:
+            answered.setdefault((dataset, dialogue_id, system_id), []).append((turn, history, response))
+    for names in sorted(answered):
+        turns = sorted(answered[names], key=lambda row: row[0])
+        _, history, response = turns[-1]
+        speaker = _speaker(history, [(len(heard), said) for _, heard, said in turns[:-1]])
+        said = [*history, {"speaker": speaker, "text": response}]
+        yield Item(*names, message(render(prompt, {"dialogue": history_lines(said)})))
+
+
+def _speaker(history: Sequence[Mapping[str, str]], said: Sequence[tuple[int, str]]) -> str:
+    """Return who speaks after a history: whoever said there what the system answered before, at these places.
+
+    In static contexts nobody did. It is then whoever spoke last before the last speaker, or, where there is none, the
+    other of A and B.
+    """
+    for place, text in reversed(said):
+        if place < len(history) and history[place]["text"] == text:
+            return history[place]["speaker"]
+    speakers = [utterance["speaker"] for utterance in history]
+    others = [speaker for speaker in speakers if speaker != speakers[-1]]
+    if others:
+        return others[-1]
+    return "B" if speakers[-1:] == ["A"] else "A"
 
 
 def message(text: str) -> str:

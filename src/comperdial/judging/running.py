@@ -22,7 +22,7 @@ from comperdial.judges.prices import Budget, Prices
 from comperdial.judges.running import Report, Slot, run
 from comperdial.judges.weighting import UnweightedError, expected_score_of_logs
 from comperdial.judging.base import Judging, Task
-from comperdial.judging.items import Item, dialogue_items, turn_items
+from comperdial.judging.items import Item, dialogue_items, turn_items, whole_items
 from comperdial.judging.scores import OUTSIDE, Judged, MissingJudgementsError, replay, scores_frame, slug
 from comperdial.judging.tasks import family_of, labels, service_of, signature, step_of
 
@@ -45,7 +45,8 @@ def items_of(judging: Judging, task: Task, folder: str | Path, turns: pd.DataFra
     """
     prompt = judging.prompt(task)
     if task.variant.turns is None:
-        return turn_items(folder, prompt)
+        make = whole_items if task.variant.level == "dialogue" else turn_items
+        return make(folder, prompt)
     if turns is None:
         raise ConfigError(f"{task.name} needs the scores of {task.turns}", expected="--turns FILE")
     output = slug(judging.variants[task.variant.turns].form.main)
@@ -53,11 +54,14 @@ def items_of(judging: Judging, task: Task, folder: str | Path, turns: pd.DataFra
 
 
 def reader(task: Task) -> Callable[[Completion], Parsed]:
-    """Return what reads a task's answers: the text, or the probabilities of the scale's tokens."""
+    """Return what reads a task's answers: the text, or the probabilities of the scale's or the variant's labels."""
     form = task.variant.form
+    if worth := task.variant.labels:
+        # The paper's value is relative to the labels, however probable they are: how much is beside them is told apart.
+        return functools.partial(_weighted, form=form, scale=worth, most_outside=1.0)
     if task.judge.mode == "probabilities":
         scale = {text: float(text) for text in labels(task)}
-        return functools.partial(_weighted, form=form, scale=scale)
+        return functools.partial(_weighted, form=form, scale=scale, most_outside=MOST_OUTSIDE)
     # Judges answer few different texts to thousands of prompts.
     cached = functools.lru_cache(maxsize=1 << 16)(functools.partial(parse, form=form))
     return lambda completion: cached(completion.text)
@@ -86,6 +90,44 @@ def ask(judging: Judging, task: Task, folder: str | Path, *, dataset: str, turns
         end: says why, and keeps what came.
     """
     return ask_items(judging, task, lambda: items_of(judging, task, folder, turns), dataset=dataset)
+
+
+def ask_or_skip(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[str, str]:
+    """Ask as :func:`ask` does, unless the judge cannot be asked here and the ledger does not hold all of it.
+
+    Returns
+    -------
+    why, said
+        Why it is not run, a word of which is enough; else what came of it. One of the two is empty.
+
+    Raises
+    ------
+    ComperdialError
+        As :func:`ask`; and when the scores of turns that a dialogue is judged after are not there.
+    """
+    try:
+        family = family_of(judging, task)
+    except ComperdialError as error:
+        return str(error), ""
+    service = service_of(task)
+    costs = f"not asked: {task.judge.model} costs money, and the budget is 0"
+    why = costs if service.paid and not judging.budget else service.unavailable()
+    turns = None
+    if task.variant.turns:
+        try:
+            turns = judged_turns(judging, task, folder, dataset=dataset)
+        except MissingJudgementsError:
+            if why is None:
+                raise
+            return why, ""
+    if why is None:
+        return "", str(ask(judging, task, folder, dataset=dataset, turns=turns))
+    try:
+        shelf = Ledger(judging.ledger).shelf(dataset, family)
+        replay(task, items_of(judging, task, folder, turns), shelf, reader(task), signature=signature(judging, task))
+    except MissingJudgementsError:
+        return why, ""
+    return "", f"all from the ledger; nothing was asked: {why}"
 
 
 def ask_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]], *, dataset: str) -> Report:
@@ -220,11 +262,11 @@ def judge_items(judging: Judging, task: Task, items: Callable[[], Iterable[Item]
     return dataclasses.replace(made, report=report)
 
 
-def _weighted(completion: Completion, form: Form, scale: dict[str, float]) -> Parsed:
+def _weighted(completion: Completion, form: Form, scale: Mapping[str, float], most_outside: float) -> Parsed:
     try:
         found = expected_score_of_logs(completion.logprobs or {}, scale)
     except UnweightedError as error:
         return Parsed({}, failure=error.problem)
-    if found.outside > MOST_OUTSIDE:
+    if found.outside > most_outside:
         return Parsed({}, failure=f"{found.outside:.0%} of the probability is outside the scale")
     return Parsed({form.main: found.value, OUTSIDE: found.outside})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 
 from comperdial.errors import ComperdialError, ConfigError
 from comperdial.judges.base import Family, canonical
@@ -45,13 +46,15 @@ def family_of(judging: Judging, task: Task) -> Family:
 
 
 def labels(task: Task) -> tuple[str, ...]:
-    """Return the scale's whole numbers, as the texts whose probability is asked for.
+    """Return the texts whose probability is asked for: a variant's labels, or the whole numbers of its scale.
 
     Raises
     ------
     ConfigError
         When a variant asks for several ratings, or its scale is not of whole numbers: one token cannot hold that.
     """
+    if task.variant.labels:
+        return tuple(task.variant.labels)
     form = task.variant.form
     if len(form.dimensions) > 1:
         raise ConfigError(
@@ -76,6 +79,7 @@ def signature(judging: Judging, task: Task) -> str:
         **{name: _spelled(value) for name, value in sorted(family.parameters.items())},
         "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
         "form": _digest(canonical(dataclasses.asdict(form))),
+        **({"labels": _worth(task.variant.labels)} if task.variant.labels else {}),
         **({"turns": f"{task.turns}@{_digest(signature(judging, step_of(judging, task)))}"} if task.turns else {}),
         "samples": str(task.samples),
         "retries": str(task.retries),
@@ -83,6 +87,17 @@ def signature(judging: Judging, task: Task) -> str:
         "v": str(VERSION),
     }
     return "|".join(["cpdscore", *(f"{name}:{value}".replace("|", "/") for name, value in parts.items())])
+
+
+def known_signature(judging: Judging, task: Task) -> str | None:
+    """Return :func:`signature`, or None where it cannot be said here: a model is not present, or cannot be asked this.
+
+    For whoever looks for scores made elsewhere; why there is none, :func:`unavailable` says.
+    """
+    try:
+        return signature(judging, task)
+    except ComperdialError:
+        return None
 
 
 def step_of(judging: Judging, task: Task) -> Task:
@@ -93,6 +108,10 @@ def step_of(judging: Judging, task: Task) -> Task:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _worth(labels: Mapping[str, float]) -> str:
+    return ",".join(f"{label}={value:g}" for label, value in labels.items())
 
 
 def _spelled(value: object) -> str:

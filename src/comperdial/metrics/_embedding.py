@@ -31,6 +31,11 @@ class EmbeddingMetric(NeedsModel):
         super().__post_init__()
         check_number(self, "max_length", 3, 1_000_000)
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """Say yes."""
+        return True
+
     def unavailable(self) -> str | None:
         """Say so when a package or the model is not on this machine; a layer that the model lacks is an error."""
         reason = super().unavailable()

@@ -27,6 +27,11 @@ class NeedsModel(Metric):
     def __post_init__(self) -> None:
         check_choice(self, "dtype", runtime.DTYPES)
 
+    @property
+    def runs_model(self) -> bool:
+        """Say yes."""
+        return True
+
     def unavailable(self) -> str | None:
         """Say so when a package or the model is not on this machine."""
         return runtime.missing_packages() or models.missing(self.model)

@@ -6,10 +6,11 @@ meets. METEOR needs names only. A test compares the two.
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+
+from comperdial.wordnet import entries, offsets, read_files, synset, synset_names
 
 # Endings and what nltk's `morphy` puts in their place: the rules of detachment of manual page morphy(7WN).
 _ENDINGS = {
@@ -23,10 +24,10 @@ _ENDINGS = {
 class _WordClass:
     """The words of one of WordNet's four parts."""
 
-    def __init__(self, name: str, read: Callable[[str], bytes]) -> None:
-        self._data = read(f"data.{name}")
-        self._index = dict(line.split(" ", 1) for line in _lines(read(f"index.{name}")))
-        self._irregular = {form: bases for form, *bases in map(str.split, _lines(read(f"{name}.exc")))}
+    def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
+        self._data = files[f"data.{name}"]
+        self._index = dict(line.split(" ", 1) for line in entries(files[f"index.{name}"]))
+        self._irregular = {form: bases for form, *bases in map(str.split, entries(files[f"{name}.exc"]))}
         self._endings = [ending.split(":") for ending in _ENDINGS[name].split()]
 
     def names(self, word: str) -> Iterator[str]:
@@ -36,16 +37,8 @@ class _WordClass:
             bases = [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
         for form in {word, *bases}:
             if entry := self._index.get(form):
-                # The number of synsets comes second, their offsets in the data file last.
-                fields = entry.split()
-                for offset in fields[-int(fields[1]) :]:
-                    yield from self._synset(int(offset))
-
-    def _synset(self, offset: int) -> Iterator[str]:
-        fields = self._data[offset : self._data.index(b"\n", offset)].decode().split()
-        # Fourth the number of names, in hexadecimal digits; then each with a number. Adjectives may end in "(p)".
-        for name in fields[4 : 4 + 2 * int(fields[3], 16) : 2]:
-            yield name.partition("(")[0]
+                for offset in offsets(entry):
+                    yield from synset_names(synset(self._data, offset))
 
 
 class Thesaurus:
@@ -58,11 +51,9 @@ class Thesaurus:
     """
 
     def __init__(self, path: Path) -> None:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                self._classes = [_WordClass(name, lambda file: archive.read(f"wordnet/{file}")) for name in _ENDINGS]
-        else:
-            self._classes = [_WordClass(name, lambda file: (path / file).read_bytes()) for name in _ENDINGS]
+        names = [name for part in _ENDINGS for name in (f"data.{part}", f"index.{part}", f"{part}.exc")]
+        files = read_files(path, names)
+        self._classes = [_WordClass(part, files) for part in _ENDINGS]
         # About thirty megabytes when full.
         self.synonyms = lru_cache(maxsize=16_384)(self._synonyms)
 
@@ -76,8 +67,3 @@ class Thesaurus:
 def thesaurus(path: str) -> Thesaurus:
     """Return the thesaurus of a WordNet, read once."""
     return Thesaurus(Path(path))
-
-
-def _lines(content: bytes) -> list[str]:
-    # WordNet's licence stands before the words, indented.
-    return [line for line in content.decode().split("\n") if line and not line.startswith(" ")]

@@ -16,6 +16,7 @@ from comperdial.errors import ConfigError, ItemError, SchemaError
 from comperdial.metrics.text import clean
 
 Utterance = Mapping[str, str]
+Bounds = tuple[float, float]
 
 # How many prepared texts, and scored pairs of a response and its references, an overlap metric remembers.
 _TEXTS = 1024
@@ -75,11 +76,33 @@ class Metric(ABC):
     """Packages whose version can change the scores."""
     needs: ClassVar[tuple[str, ...]] = ("references",)
     """The fields of a :class:`Batch`, beside the responses, that must not be empty."""
+    limits: ClassVar[Bounds | None] = None
+    """The least and the greatest value of every output; None where there are none, or :attr:`bounds` knows better."""
 
     @property
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:
         """Return the names of the numbers that the metric gives for a response, the main one first."""
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return the least and the greatest value that each output can have, None for one that has no such values."""
+        return dict.fromkeys(self.outputs, self.limits)
+
+    @property
+    def runs_model(self) -> bool:
+        """Say whether a model is run, which is worth all cores of a machine."""
+        return False
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Say whether texts are encoded, whose vectors are worth keeping for other metrics."""
+        return False
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Return the modules of this package whose code the metric runs, beside what they import."""
+        return (self.kind,)
 
     @abstractmethod
     def compute(self, batch: Batch) -> Scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from comperdial.metrics._history import SCOPES, fit, utterances
 from comperdial.metrics._likelihood import encode, most_tokens, pad, special_token, unique
 from comperdial.metrics._model import ModelMetric
-from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.metrics.base import Batch, Bounds, Scores, check_choice, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,11 @@ class BertNsp(ModelMetric):
     def outputs(self) -> tuple[str, ...]:
         """Return the probability, and its log-odds, which tell pairs apart that are as good as certain."""
         return ("bert-nsp", "bert-nsp-log-odds")
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return 0 to 1 for the probability; log-odds have no bounds."""
+        return {"bert-nsp": (0.0, 1.0), "bert-nsp-log-odds": None}
 
     def compute(self, batch: Batch) -> Scores:
         """Score each distinct pair of context and response once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from comperdial import versions
 from comperdial.errors import ConfigError
 from comperdial.metrics._embedding import unit
 from comperdial.metrics._pairs import PairMetric
-from comperdial.metrics.base import Batch, Scores
+from comperdial.metrics.base import Batch, Bounds, Scores
 from comperdial.models.encoder import Encoder, Vectors
 from comperdial.models.vectors import Encoded
 
@@ -59,6 +60,18 @@ class BertScore(PairMetric):
     def outputs(self) -> tuple[str, ...]:
         """Return F1, precision, recall."""
         return ("f1", "precision", "recall")
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return -1 to 1, and what becomes of these when they are rescaled.
+
+        In theory an F1 can lie below, when precision and recall have different signs: a mean of best cosines below 0
+        takes texts most of whose tokens point away from every token of the other, [CLS] and [SEP] included.
+        """
+        if not self.rescale:
+            return dict.fromkeys(self.outputs, (-1.0, 1.0))
+        baseline = dict(zip(self.outputs, self._baseline().tolist(), strict=True))
+        return {name: ((-1 - value) / (1 - value), 1.0) for name, value in baseline.items()}
 
     @property
     def encoder(self) -> Encoder:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import OverlapMetric, check_choice, check_number
+from comperdial.metrics.base import Bounds, OverlapMetric, check_choice, check_number
 
 # nltk's method6 is left out: it fails on responses without a shared pair of words.
 _SMOOTHING = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
+# These two add 1 to a precision before they average neighbours: a copy of a short reference has more than 1.
+_BEYOND_1 = ("method5", "method7")
 _ORDERS = (4, 3, 2, 1)
 _WEIGHTS = [(1 / order,) * order for order in _ORDERS]
 
@@ -44,6 +46,11 @@ class Bleu(OverlapMetric):
     def outputs(self) -> tuple[str, ...]:
         """Return the four orders, BLEU-4 first."""
         return ("bleu-4", "bleu-3", "bleu-2", "bleu-1")
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return 0 to 1, but for two kinds of smoothing that pass 1."""
+        return dict.fromkeys(self.outputs, None if self.smoothing in _BEYOND_1 else (0.0, 1.0))
 
     def prepare(self, text: str) -> Ngrams:
         """Return the text's words."""

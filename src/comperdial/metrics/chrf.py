@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import OverlapMetric, check_number
+from comperdial.metrics.base import Bounds, OverlapMetric, check_number
 
 # nltk's engine for regular expressions does not count these four separators as white space; Python's does.
 _WHITE_SPACE = re.compile(r"[^\S\x1c-\x1f]+")
@@ -26,6 +26,7 @@ class Chrf(OverlapMetric):
 
     kind: ClassVar[str] = "chrf"
     libraries: ClassVar[tuple[str, ...]] = ("nltk",)
+    limits: ClassVar[Bounds | None] = (0.0, 1.0)
 
     order: int = 6
     beta: float = 2.0

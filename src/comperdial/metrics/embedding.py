@@ -9,6 +9,7 @@ import numpy as np
 
 from comperdial.metrics._embedding import Vector, cosine, own, unit
 from comperdial.metrics._pairs import PairMetric
+from comperdial.metrics.base import Bounds
 from comperdial.models.vectors import Encoded
 
 
@@ -23,6 +24,7 @@ class Embedding(PairMetric):
     """
 
     kind: ClassVar[str] = "embedding"
+    limits: ClassVar[Bounds | None] = (-1.0, 1.0)
 
     model: str = "all-MiniLM-L6-v2"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import OverlapMetric, check_choice
+from comperdial.metrics.base import Bounds, OverlapMetric, check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,7 @@ class F1(OverlapMetric):
     """
 
     kind: ClassVar[str] = "f1"
+    limits: ClassVar[Bounds | None] = (0.0, 1.0)
 
     unit: Literal["word", "character"] = "word"
 

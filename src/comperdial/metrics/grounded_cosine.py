@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from comperdial.metrics._embedding import EmbeddingMetric, Vector, cosine, sentence
-from comperdial.metrics.base import Batch, Scores, Utterance, check_choice, check_number
+from comperdial.metrics.base import Batch, Bounds, Scores, Utterance, check_choice, check_number
 from comperdial.models.encoder import Vectors
 
 
@@ -39,6 +39,11 @@ class GroundedCosine(EmbeddingMetric):
     def outputs(self) -> tuple[str, ...]:
         """Return the sum, the cosine with the context, the cosine with the facts."""
         return ("sum", "context", "fact")
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return -1 to 1 for the two cosines, twice as much for their sum."""
+        return {"sum": (-2.0, 2.0), "context": (-1.0, 1.0), "fact": (-1.0, 1.0)}
 
     def texts(self, batch: Batch) -> Iterable[str]:
         """Yield the responses and facts."""

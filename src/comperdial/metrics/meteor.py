@@ -11,7 +11,7 @@ from comperdial import wordnet
 from comperdial.errors import MissingResourceError
 from comperdial.metrics._alignment import Words, align, chunks
 from comperdial.metrics._synonyms import Thesaurus, thesaurus
-from comperdial.metrics.base import Batch, OverlapMetric, Scores, check_number
+from comperdial.metrics.base import Batch, Bounds, OverlapMetric, Scores, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,7 @@ class Meteor(OverlapMetric):
 
     kind: ClassVar[str] = "meteor"
     libraries: ClassVar[tuple[str, ...]] = ("nltk",)
+    limits: ClassVar[Bounds | None] = (0.0, 1.0)
 
     alpha: float = 0.9
     beta: float = 3.0

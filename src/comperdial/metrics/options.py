@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.metrics.base import Metric
+
+Options = tuple[tuple[str, str | bool | int | float], ...]
+"""A mapping of names to values that does not change, as a metric's field can hold it: pairs, sorted by name."""
 
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -53,7 +57,24 @@ def _convert(kind: str, value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, bool):
             raise ValueError(expected)
         return _of_type(value, int, expected) if kind == "int" else float(_of_type(value, (int, float), expected))
+    if kind == "Options":
+        return _freeze(value)
     return _of_type(value, str, "a text (in quotes, if it looks like a number)")
+
+
+def _freeze(value: Any) -> Options:  # noqa: ANN401
+    """Make a mapping, or JSON that spells one as on a command line, into sorted pairs."""
+    expected = "a mapping of names to texts, numbers, yes or no"
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError(expected) from None
+    pairs = sorted(_of_type(value, Mapping, expected).items())
+    for name, entry in pairs:
+        _of_type(name, str, expected)
+        _of_type(entry, (str, bool, int, float), expected)
+    return tuple(pairs)
 
 
 def _of_type(value: Any, types: Any, expected: str) -> Any:  # noqa: ANN401

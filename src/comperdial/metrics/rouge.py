@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from comperdial.metrics._ngrams import Ngrams, longest_common_subsequence, matches
 from comperdial.metrics._stems import stem
-from comperdial.metrics.base import OverlapMetric, check_choice, check_number
+from comperdial.metrics.base import Bounds, OverlapMetric, check_choice, check_number
 
 _NAMES = ("rougeL", "rouge1", "rouge2")
 _WORD = re.compile("[a-z0-9]+")
@@ -29,6 +29,7 @@ class Rouge(OverlapMetric):
 
     kind: ClassVar[str] = "rouge"
     libraries: ClassVar[tuple[str, ...]] = ("rouge-score", "nltk")
+    limits: ClassVar[Bounds | None] = (0.0, 1.0)
 
     tokens: Literal["rouge-score", "whitespace"] = "rouge-score"
     stem: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from comperdial.metrics._embedding import POOLING, cosine, sentence
 from comperdial.metrics._pairs import PairMetric
-from comperdial.metrics.base import check_choice
+from comperdial.metrics.base import Bounds, check_choice
 from comperdial.models.encoder import Encoder
 from comperdial.models.vectors import Encoded
 
@@ -24,6 +24,7 @@ class SentenceCosine(PairMetric):
     """
 
     kind: ClassVar[str] = "sentence_cosine"
+    limits: ClassVar[Bounds | None] = (-1.0, 1.0)
 
     model: str = "sup-simcse-bert-base-uncased"
     text: Literal["normalised", "raw"] = "raw"

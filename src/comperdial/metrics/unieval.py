@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -16,7 +16,7 @@ from comperdial.files import read_json
 from comperdial.metrics import _sentences
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text
-from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.metrics.base import Batch, Bounds, Scores, check_choice, check_number
 
 _NO_FACT = "_nofact"
 
@@ -65,6 +65,12 @@ class UniEval(ModelMetric):
     def outputs(self) -> tuple[str, ...]:
         """Return the mean and the five dimensions."""
         return ("overall", *DIMENSIONS)
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return 0 to 1 for what is asked once; what is summed over sentences ends with their number."""
+        summed = {name for name, dimension in DIMENSIONS.items() if dimension.by_sentence} | {"overall"}
+        return {name: None if name in summed else (0.0, 1.0) for name in self.outputs}
 
     def unavailable(self) -> str | None:
         """Say so when a package, the model or the sentence splitter's data is not on this machine."""

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -87,8 +87,12 @@ class Encoder:
         return self.prefix_space and config["model_type"] in _BYTE_LEVEL
 
     def vectors(self) -> Vectors:
-        """Return access to this encoder's vectors, the same for all who ask in this process."""
-        return _vectors(self, self.namespace(), os.environ.get(STORE_VARIABLE) or None)
+        """Return access to this encoder's vectors, the same for all who ask for them in this process."""
+        namespace, config = self.namespace(), _config(find(self.model).path)
+        # However they say it: layer -1 of six is layer 6, and most tokenisers know no prefix space.
+        layer = self.layer % (config["num_hidden_layers"] + 1)
+        same = replace(self, layer=layer, prefix_space=self.prefixes(config))
+        return _vectors(same, namespace, os.environ.get(STORE_VARIABLE) or None)
 
 
 @cache

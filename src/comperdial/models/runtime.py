@@ -133,7 +133,7 @@ def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[
         The number of tokens of each item.
     tokens
         The most tokens a batch may have, padding included (at least one item goes into each); default: the environment
-        variable ``COMPERDIAL_BATCH_TOKENS``, or 2,048 on a cpu and 65,536 elsewhere.
+        variable ``COMPERDIAL_BATCH_TOKENS``, or 512 on a cpu, whose cache then holds a batch, and 65,536 elsewhere.
 
     Yields
     ------
@@ -144,7 +144,7 @@ def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[
         said = os.environ.get(TOKENS_VARIABLE)
         if said and not (said.isdigit() and int(said)):
             raise ConfigError(f"{said!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
-        tokens = int(said) if said else 2048 if device().type == "cpu" else 65536
+        tokens = int(said) if said else 512 if device().type == "cpu" else 65536
     order = sorted(range(len(lengths)), key=lambda item: (-lengths[item], item))
     start = 0
     while start < len(order):

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from comperdial.errors import UnknownNameError
 from comperdial.schema.fields import (
+    LEVELS,
+    RATED_LEVELS,
     UTTERANCES,
     Field,
     RowCheck,
@@ -25,13 +27,12 @@ from comperdial.schema.fields import (
     p_value,
     utterances,
 )
+from comperdial.schema.studies import STUDIES
 
 SYSTEM_KINDS = ("agent", "human", "reference")
-LEVELS = ("turn", "dialogue", "system")
 # The last two are shares of pairs, from 0 to 1: acc_eq (Deutsch et al. 2023) and soft pairwise accuracy (Thompson et
 # al. 2024).
 COEFFICIENTS = ("pearson", "spearman", "kendall", "acc_eq", "spa")
-RATED_LEVELS = ("turn", "dialogue")
 GROUPINGS = ("pooled", "item")
 
 
@@ -245,6 +246,7 @@ TABLES: Mapping[str, Table] = {
             ),
             key=(*_SAMPLE_KEY, "coefficient", "varied", "size", "metric_a", "output_a", "metric_b", "output_b"),
         ),
+        *STUDIES,
     )
 }
 

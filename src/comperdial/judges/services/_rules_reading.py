@@ -2,8 +2,9 @@
 
 A section starts where its header stands alone on a line. Texts under judgement cannot start one: they are one line
 each, and what renders them keeps them from looking like a header. The first line that is not blank after the header of
-a response or reference is that text; every line under the header of a history, of facts, of turn scores or of responses
-is data. What the form asks for, on which scale, is read from the remaining lines alone.
+a response or reference is that text; every line under the header of a history, of facts, of turn scores, of responses
+or of a conversation is data (of the last, with its speaker). What the form asks for, on which scale, is read from the
+remaining lines alone.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ _HEADERS = {
     "After the Scores:": "",
 }
 _SECTIONS = {mark + header: name for header, name in _HEADERS.items() for mark in ("", "# ", "## ", "### ")}
+# With a mark only: nothing keeps a text under judgement from being that word and a colon.
+_SECTIONS |= {f"{mark} Conversation:": "conversation" for mark in ("#", "##", "###")}
 _ONE_LINE = frozenset({"response", "reference"})
 _DATA_LINE = {
     "history": re.compile(r"(?:[^:]*: ?)?(?P<text>.*)"),
     "facts": re.compile(r"(?:- ?)?(?P<text>.*)"),
     "turn scores": re.compile(r"(?:Turn ?\d+ Score - ?)?(?P<text>.*)"),
     "responses": re.compile(r"(?:Turn ?\d+: ?)?(?P<text>.*)"),
+    "conversation": re.compile(r"(?P<text>.*)"),
 }
 _NOTHING = frozenset({"", "(none)"})
 """Lines that say that there is no history, or are no line of it."""
@@ -101,7 +105,7 @@ def read(prompt: str) -> Request:
     # Part by part, as parts come again.
     blocks = {name: "\n".join(part) for name, part in lines.items() if name in _DATA_LINE or name in _ONE_LINE}
     sections = {name: _texts(name, block) for name, block in blocks.items()}
-    if not any(sections.get(name) for name in ("response", "responses")):
+    if not any(sections.get(name) for name in ("response", "responses", "conversation")):
         raise UnreadableError("it has no response to rate")
     tokens = count_tokens(instructions) + sum(map(count_tokens, blocks.values()))
     return Request(instructions, form, low, high, rationale, sections, tokens)

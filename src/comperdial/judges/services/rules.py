@@ -1,7 +1,8 @@
 """Rates by rules, without a model: the same answer to the same prompt, on any machine.
 
 Served in process through the same client and from the same prompt text as any model. Its ratings are no language
-model's: they stand on the features in ``_rules_scoring.py`` and ``_rules_dialogue.py``, which know words, not meaning.
+model's: they stand on the features in ``_rules_scoring.py``, ``_rules_dialogue.py`` and ``_rules_conversation.py``,
+which know words, not meaning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import httpx2
 
 from comperdial.judges.base import Completion, Message
 from comperdial.judges.services._chat import ChatTransport
-from comperdial.judges.services._rules_dialogue import dialogue_rationale, judge_dialogue
+from comperdial.judges.services._rules_conversation import conversation_rationale, judge_conversation
+from comperdial.judges.services._rules_dialogue import dialogue_rationale, judge_dialogue, tenth
 from comperdial.judges.services._rules_reading import Request, UnreadableError, count_tokens, read
 from comperdial.judges.services._rules_scoring import judge, rationale
 from comperdial.judges.services.base import Service
@@ -90,6 +92,14 @@ def _decide(request: Request) -> tuple[dict[str, float], str]:
         found = judge_dialogue(request)
         ratings = {name: value for name, value in found.ratings.items() if name in names}
         why = dialogue_rationale(found) if request.rationale else ""
+    elif request.sections.get("conversation") and request.one("response") is None:
+        heard = judge_conversation(request.sections["conversation"])
+        ratings = {
+            name: tenth(request.low + (heard.ratings[name] - 1) / 4 * (request.high - request.low))
+            for name in names
+            if name in heard.ratings
+        }
+        why = conversation_rationale(heard) if request.rationale else ""
     else:
         judged = judge(request)
         ratings = {

@@ -38,6 +38,8 @@ class AnswerFormat(ABC):
     """Answers an item and dimension."""
     words: ClassVar[Mapping[str, Mapping[str, float]]] = {}
     """What the prompts call the steps of a dimension's scale."""
+    targets: ClassVar[Mapping[str, str]] = {}
+    """The rated dimension that each is held against, where it has another name there."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         for name in paths:
@@ -77,6 +79,13 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     ``answer``.
     """
     return pd.DataFrame(list(rows), columns=COLUMNS)
+
+
+def systems_of(rated: Rated) -> dict[str, list[str]]:
+    """Return whose responses each dialogue holds."""
+    joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
+    pairs = joined[["dialogue_id", "system_id"]].drop_duplicates()
+    return {str(name): [*group] for name, group in pairs.groupby("dialogue_id")["system_id"]}
 
 
 def as_messages(prompt: str) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from comperdial.datasets.base import get
 from comperdial.errors import SchemaError
 from comperdial.judging.answers.base import AnswerFormat, Row, as_messages, frame, text_hash
-from comperdial.recorded._usr_items import read_items
+from comperdial.recorded._usr_items import DIMENSIONS, read_items
 from comperdial.recorded.base import Rated
 
 # What a prompt is given, in the order in which it stands there.
@@ -42,6 +42,7 @@ class Chiang2023(AnswerFormat):
         "engagingness": {"dull": 1, "somewhat interesting": 2, "interesting": 3},
         "groundedness": {"no": 0, "yes": 1},
     }
+    targets: ClassVar[Mapping[str, str]] = DIMENSIONS
 
     def read(self, rated: Rated | None) -> pd.DataFrame:
         """Return the answers, file by file.

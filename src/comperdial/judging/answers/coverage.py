@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from comperdial.aggregate import mean_ratings
-from comperdial.errors import SchemaError
+from comperdial.errors import UnknownNameError
 from comperdial.judging.answers.importing import Ratings
 from comperdial.stats.correlation import correlate
 
@@ -27,9 +26,9 @@ def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[st
     found
         What its answers say: of all items, references included, as the studies that publish such answers have them.
     human
-        Table ``turn_ratings``.
+        Table ``turn_ratings``, or ``dialogue_ratings`` of a judge of dialogues; people's ratings are taken from it.
     targets
-        For each of the judge's dimensions the rated dimension it is held against.
+        For the judge's dimensions the rated dimension each is held against, where it has another name.
 
     Returns
     -------
@@ -37,15 +36,24 @@ def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[st
         One row a dimension: :data:`COLUMNS`. ``why`` counts the reasons of answers that could not be read. ``pearson``
         pools all items; ``kendall`` is tau-b within each context, averaged over the contexts where it is defined, as
         Chiang and Lee 2023 have it; ``owners_…`` are the same of the answers as those who published them read them.
+        Where people rated nothing, there is nothing to correlate with: ``n`` is 0.
+
+    Raises
+    ------
+    UnknownNameError
+        When people rated, but not what a dimension is held against.
     """
-    rated = mean_ratings(human).reset_index("dataset", drop=True)
+    item = "dialogue_id" if "dialogue_id" in human else "context_id"
+    people = human[human["source"] == "human"]
+    rated = people.groupby([item, "system_id", "dimension"])["rating"].mean()
+    known = sorted(people["dimension"].unique())
     rows = []
     for dimension, group in found.values.groupby("dimension", sort=False):
-        if dimension not in targets:
-            raise SchemaError(f"no rated dimension for {dimension!r}", expected="one for each of the judge's")
-        target = targets[str(dimension)]
-        keys = pd.MultiIndex.from_frame(group[["item_id", "system_id"]])
-        human_means = rated[target].reindex(keys).to_numpy()
+        target = targets.get(str(dimension), str(dimension))
+        if known and target not in known:
+            raise UnknownNameError("rated dimension", target, known, where=f"{name}, {dimension}")
+        keys = pd.MultiIndex.from_frame(group[["item_id", "system_id"]].assign(dimension=target))
+        human_means = rated.reindex(keys).to_numpy()
         pairs, theirs = (
             pd.DataFrame(
                 {"judge": group[reading].to_numpy(), "people": human_means, "context": group["item_id"]}

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
-from comperdial.datasets.base import get
+from comperdial.datasets._comp import numbered
+from comperdial.datasets._rounds import ROUNDS, SHORT, read_rounds
 from comperdial.errors import SchemaError
-from comperdial.files import read_json
-from comperdial.judging.answers.base import AnswerFormat, Row, as_messages, frame, text_hash
+from comperdial.judging.answers.base import AnswerFormat, Row, as_messages, frame, systems_of, text_hash
 from comperdial.recorded.base import Rated
-
-_SHORT = {
-    "coherence": "coh",
-    "diversity": "div",
-    "engagingness": "eng",
-    "informativeness": "inf",
-    "overall": "ovr",
-}
-_PLACES = "indices"
 
 
 class Gpt4Rounds(AnswerFormat):
@@ -32,58 +22,54 @@ class Gpt4Rounds(AnswerFormat):
     is the scale, 1 to 5. In two files (ConTurE, HEval) some numbers are not whole; they look imputed, and are taken as
     they are.
 
-    A dialogue is named by its line in the data set's text file, counted from 0, in four digits; ``indices`` holds the
-    lines where only some were rated. Whose dialogue it is stands in other files: ``system_id`` is empty.
+    The file names a dialogue by its line in the data set's text file, counted from 0; ``indices`` holds the lines where
+    only some were rated. With the tables of the set (reader ``comp_dialogues``) an item is a dialogue of theirs, and
+    the system is the one whose responses it holds. Without tables an item is the line in four digits, and no system is
+    named.
     """
 
+    version: ClassVar[int] = 2
     level: ClassVar[str] = "dialogue"
-    dimensions: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(_SHORT, (1, 5))
+    dimensions: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(SHORT, (1, 5))
     files: ClassVar[tuple[str, ...]] = ("rounds",)
-    samples: ClassVar[int] = 5
+    samples: ClassVar[int] = ROUNDS
 
     def read(self, rated: Rated | None = None) -> pd.DataFrame:
-        """Return the answers, dimension by dimension; tables are not needed.
+        """Return the answers, dimension by dimension.
 
         Raises
         ------
         SchemaError
-            When a list is missing, has another length or holds something that is no number.
+            When a list is missing, has another length or holds something that is no number; or when the tables have no
+            dialogue of a line, or one with responses of several systems.
         """
         path = self.paths["rounds"]
-        content = read_json(path)
-        numbers = {
-            (name, number): get(content, f"{short}_{number + 1}", list, str(path))
-            for name, short in _SHORT.items()
-            for number in range(self.samples)
-        }
-        count = len(numbers["coherence", 0])
-        lines = _lines(content, count, path)
+        found = read_rounds(path)
+        names = [("", f"{line:04d}") for line in found.lines] if rated is None else self._dialogues(found.lines, rated)
         rows: list[Row] = []
-        for (dimension, number), values in numbers.items():
-            where = f"{path}, {_SHORT[dimension]}_{number + 1}"
-            if len(values) != count:
-                raise SchemaError(f"{len(values)} ratings", where=where, expected=f"{count}, as in coh_1")
-            for place, (line, value) in enumerate(zip(lines, values, strict=True)):
-                if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise SchemaError(f"entry {place} is {value!r}", where=where, expected="a number")
-                item = f"{line:04d}"
-                messages = as_messages(f"{path.name}, dialogue {item}, {dimension}")
-                rows.append((f"{_SHORT[dimension]}, entry {place}", item, "", dimension, number, messages, repr(value)))
+        for (dimension, number), values in found.numbers.items():
+            for place, (line, (system, item), value) in enumerate(zip(found.lines, names, values, strict=True)):
+                messages = as_messages(f"{path.name}, dialogue {line:04d}, {dimension}")
+                said = f"{SHORT[dimension]}, entry {place}"
+                rows.append((said, item, system, dimension, number, messages, repr(value)))
         return frame(rows)
 
     def prompt_hash(self, dimension: str) -> str:
         """Return the sha256 of the file's name and the dimension: the prompt was not published."""
         return text_hash(f"{self.paths['rounds'].name}, {dimension}")
 
-
-def _lines(content: Any, count: int, path: Path) -> list[int]:  # noqa: ANN401
-    """Return the line of each dialogue."""
-    if _PLACES not in content:
-        return list(range(count))
-    lines = get(content, _PLACES, list, str(path))
-    whole = all(isinstance(line, int) and not isinstance(line, bool) and line >= 0 for line in lines)
-    if not whole or len(lines) != count or len(set(lines)) != count:
-        raise SchemaError(
-            f"`{_PLACES}` has {len(lines)} entries", where=str(path), expected=f"{count} different line numbers"
-        )
-    return lines
+    def _dialogues(self, lines: list[int], rated: Rated) -> list[tuple[str, str]]:
+        """Return system and dialogue of each line."""
+        systems = systems_of(rated)
+        found = []
+        for place, line in enumerate(lines):
+            dialogue_id = numbered(rated.dataset, line)
+            where = f"{self.paths['rounds']}, entry {place}"
+            if len(names := systems.get(dialogue_id, [])) != 1:
+                raise SchemaError(
+                    f"dialogue {dialogue_id!r} has responses of {', '.join(map(repr, names)) or 'no system'}",
+                    where=where,
+                    expected=f"a dialogue of {rated.dataset!r} with one system",
+                )
+            found.append((names[0], dialogue_id))
+        return found

@@ -19,7 +19,7 @@ from comperdial.judges.base import Answer, Completion, Family, Parsed, key
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION, parse
 from comperdial.judging.answers import find
-from comperdial.judging.answers.base import AnswerFormat
+from comperdial.judging.answers.base import AnswerFormat, systems_of
 from comperdial.recorded.base import Rated
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ def scores(judge: RecordedJudge, ledger: Ledger, rated: Rated) -> pd.DataFrame:
     Raises
     ------
     SchemaError
-        When an item is of no response, or rated twice.
+        When an item is of no response (or dialogue), or rated twice.
     """
     found = ratings(judge, ledger, rated.dataset, rated)
     values = found.values
@@ -253,14 +253,19 @@ def _family(judge: RecordedJudge, reader: AnswerFormat, dimension: str) -> Famil
 
 
 def _check_items(values: pd.DataFrame, rated: Rated, judge: RecordedJudge) -> None:
-    known = set(zip(rated.responses["context_id"], rated.responses["system_id"], strict=True))
+    if find(judge.format).level == "dialogue":
+        what, noun = "dialogue", "dialogue"
+        known = {(dialogue, system) for dialogue, names in systems_of(rated).items() for system in names}
+    else:
+        what, noun = "context", "response"
+        known = set(zip(rated.responses["context_id"], rated.responses["system_id"], strict=True))
     seen: dict[tuple[str, str, str], str] = {}
     columns = values[["place", "item_id", "system_id", "dimension"]]
     for place, context, system, dimension in columns.itertuples(index=False, name=None):
-        item = f"context {context!r}, system {system!r}"
+        item = f"{what} {context!r}, system {system!r}"
         where = f"{judge.name}, {place}"
         if (context, system) not in known:
-            raise SchemaError(f"{item}: no such response", where=where, expected=f"a response of {rated.dataset!r}")
+            raise SchemaError(f"{item}: no such {noun}", where=where, expected=f"a {noun} of {rated.dataset!r}")
         first = seen.setdefault((context, system, dimension), place)
         if first != place:
             raise SchemaError(f"{item} was rated in {first} already", where=where, expected="each once")

@@ -1,0 +1,180 @@
+"""One data set as a study of judges takes it: rated at one level, in several dimensions, by people or by a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.aggregate import read_contexts
+from comperdial.errors import FileError, SchemaError
+from comperdial.evaluation._frames import single_ratings
+from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import samples
+from comperdial.stats.design import Design
+
+# A quantile of Student's t with fewer degrees of freedom makes intervals that say nothing: such a set's result is one
+# about its systems, and only dialogues are resampled.
+_FEWEST_SYSTEMS = 4
+
+
+@dataclass(frozen=True)
+class RatedSet:
+    """One data set: which level was rated, the ratings, and which dialogue each context belongs to.
+
+    Attributes
+    ----------
+    dataset
+        Its name, as in the tables.
+    level
+        What was rated: ``turn`` or ``dialogue``.
+    ratings
+        Table ``turn_ratings`` or ``dialogue_ratings``, of any number of sources.
+    contexts
+        Columns dataset, context_id, dialogue_id.
+    systems
+        Table ``systems``: ratings of references do not count; None: there are none.
+    """
+
+    dataset: str
+    level: str
+    ratings: pd.DataFrame
+    contexts: pd.DataFrame
+    systems: pd.DataFrame | None = None
+
+    @classmethod
+    def read(cls, folder: str | Path) -> RatedSet:
+        """Read a folder of tables.
+
+        Raises
+        ------
+        FileError
+            When there is no such folder.
+        SchemaError
+            When it has no ratings, ratings of both levels, or several data sets.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
+        contexts = read_contexts(folder / "contexts.parquet")
+        found = {}
+        for level in ("turn", "dialogue"):
+            path = folder / f"{level}_ratings.parquet"
+            ratings = schema.read(path, f"{level}_ratings") if path.is_file() else None
+            if ratings is not None and len(ratings):
+                found[level] = ratings
+        if len(found) != 1:
+            raise SchemaError(
+                "ratings of turns and of dialogues" if found else "no ratings",
+                where=str(folder),
+                expected="ratings of one level: table `turn_ratings` or `dialogue_ratings`",
+            )
+        level, ratings = next(iter(found.items()))
+        path = folder / "systems.parquet"
+        return cls(
+            dataset_of(folder, contexts, ratings), level, ratings, contexts,
+            schema.read(path, "systems") if path.is_file() else None,
+        )  # fmt: skip
+
+    @property
+    def sources(self) -> list[str]:
+        """Return who rated, in order."""
+        return sorted(self.ratings["source"].unique())
+
+    def single(self, source: str) -> pd.DataFrame | None:
+        """Return single ratings: one row an item, system and dimension, one column an annotator."""
+        item = "context_id" if self.level == "turn" else "dialogue_id"
+        return single_ratings(self.ratings, item, self.systems, source)
+
+    def samples(self, scores: pd.DataFrame, source: str) -> list[Sample]:
+        """Pair this data set's scores with the mean ratings of a source, one sample a dimension.
+
+        At dialogue level a score of turns becomes its mean over the dialogue's scored turns. ``coverage`` is the share
+        of rated items with a score. The design says what an interval resamples: systems and dialogues, where the
+        systems have dialogues (or contexts) in common; systems, where each dialogue is of one system, as what dialogues
+        vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer than
+        four systems or it is not known which system a dialogue is of. Items of one dialogue are drawn together.
+        """
+        of_turns = self.level == "turn"
+        found = samples(
+            scores,
+            self.ratings if of_turns else None,
+            contexts=self.contexts,
+            dialogue_ratings=None if of_turns else self.ratings,
+            systems=self.systems,
+            source=source,
+            levels=(self.level,),
+        )
+        return [_for_study(sample) for sample in found]
+
+
+def _for_study(sample: Sample) -> Sample:
+    design = sample.design
+    if len(sample.systems) < _FEWEST_SYSTEMS:
+        design = Design(np.zeros_like(design.systems), design.dialogues)
+    elif len(np.unique(np.stack([design.systems, design.dialogues]), axis=1).T) == design.dialogues.max() + 1:
+        design = Design(design.systems, np.zeros_like(design.dialogues))
+    coverage = tuple(float(share) for share in (~np.isnan(sample.scores)).mean(axis=1))
+    return replace(sample, design=design, coverage=coverage)
+
+
+def dataset_of(folder: Path, *tables: pd.DataFrame) -> str:
+    """Return the one data set that a folder's tables are of."""
+    names = sorted({str(name) for table in tables for name in table["dataset"].unique()})
+    if len(names) != 1:
+        raise SchemaError(
+            f"tables of {len(names)} data sets: {', '.join(names)}", where=str(folder), expected="one data set a folder"
+        )
+    return names[0]
+
+
+def read_scores_by_dataset(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
+    """Read tables ``scores`` and give those of each data set, in the order of their names.
+
+    Raises
+    ------
+    SchemaError
+        When a score stands twice, or a metric's scores of one data set were made in two ways.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for path in paths:
+        frame = schema.read(path, "scores")
+        for dataset, part in frame.groupby("dataset", sort=True):
+            parts.setdefault(str(dataset), []).append(part)
+    key = list(schema.table("scores").key)
+    found = {}
+    for dataset in sorted(parts):
+        frame = pd.concat(parts[dataset], ignore_index=True)
+        if len(parts[dataset]) > 1 and (twice := frame.duplicated(key)).any():
+            first = frame[twice].iloc[0]
+            raise SchemaError(
+                f"metric {first['metric']!r}, output {first['output']!r} scores item {first['item_id']!r} twice",
+                where=f"dataset {dataset!r}",
+                expected="each score in one file",
+            )
+        ways = frame[["metric", "signature"]].drop_duplicates()
+        if (again := ways.duplicated("metric")).any():
+            raise SchemaError(
+                f"metric {ways.loc[again, 'metric'].iloc[0]!r} was made in several ways",
+                where=f"dataset {dataset!r}",
+                expected="one signature a metric",
+                hint="Score one of them under another --name",
+            )
+        found[dataset] = frame
+    return found
+
+
+def matched(scores: Mapping[str, pd.DataFrame], datasets: Sequence[str]) -> None:
+    """Refuse scores without tables, tables without scores, and a data set in two folders."""
+    if twice := sorted({name for name in datasets if list(datasets).count(name) > 1}):
+        raise SchemaError(f"two folders of data set {twice[0]!r}", where="--tables", expected="each data set once")
+    if lost := sorted(set(scores) - set(datasets)):
+        raise SchemaError(
+            f"scores of data set {lost[0]!r}, and no tables of it", where="--tables", expected="its folder of tables"
+        )
+    if lost := sorted(set(datasets) - set(scores)):
+        raise SchemaError(f"tables of data set {lost[0]!r}, and no scores of it", expected="a file with its scores")

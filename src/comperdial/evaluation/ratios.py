@@ -1,0 +1,189 @@
+"""Robustness ratios: how often a score falls when what is scored was made worse (Zhang et al. 2024, Tables 7 and 8)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial import schema
+from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.evaluation._pairs import PairSet
+from comperdial.evaluation._rated import matched
+from comperdial.stats.means import TIED
+from comperdial.stats.proportions import share
+
+__all__ = ["PairSet", "Perturbation", "bounds_of", "ratios"]
+
+log = logging.getLogger(__name__)
+
+Floats = npt.NDArray[np.float64]
+Name = tuple[str, str]
+Bounds = Mapping[Name, tuple[float, float]]
+
+# Scores are kept as float32: of two that differ by just the threshold, the difference may come out a little above it.
+_ROUNDING = 1e-6
+
+
+class Perturbation(Protocol):
+    """What a ratio needs to know of a perturbation: what it makes worse, and by how much at least."""
+
+    @property
+    def level(self) -> str:
+        """``turn`` or ``dialogue``."""
+
+    @property
+    def dimensions(self) -> Sequence[str]:
+        """The dimensions it aims at."""
+
+    @property
+    def threshold(self) -> float:
+        """The drop of a score, scaled to 0 to 1, that counts."""
+
+
+def bounds_of(value: Mapping[str, Any]) -> dict[Name, tuple[float, float]]:
+    """Return the lowest and the highest score of each output that a JSON object names.
+
+    ``{metric: {output: [low, high]}}``; raises ConfigError when it has another form.
+    """
+    found = {}
+    for metric, outputs in sorted(value.items()):
+        if not isinstance(outputs, Mapping):
+            raise ConfigError("no object", where=f"bounds, {metric}", expected='{"output": [low, high]}')
+        for output, pair in sorted(outputs.items()):
+            numbers = isinstance(pair, list | tuple) and len(pair) == 2 and all(_is_number(end) for end in pair)
+            if not numbers or not pair[0] < pair[1]:
+                raise ConfigError(
+                    f"{pair!r}", where=f"bounds, {metric}, {output}", expected="[low, high], numbers, low below high"
+                )
+            found[metric, output] = (float(pair[0]), float(pair[1]))
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def ratios(
+    sets: Sequence[PairSet],
+    scores: Mapping[str, pd.DataFrame],
+    perturbations: Mapping[str, Perturbation],
+    *,
+    bounds: Bounds | None = None,
+) -> pd.DataFrame:
+    """Return how often each output scores the original higher than its perturbed version.
+
+    Parameters
+    ----------
+    sets
+        Sets of pairs.
+    scores
+        Table ``scores`` of each data set.
+    perturbations
+        By name, as in the pairs: level, dimensions aimed at, threshold.
+    bounds
+        The lowest and the highest possible score of (metric, output). An output without them has no scale, and only
+        the ratio of threshold 0, which needs none.
+
+    Returns
+    -------
+    DataFrame
+        Table ``ratios``. ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0
+        to 1; there is one for any drop (threshold 0) and one for the perturbation's own. Each dimension that a
+        perturbation aims at has the output called like it, or, of a metric without such a one, all outputs. ``ties``
+        is the share of pairs with equal scores; ``n`` counts pairs with both, ``coverage`` is their share. The
+        interval (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original.
+
+    Raises
+    ------
+    SchemaError
+        When scores belong to no pair, lie outside their bounds, or a data set lacks scores.
+    UnknownNameError
+        When a pair's perturbation is not known.
+    """
+    matched(scores, [one.dataset for one in sets])
+    rows: list[dict[str, Any]] = []
+    for one in sorted(sets, key=lambda pairs: pairs.dataset):
+        rows += _of_set(one, scores[one.dataset], perturbations, bounds or {})
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("ratios").columns), "ratios")
+
+
+def _of_set(
+    one: PairSet, scores: pd.DataFrame, perturbations: Mapping[str, Perturbation], bounds: Bounds
+) -> Iterator[dict[str, Any]]:
+    names, original, perturbed = one.scored(scores)
+    signatures = dict(scores[["metric", "signature"]].drop_duplicates().itertuples(index=False, name=None))
+    if unscaled := sorted({":".join(name) for name in names if name not in bounds}):
+        log.info("%s: no bounds, so threshold 0 only: %s", one.dataset, ", ".join(unscaled))
+    originals = one.pairs["original"].to_numpy()
+    for name in sorted(one.pairs["perturbation"].unique()):
+        if name not in perturbations:
+            raise UnknownNameError("perturbation", name, perturbations, where=f"dataset {one.dataset!r}")
+        of = perturbations[name]
+        mine = (one.pairs["perturbation"] == name).to_numpy()
+        for dimension in of.dimensions:
+            for at in _standing(names, dimension):
+                drops = _Drops(original[at, mine], perturbed[at, mine], originals[mine], bounds.get(names[at]))
+                drops.check(f"dataset {one.dataset!r}, {name}, {':'.join(names[at])}")
+                for threshold in dict.fromkeys([0.0, float(of.threshold)] if names[at] in bounds else [0.0]):
+                    yield {
+                        "dataset": one.dataset,
+                        "perturbation": name,
+                        "level": of.level,
+                        "dimension": dimension,
+                        "metric": names[at][0],
+                        "output": names[at][1],
+                        "threshold": threshold,
+                        **drops.record(threshold),
+                        "coverage": drops.n / int(mine.sum()),
+                        "signature": signatures[names[at][0]],
+                    }
+
+
+def _standing(names: Sequence[Name], dimension: str) -> Iterator[int]:
+    """Go through the outputs that stand for a dimension."""
+    own = {metric for metric, output in names if output == dimension}
+    for at, (metric, output) in enumerate(names):
+        if output == dimension or metric not in own:
+            yield at
+
+
+class _Drops:
+    """How far one output's scores fall, pair by pair."""
+
+    def __init__(
+        self, original: Floats, perturbed: Floats, clusters: npt.NDArray[Any], bounds: tuple[float, float] | None
+    ) -> None:
+        both = ~(np.isnan(original) | np.isnan(perturbed))
+        self.original, self.perturbed, self.clusters = original[both], perturbed[both], clusters[both]
+        self.bounds, self.n = bounds, int(both.sum())
+        # Means that differ only in the order of adding are ties.
+        largest = max(np.abs(self.original).max(initial=0.0), np.abs(self.perturbed).max(initial=0.0))
+        self.drops = self.original - self.perturbed
+        self.drops[np.abs(self.drops) <= TIED * largest] = 0.0
+
+    def check(self, where: str) -> None:
+        """Refuse a score outside its bounds."""
+        if self.bounds is None:
+            return
+        low, high = self.bounds
+        slack = _ROUNDING * (high - low)
+        for side in (self.original, self.perturbed):
+            if (wrong := side[(side < low - slack) | (side > high + slack)]).size:
+                raise SchemaError(
+                    f"a score of {wrong[0]:g}, outside its bounds", where=where, expected=f"{low:g} to {high:g}"
+                )
+
+    def record(self, threshold: float) -> dict[str, Any]:
+        """Return the ratio for a threshold, its interval, ties and the number of pairs."""
+        least = 0.0
+        if threshold and self.bounds:
+            least = (threshold + _ROUNDING) * (self.bounds[1] - self.bounds[0])
+        found = share(self.drops > least, self.clusters)
+        ties = float((self.drops == 0).mean()) if self.n else float("nan")
+        return {"ratio": found.value, "low": found.low, "high": found.high, "ties": ties, "n": found.n}

@@ -1,0 +1,60 @@
+"""Distinct-1 and distinct-2: how little of a response repeats itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from comperdial.metrics.base import Batch, Bounds, Metric, Scores, check_choice
+from comperdial.metrics.text import clean
+
+_TEXTS = 16_384
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distinct(Metric):
+    """The different words, and pairs of neighbouring words, of a response over the number of its words; 0 to 1.
+
+    Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models", where the texts
+    are all responses of a system; here each response is a text of its own. As there, both counts are divided by the
+    number of words; ``over: ngrams`` divides pairs by the number of pairs, as many programs do. A response of which
+    normalisation leaves no word has no score; with ``over: ngrams`` one of a single word has no distinct-2.
+    """
+
+    kind: ClassVar[str] = "distinct"
+    needs: ClassVar[tuple[str, ...]] = ()
+    limits: ClassVar[Bounds | None] = (0.0, 1.0)
+
+    text: Literal["normalised", "raw"] = "normalised"
+    """``normalised`` as the word-overlap metrics have it, or ``raw``: the text as it is."""
+    over: Literal["words", "ngrams"] = "words"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "text", ("normalised", "raw"))
+        check_choice(self, "over", ("words", "ngrams"))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the two orders."""
+        return ("distinct-1", "distinct-2")
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score every response, equal ones once."""
+
+        @lru_cache(maxsize=_TEXTS)
+        def row(response: str) -> tuple[float, float]:
+            words = clean(response, self.text).split()
+            pairs = list(pairwise(words))
+            below = len(words) if self.over == "words" else len(pairs)
+            return _share(len(set(words)), len(words)), _share(len(set(pairs)), below)
+
+        values = np.array([row(response) for response in batch.responses], dtype=np.float64).reshape(len(batch), 2)
+        return Scores({name: values[:, column] for column, name in enumerate(self.outputs)})
+
+
+def _share(count: int, total: int) -> float:
+    return count / total if total else np.nan

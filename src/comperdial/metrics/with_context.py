@@ -1,0 +1,87 @@
+"""Any metric of a response and a reference, with what the response answers in the reference's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from comperdial.errors import ConfigError
+from comperdial.metrics import create
+from comperdial.metrics._history import utterances
+from comperdial.metrics.base import Batch, Bounds, Metric, Scores, check_choice
+from comperdial.metrics.options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithContext(Metric):
+    """The overlap or similarity of a response with its context: a baseline that does without references.
+
+    The context is one text: the last utterance, or all utterances before the response, joined with spaces. Outputs,
+    bounds and cuts are the inner metric's; that the text is no reference shows in the signature, which holds the inner
+    one whole. An inner metric that reads so many tokens and no more cuts a long history as it cuts a reference, at its
+    end.
+    """
+
+    kind: ClassVar[str] = "with_context"
+    needs: ClassVar[tuple[str, ...]] = ("histories",)
+
+    metric: str = "f1"
+    """The inner metric's kind: one that needs references and nothing else."""
+    options: Options = ()
+    """The inner metric's options, as a mapping in ``params.yaml``."""
+    of: Literal["last", "history"] = "last"
+    """What stands in the reference's place: the last utterance, or all of them."""
+
+    def __post_init__(self) -> None:
+        check_choice(self, "of", ("last", "history"))
+        if self.inner.needs != ("references",):
+            raise ConfigError(
+                f"option 'metric' of metric {self.kind!r} is {self.metric!r}",
+                expected="a metric that compares a response with references, such as 'f1'",
+            )
+
+    @cached_property
+    def inner(self) -> Metric:
+        """Return the metric that is run."""
+        return create(self.metric, **dict(self.options))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the inner metric's outputs."""
+        return self.inner.outputs
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds | None]:
+        """Return the inner metric's bounds."""
+        return self.inner.bounds
+
+    @property
+    def runs_model(self) -> bool:
+        """Say whether the inner metric does."""
+        return self.inner.runs_model
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Say whether the inner metric does."""
+        return self.inner.keeps_vectors
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Return this module's name and the inner metric's."""
+        return (*super().modules, *self.inner.modules)
+
+    def unavailable(self) -> str | None:
+        """Say what the inner metric lacks."""
+        return self.inner.unavailable()
+
+    def signature(self) -> str:
+        """Return what is compared, and all that determines the inner metric's scores."""
+        return f"{self.kind}|of:{self.of}|metric:({self.inner.signature()})|v:{self.version}"
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score with the context as the one reference."""
+        scope = "last" if self.of == "last" else "all"
+        contexts = [[" ".join(utterances(history, scope))] for history in batch.histories]
+        return self.inner.compute(replace(batch, references=contexts))

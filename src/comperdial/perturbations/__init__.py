@@ -1,0 +1,27 @@
+"""Make responses and dialogues worse on purpose, to see which metrics notice (Zhang et al. 2024)."""
+
+from comperdial.perturbations.base import Dialogue, DialogueStrategy, Line, Strategy, Turn, TurnStrategy
+from comperdial.perturbations.make import Count, Perturbed, create, generated, generator, modules, perturb
+from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.registry import DIMENSIONS, PERTURBATIONS, Perturbation, perturbation
+
+__all__ = [
+    "DIMENSIONS",
+    "PERTURBATIONS",
+    "Count",
+    "Dialogue",
+    "DialogueStrategy",
+    "Line",
+    "Perturbation",
+    "Perturbed",
+    "Pool",
+    "Strategy",
+    "Turn",
+    "TurnStrategy",
+    "create",
+    "generated",
+    "generator",
+    "modules",
+    "perturb",
+    "perturbation",
+]

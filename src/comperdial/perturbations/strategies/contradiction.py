@@ -1,0 +1,254 @@
+"""Each statement's first verb is negated, or its negation removed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from comperdial.perturbations._generic import STOP_WORDS
+from comperdial.perturbations._text import Piece, clitic_gap, join, like, sentences, split, word_set
+from comperdial.perturbations._verbs import base_of_past, base_of_third, is_participle, is_past
+from comperdial.perturbations.base import Turn, TurnStrategy
+from comperdial.perturbations.pool import Pool
+
+_BE = frozenset({"am", "is", "are", "was", "were"})
+# Auxiliary -> what is left of it before "n't"; "" where English has no short form.
+_SHORT = {
+    **{word: word for word in ("is", "are", "was", "were", "could", "would", "should", "have", "has", "had")},
+    **{
+        "do": "do",
+        "does": "does",
+        "did": "did",
+        "can": "ca",
+        "will": "wo",
+        "am": "",
+        "may": "",
+        "might": "",
+        "must": "",
+    },
+}
+_LONG = {"ca": "can", "wo": "will"}
+_MODALS = frozenset({"can", "could", "will", "would", "should", "may", "might", "must"})
+_HAVE = frozenset({"have", "has", "had"})
+_DO = frozenset({"do", "does", "did"})
+# As people type them without an apostrophe.
+_JOINED = {
+    **{"cannot": "can", "cant": "can", "dont": "do", "doesnt": "does", "didnt": "did", "isnt": "is", "arent": "are"},
+    **{"wasnt": "was", "werent": "were", "couldnt": "could", "wouldnt": "would", "shouldnt": "should"},
+    **{"havent": "have", "hasnt": "has", "hadnt": "had"},
+}
+_CLITICS = {"'m": "", "'re": "", "'s": "", "'ll": "wo", "'ve": "have", "'d": "would"}
+_WITH_IS = word_set("it that this he she there here everything everyone nothing name")
+_PLURAL = frozenset({"i", "we", "you", "they"})
+_SINGULAR = frozenset({"he", "she", "it"})
+_ADVERBS = word_set(
+    "just also still really actually only often usually sometimes even then now already probably mostly kinda"
+)
+_BEFORE_YOU = frozenset({"and", "but", "if", "when", "because", "that", "so", "think", "hope", "sure", "glad", "guess"})
+_EMPHASISED = word_set("like love have know think enjoy want need feel hope agree believe understand not get go too so")
+_NO_VERBS = (STOP_WORDS - {"like", "let", "go", "get", "got", "went", "hope", "thank"}) | {"alone", "lol", "guys"}
+_UNDER = word_set("if when while who which whether until once unless what where how why because since although though")
+_CLAUSE_MARKS = frozenset({",", "-", "–", "—", ":"})
+# What denies without "not", and its opposite.
+_NEGATIVES = {
+    **{"nothing": "something", "nobody": "somebody", "nowhere": "somewhere", "none": "some"},
+    **{"no-one": "someone", "noone": "someone"},
+}
+_HALF_NEGATIVES = word_set("never hardly barely scarcely neither nor")
+# After "no" or "nothing" it is a phrase of its own, which has no plain opposite.
+_PHRASES = word_set(
+    "longer more better less fewer worse matter good fun use doubt wonder later sooner way thanks different but much"
+    " like"
+)
+_BEFORE_PHRASES = word_set("to for or next")
+# What cannot stand without a negation.
+_NEGATIVE_ONLY = word_set("any anything anyone anybody anymore ever yet")
+_SINGULAR_BE = frozenset({"is", "was", "am", "'s", "'m"})
+_OPENERS = word_set("and but so well yes yeah no oh ok okay maybe if because , \" ' “ ( - –")
+
+
+class Contradiction(TurnStrategy):
+    """Rules for auxiliaries, contractions and other verbs after a pronoun; questions say nothing to contradict.
+
+    A clause with "no", "nothing" or their like gets no second negation: these words become "some", "something", or the
+    clause stays as it is.
+    """
+
+    def change(self, turn: Turn, pool: Pool, random: np.random.Generator) -> str | None:
+        """Return the response with each statement turned round; chance has no part in it."""
+        gap = clitic_gap(turn.response)
+        groups = sentences(split(turn.response))
+        return join([piece for group in groups for piece in _turned(group, gap)])
+
+
+def _turned(sentence: list[Piece], gap: str) -> Sequence[Piece]:
+    if any(piece.text == "?" for piece in sentence[-2:]):
+        return sentence
+    # What stands under "if" or "who" is not what the sentence says: its turn comes when there is nothing else.
+    main = _main_clauses(sentence)
+    for place in sorted(range(len(sentence)), key=lambda place: (place not in main, place)):
+        new = _affirmed(sentence, place) or _denied(sentence, place, gap)
+        if new:
+            return new
+    return sentence
+
+
+def _main_clauses(sentence: list[Piece]) -> set[int]:
+    places = set()
+    under = False
+    for place, piece in enumerate(sentence):
+        under = piece.low in _UNDER or (under and piece.text not in _CLAUSE_MARKS)
+        if not under:
+            places.add(place)
+    return places
+
+
+def _low(sentence: list[Piece], place: int) -> str:
+    return sentence[place].low if 0 <= place < len(sentence) else ""
+
+
+def _replaced(sentence: list[Piece], place: int, *words: tuple[str, str], over: int = 1) -> list[Piece]:
+    """Return a sentence with (gap, word) pairs for ``over`` pieces; the first keeps the old gap and capital."""
+    old = sentence[place]
+    new = [Piece(gap, word) for gap, word in words]
+    if new:
+        new[0] = Piece(old.gap, like(new[0].text, old.text) if old.text[0].isalpha() else new[0].text)
+    return [*sentence[:place], *new, *sentence[place + over :]]
+
+
+def _affirmed(sentence: list[Piece], place: int) -> list[Piece] | None:
+    """Return a sentence without the negation at a place, if there is one."""
+    word, before = _low(sentence, place), _low(sentence, place - 1)
+    if _low(sentence, place + 1) == "n't" and word not in {"ai", "sha", "need"}:
+        return _replaced(sentence, place, ("", _LONG.get(word, word)), over=2)
+    if word in _JOINED:
+        return _replaced(sentence, place, ("", _JOINED[word]))
+    if word == "not" and (before in _SHORT or before in _CLITICS) and _low(sentence, place + 1) != "only":
+        return [*sentence[:place], *sentence[place + 1 :]]
+    if word == "never" and _low(sentence, place + 1) != "mind":
+        return _replaced(sentence, place, ("", "always"))
+    return _asserted(sentence, place) if word in _NEGATIVES or word == "no" else None
+
+
+def _asserted(sentence: list[Piece], place: int) -> list[Piece] | None:
+    """Return a sentence with "something" for "nothing", with "some", an article or nothing for "no"."""
+    word, after, before = _low(sentence, place), _low(sentence, place + 1), _low(sentence, place - 1)
+    clause = _clause(sentence, place)
+    if after in _PHRASES or before in _BEFORE_PHRASES or not _NEGATIVE_ONLY.isdisjoint(clause):
+        return None
+    if "at all" in " ".join(clause) or (word != "no" and _is_without_verb(before, after)):
+        return None
+    if word in _NEGATIVES:
+        return _replaced(sentence, place, ("", _NEGATIVES[word]))
+    if after == "one":
+        if _is_without_verb(before, _low(sentence, place + 2)):
+            return None
+        return _replaced(sentence, place, ("", "someone"), over=2)
+    if not after[:1].isalpha() or before not in _BE | _HAVE | {"'s", "'m", "'re", "'ve", "got"}:
+        return None
+    subject = _low(sentence, place - 2)
+    if before in _HAVE | {"'ve", "got"} or subject in {"there", "here"}:
+        return _replaced(sentence, place, ("", "some"))
+    if before in _SINGULAR_BE or subject == "you":
+        return _replaced(sentence, place, ("", "an" if after[0] in "aeiou" else "a"))
+    return _replaced(sentence, place)
+
+
+def _is_without_verb(before: str, after: str) -> bool:
+    """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
+    begins = before in _OPENERS | _UNDER | {""} or not before[-1].isalpha()
+    return begins and not (
+        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or is_past(after) or after.endswith("s")
+    )
+
+
+def _clause(sentence: list[Piece], place: int) -> list[str]:
+    """Return the words between the marks and conjunctions around a place."""
+    low = [piece.low for piece in sentence]
+    ends = [at for at, word in enumerate(low) if word in _CLAUSE_MARKS | _UNDER | {"but"}]
+    start = max((at + 1 for at in ends if at <= place), default=0)
+    return low[start : min((at for at in ends if at > place), default=len(low))]
+
+
+def _is_negative(clause: list[str]) -> bool:
+    """Say whether a clause denies already, without "not"."""
+    for word, after in itertools.pairwise([*clause, ""]):
+        if word in _NEGATIVES or word in _HALF_NEGATIVES:
+            return True
+        # Before "I", "that", "it" and the like it answers.
+        if word == "no" and (after not in STOP_WORDS or after in {"one", "other", "such", "more"}):
+            return True
+    return False
+
+
+def _denied(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
+    """Return a sentence with the verb at a place negated, if there is one that can be."""
+    word, after, before = _low(sentence, place), _low(sentence, place + 1), _low(sentence, place - 1)
+    if after in {"not", "never"} or word == "n't" or after == "n't" or _is_negative(_clause(sentence, place)):
+        return None
+    if word in _CLITICS:
+        return _denied_clitic(sentence, place, gap)
+    if before in {"to", "as", "than"}:
+        return None
+    follows = after if after not in _ADVERBS else _low(sentence, place + 2)
+    if after in _PLURAL | _SINGULAR and (before == "" or before in _OPENERS):
+        # Turned round: a question without its mark, or a wish.
+        return None
+    short = _SHORT.get(word)
+    if word in _BE | _MODALS or (word in _HAVE and is_participle(follows)):
+        if short:
+            return _replaced(sentence, place, ("", short), (gap, "n't"))
+        return _replaced(sentence, place, ("", word), (" ", "not"))
+    if word in _PLURAL | _SINGULAR and _is_subject(sentence, place):
+        return _denied_verb(sentence, place, gap)
+    return None
+
+
+def _denied_clitic(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
+    word, after, before = _low(sentence, place), _low(sentence, place + 1), _low(sentence, place - 1)
+    follows = after if after not in _ADVERBS else _low(sentence, place + 2)
+    if (word == "'s" and before not in _WITH_IS) or (word == "'d" and after == "better"):
+        return None
+    short = "had" if word == "'d" and is_participle(follows) else _CLITICS[word]
+    if not short:
+        return [*sentence[: place + 1], Piece(" ", "not"), *sentence[place + 1 :]]
+    return _replaced_after_space(sentence, place, short, gap)
+
+
+def _replaced_after_space(sentence: list[Piece], place: int, short: str, gap: str) -> list[Piece]:
+    return [*sentence[:place], Piece(" ", short), Piece(gap, "n't"), *sentence[place + 1 :]]
+
+
+def _is_subject(sentence: list[Piece], place: int) -> bool:
+    word, before = _low(sentence, place), _low(sentence, place - 1)
+    if word in {"you", "it"}:
+        return before == "" or before in _OPENERS or before in _BEFORE_YOU
+    return True
+
+
+def _denied_verb(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
+    """Negate the verb after a pronoun with "do"."""
+    subject = _low(sentence, place)
+    at = place + 1
+    while _low(sentence, at) in _ADVERBS or (_low(sentence, at).endswith("ly") and _low(sentence, at) not in _NO_VERBS):
+        at += 1
+    verb, after = _low(sentence, at), _low(sentence, at + 1)
+    if not verb or not sentence[at].is_word or after in {"n't", "not", "never"}:
+        return None
+    if verb in _HAVE and is_participle(after):
+        return None
+    if verb in _DO and (after in _EMPHASISED or not after or not after[0].isalpha()):
+        return _replaced(sentence, at, ("", verb), (gap, "n't"))
+    if verb in _NO_VERBS - _HAVE - _DO:
+        return None
+    if is_past(verb):
+        auxiliary, base = "did", base_of_past(verb)
+    elif subject in _PLURAL:
+        auxiliary, base = "do", verb
+    elif verb.endswith("s"):
+        auxiliary, base = "does", base_of_third(verb)
+    else:
+        return None
+    return _replaced(sentence, at, ("", auxiliary), (gap, "n't"), (" ", base))

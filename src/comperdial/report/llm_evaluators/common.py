@@ -1,0 +1,235 @@
+"""What the tables of the study share: its dimensions, whose ratings, which output stands for a metric, means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial.errors import SchemaError
+from comperdial.evaluation.dimensions import standing_for
+from comperdial.evaluation.ensembles import DIMENSIONS, MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble
+from comperdial.files import read_table
+from comperdial.judging.groups import unperturbed
+from comperdial.report.comperdial import need
+from comperdial.report.document import number
+from comperdial.report.plots.style import Output
+
+PAPER = "Zhang et al. 2024"
+SHORT = {
+    "relevance": "Rel", "specificity": "Spe", "interestingness": "Int", "understandability": "Und", "overall": "Ovr",
+    "coherence": "Coh", "engagingness": "Eng", "diversity": "Div", "informativeness": "Inf", "average": "Avg",
+}  # fmt: skip
+LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level"}
+# In the order of the tables; other sources come after them.
+RATERS = {"human": "people", "gpt-4": "GPT-4"}
+BOTH = "people or GPT-4"
+AVERAGE = "average"
+OF_DIMENSIONS = f"{OVER_DIMENSIONS}:"
+OF_MODELS = f"{OVER_MODELS}:"
+
+CORRELATION_COLUMNS = ("source", "place", "level", "metric", "score", "dimension", "value")
+RANKING_COLUMNS = ("source", "place", "dataset", "dimension", "value")
+
+UNMIXED = (
+    "Ratings by people and by GPT-4 are never put together in a number of ours; the paper's means over sets are over "
+    "both, the sets that people rated and those that GPT-4 rated"
+)
+NOT_OURS = f"Rows marked reported are the numbers that {PAPER} print; the models of these rows were not run here"
+
+
+def read_reported(path: str | Path, columns: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
+    """Read reported numbers of the study; an empty cell of a numeric column is missing.
+
+    Raises
+    ------
+    SchemaError
+        When a column is not there, or a cell is no number.
+    """
+    frame = read_table(path)
+    need(frame, columns, str(path))
+    for name in numeric:
+        cells = frame[name].replace("", None)
+        numbers = pd.to_numeric(cells, errors="coerce").astype("float64")
+        if (wrong := numbers.isna() & cells.notna()).any():
+            row = int(wrong.to_numpy().argmax())
+            raise SchemaError(f"{name} is {cells.iloc[row]!r}", where=f"{path}, line {row + 2}", expected="a number")
+        frame[name] = numbers
+    return frame
+
+
+def rated_by(source: str) -> str:
+    """Say whose ratings a source stands for."""
+    return RATERS.get(source, source)
+
+
+def by_source(sources: Sequence[str]) -> list[str]:
+    """Return sources, each once: people, GPT-4, and the others by name."""
+    order = list(RATERS)
+    return sorted(set(sources), key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def standing(frame: pd.DataFrame, outputs: Sequence[Output]) -> pd.DataFrame:
+    """Keep one output a metric and dimension: the one called as the dimension; else the metric's, as chosen.
+
+    Parameters
+    ----------
+    frame
+        Table ``dimension_correlations`` or ``ratios``.
+    outputs
+        (metric, output) of the metrics that have none called as a dimension. A metric with one output needs no entry;
+        of an ensemble it is ``mean``. Metrics with several outputs and no entry are left out.
+    """
+    has = frame.groupby("metric", observed=True)["output"].agg(lambda names: sorted(set(names)))
+    main = {str(metric): names[0] for metric, names in has.items() if len(names) == 1}
+    main |= {str(metric): MEAN for metric in has.index if is_ensemble(str(metric))} | dict(outputs)
+    return standing_for(frame, list(main.items()))
+
+
+def labelled(frame: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Add ``label``: what an output or its metric is called. What is called alike is one row (a judge's variants)."""
+    names = zip(frame["metric"], frame["output"], strict=True)
+    return frame.assign(label=[called(str(metric), str(output), labels) for metric, output in names])
+
+
+def called(metric: str, output: str, labels: Mapping[str, str]) -> str:
+    """Return the label of an output or of its metric, or the metric's name."""
+    return labels.get(f"{metric}:{output}", labels.get(metric, metric))
+
+
+def in_order(names: Sequence[str], labels: Mapping[str, str]) -> list[str]:
+    """Return labels, each once, in the order of ``labels``; what is not there comes after, by name."""
+    order = list(dict.fromkeys(labels.values()))
+    return sorted(set(names), key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def without_itself(frame: pd.DataFrame, recorded: Sequence[str]) -> pd.DataFrame:
+    """Leave out GPT-4's recorded ratings, and means of them, held against GPT-4's ratings: they are the same."""
+    own = frame["metric"].astype(str).str.removeprefix(OF_DIMENSIONS).isin(list(recorded))
+    return frame[~(own & (frame["source"] == "gpt-4"))]
+
+
+def level_means(frame: pd.DataFrame, labels: Mapping[str, str], rated: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Average Pearson correlations over the sets of a level, apart for each source of ratings.
+
+    Parameters
+    ----------
+    frame
+        Table ``dimension_correlations`` with one output a metric and dimension (:func:`standing`).
+    labels
+        What a metric is called.
+    rated
+        The rows whose sets are counted as having such ratings; default: ``frame``.
+
+    Returns
+    -------
+    DataFrame
+        One row a label, level, source and dimension: value, ``sets`` (in the mean) and ``of`` (sets with such
+        ratings); ``low`` and ``high`` where it is one set.
+
+    Raises
+    ------
+    SchemaError
+        When two metrics called alike have a value in one place.
+    """
+    found = labelled(frame[(frame["coefficient"] == "pearson") & frame["value"].notna()], labels)
+    key = ["label", "level", "source", "dimension"]
+    if (twice := found.duplicated([*key, "dataset"])).any():
+        row = found[twice].iloc[0]
+        both = found[(found[[*key, "dataset"]] == row[[*key, "dataset"]]).all(axis=1)]["metric"]
+        raise SchemaError(
+            f"{row['label']!r} is what {' and '.join(both)} are called, and both have a value",
+            where=f"{row['dataset']}, {row['dimension']}",
+            expected="labels that tell them apart",
+        )
+    made = found.groupby(key, sort=False, observed=True).agg(
+        value=("value", "mean"), sets=("dataset", "nunique"), low=("low", "first"), high=("high", "first")
+    )
+    made.loc[made["sets"] > 1, ["low", "high"]] = float("nan")
+    every = frame if rated is None else rated
+    of = every.groupby(["level", "source", "dimension"], observed=True)["dataset"].nunique().rename("of")
+    return made.reset_index().merge(of.reset_index(), on=["level", "source", "dimension"])
+
+
+def cells(means: pd.DataFrame, label: str, source: str, level: str) -> list[str]:
+    """Return a row's five cells and their mean; in brackets how many sets a cell is of, where some have no score."""
+    found = means[(means["label"] == label) & (means["source"] == source) & (means["level"] == level)]
+    of = {row["dimension"]: row for row in found.to_dict("records")}
+    texts, values = [], []
+    for dimension in DIMENSIONS[level]:
+        row = of.get(dimension)
+        values.append(float("nan") if row is None else float(row["value"]))
+        texts.append(mean_of_sets(row))
+    return [*texts, number(average(values))]
+
+
+def mean_of_sets(row: Mapping[Any, Any] | None) -> str:
+    """Write a mean of :func:`level_means`, and in brackets how many sets it is of where some have no score."""
+    if row is None:
+        return "–"
+    return number(row["value"]) + (f" ({row['sets']})" if row["sets"] < row["of"] else "")
+
+
+def average(values: Sequence[float]) -> float:
+    """Return the mean; missing where one of the values is."""
+    return float("nan") if not values or any(pd.isna(v) for v in values) else float(sum(values) / len(values))
+
+
+def counts(means: pd.DataFrame, source: str, level: str) -> list[str]:
+    """Return how many sets have ratings by a source, for the five dimensions, and nothing for their mean."""
+    found = means[(means["source"] == source) & (means["level"] == level)]
+    of = found.groupby("dimension")["of"].max()
+    return [*(str(of[name]) if name in of.index else "–" for name in DIMENSIONS[level]), "–"]
+
+
+def grouped_columns(level: str) -> list[tuple[str, str]]:
+    """Return the columns of a level: five dimensions and their mean."""
+    return [(LEVELS[level], SHORT[name]) for name in (*DIMENSIONS[level], AVERAGE)]
+
+
+def reported_cells(reported: pd.DataFrame, metric: str, level: str) -> list[str]:
+    """Return what is reported of a metric at a level: five dimensions and the average as printed."""
+    found = reported[(reported["metric"] == metric) & (reported["level"] == level)].set_index("dimension")["value"]
+    return [number(found.get(name)) for name in (*DIMENSIONS[level], AVERAGE)]
+
+
+def wide(tidy: pd.DataFrame, index: Sequence[str], by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
+    """Return one row for ``index``, and a column for each value and place in ``by``: a third of a tidy CSV's bytes.
+
+    Rows and columns keep the order in which they come first; columns of which nothing is known are left out.
+    """
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    order: dict[str, None] = {}
+    for record in tidy.to_dict("records"):
+        place = "_".join(str(record[name]) for name in by)
+        names = {value: place if value == values[0] else f"{place}_{value}" for value in values}
+        order |= dict.fromkeys(names.values())
+        row = rows.setdefault(tuple(str(record[name]) for name in index), {name: record[name] for name in index})
+        row |= {name: record[value] for value, name in names.items()}
+    found = pd.DataFrame(list(rows.values()), columns=[*index, *order])
+    return found.drop(columns=[name for name in order if found[name].isna().all()])
+
+
+def with_interval(row: Mapping[Any, Any] | None, value: str) -> str:
+    """Write a record's value with its interval, ``low`` and ``high``; a dash when it is missing."""
+    if row is None or pd.isna(row[value]):
+        return "–"
+    ends = "" if pd.isna(row["low"]) else f" [{number(row['low'], digits=2)}, {number(row['high'], digits=2)}]"
+    return number(row[value]) + ends
+
+
+def titled(dataset: str, titles: Mapping[str, str]) -> str:
+    """Return a data set's title; pairs that were made of a set bear the set's."""
+    return titles.get(dataset, titles.get(unperturbed(dataset), dataset))
+
+
+def is_empty(row: Sequence[str], labels: int) -> bool:
+    """Say whether a row has nothing but dashes after its labels."""
+    return set(row[labels:]) <= {"–", ""}
+
+
+def not_run_notes(not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:
+    """Return a note for each metric that could not run here."""
+    return [f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())]

@@ -1,0 +1,78 @@
+"""Shares of yes and no, with intervals that know which of them come from the same thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with the ends of its interval; all NaN where nothing was counted. ``n`` counts units."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def share(hits: npt.ArrayLike, clusters: npt.ArrayLike, *, confidence: float = 0.95) -> Share:
+    """Return the share of hits, with an interval for units of which some belong together.
+
+    Units that are each a cluster of their own get Wilson's interval (1927). Else the variance of the share is that of
+    a ratio of two sums over clusters, and Wilson's interval is that of as many independent units as would have this
+    variance, with a quantile of Student's t of clusters - 1 degrees of freedom in place of the normal's. There are
+    never more such units than there are units. Where all units agree the variance says nothing, and units of a cluster
+    are taken to be copies of each other: the interval is that of as many units as there are clusters, too wide if they
+    are not. In simulations (shares of 0.02 to 0.9, correlations within a cluster of 0 to 1, 1500 draws each) 95 %
+    intervals covered in 92 to 97 % of draws with 40 clusters of 5 units, in 90 to 98 % with 40 of 1 to 9, and in 92 to
+    96 % with 300 of mostly 1 or 2.
+
+    Parameters
+    ----------
+    hits
+        Shape (n,), True or False.
+    clusters
+        Shape (n,), what each unit belongs to: whole numbers or names.
+    confidence
+        Share of intervals that are to cover, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit or a confidence that is none.
+    """
+    yes, of = np.asarray(hits, dtype=np.bool_), np.asarray(clusters)
+    if yes.ndim != 1 or yes.shape != of.shape:
+        raise ValueError(f"expected a cluster for each of n units, got shapes {yes.shape} and {of.shape}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"expected 0 < confidence < 1, got {confidence}")
+    n = len(yes)
+    if not n:
+        return Share(float("nan"), float("nan"), float("nan"), 0)
+    codes = np.unique(of, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(codes).astype(np.float64)
+    count = len(sizes)
+    value = float(yes.mean())
+    tail = (1 + confidence) / 2
+    if count == n:
+        return Share(value, *_wilson(value, n, float(stats.norm.ppf(tail))), n)
+    if count == 1:
+        # One thing, however often it was looked at, says nothing about others.
+        return Share(value, 0.0, 1.0, n)
+    sums = np.bincount(codes, weights=yes)
+    variance = count / (count - 1) * float(((sums - value * sizes) ** 2).sum()) / n**2
+    effective = min(value * (1 - value) / variance, n) if 0 < value < 1 and variance > 0 else float(count)
+    return Share(value, *_wilson(value, effective, float(stats.t.ppf(tail, count - 1))), n)
+
+
+def _wilson(value: float, n: float, reach: float) -> tuple[float, float]:
+    """Return the ends of Wilson's interval for a share of n units."""
+    square = reach**2 / n
+    centre = (value + square / 2) / (1 + square)
+    half = reach / (1 + square) * float(np.sqrt(value * (1 - value) / n + square / (4 * n)))
+    # At 0 and 1 the end is the share itself, which rounding would miss.
+    return min(max(centre - half, 0.0), value), max(min(centre + half, 1.0), value)
