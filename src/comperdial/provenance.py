@@ -65,9 +65,9 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
         "format": FORMAT,
         "command": command,
         "parameters": known,
-        "inputs": {name: {"sha256": sha256(path)[:_DIGITS], "size": path.stat().st_size} for name, path in data.items()},
+        "inputs": {name: {"sha256": _digest(path), "size": path.stat().st_size} for name, path in data.items()},
         "code": _code({name: path for name, path in sorted(files.items()) if is_code(name)}),
-        "outputs": {path.suffix: sha256(path)[:_DIGITS] for path in forms(stem)},
+        "outputs": {path.suffix: _digest(path) for path in forms(stem)},
         "signatures": _in_output(stem, signatures),
         "tests": tests,
         "seeds": _seeds(known, [text for texts in signatures.values() for text in texts] + tests),
@@ -128,6 +128,10 @@ def path_name(path: str | PurePath) -> str:
 def is_code(name: str) -> bool:
     """Say whether a file of a record is one of the package's own."""
     return PurePath(name).parts[:2] == ("src", PACKAGE)
+
+
+def _digest(path: Path) -> str:
+    return sha256(path)[:_DIGITS]
 
 
 def _code(files: Mapping[str, Path]) -> dict[str, Any]:
