@@ -265,3 +265,15 @@ def test_commands(own, tmp_path, capsys):
     listed = capsys.readouterr().out
     assert all(f"{name} ({entry.short}" in listed for name, entry in PERTURBATIONS.items())
     assert listed.count("recorded pairs only") == 5
+
+
+def test_the_command_writes_over_no_other_data_set(own, tmp_path):
+    before = (own / "systems.parquet").read_bytes()
+    with pytest.raises(ConfigError, match="holds the tables that are perturbed"):
+        parsed("perturb", own, "--dataset", "new", "--sample", 1, "--output", own)
+    others = tmp_path / "others"
+    parsed("perturb", own, "--dataset", "one", "--strategy", "repetition", "--sample", 1, "--output", others)
+    with pytest.raises(ConfigError, match="holds the tables of one"):
+        parsed("perturb", own, "--dataset", "two", "--strategy", "repetition", "--sample", 1, "--output", others)
+    parsed("perturb", own, "--dataset", "one", "--strategy", "repetition", "--sample", 2, "--output", others)
+    assert (own / "systems.parquet").read_bytes() == before

@@ -49,6 +49,7 @@ def _perturb(options: argparse.Namespace) -> None:
     from comperdial.files import write_table
     from comperdial.perturbations import perturb
 
+    _check_output(options.folder, options.output, options.dataset)
     made = perturb(
         options.folder, options.dataset, options.strategy, options.sample, options.seed, good=not options.all_items
     )
@@ -60,3 +61,19 @@ def _perturb(options: argparse.Namespace) -> None:
         print(f"{name}: {count.pairs} pairs, drawn from {count.items} items; {count.unchanged} tried cannot be changed")
     for name, why in made.left_out.items():
         print(f"{name}: left out: {why}")
+
+
+def _check_output(folder: Path, output: Path, dataset: str) -> None:
+    """Refuse a folder whose tables would be lost: those that are read, or another data set's."""
+    from comperdial import schema
+    from comperdial.errors import ConfigError
+
+    expected = "a folder of its own for the pairs"
+    if output.resolve() == folder.resolve():
+        raise ConfigError(f"{output} holds the tables that are perturbed", where="--output", expected=expected)
+    if (systems := output / "systems.parquet").is_file():
+        others = set(schema.read(systems, "systems")["dataset"]) - {dataset}
+        if others:
+            raise ConfigError(
+                f"{output} holds the tables of {', '.join(sorted(others))}", where="--output", expected=expected
+            )
