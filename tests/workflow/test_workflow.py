@@ -327,10 +327,11 @@ def test_every_table_figure_and_notebook_has_a_record_of_all_its_inputs(finished
         assert record["inputs"], path.name
         assert record["code"]["files"], path.name
         for name, entry in record["inputs"].items():
-            assert hashlib.sha256((finished.path / name).read_bytes()).hexdigest() == entry["sha256"], (path.name, name)
+            whole = hashlib.sha256((finished.path / name).read_bytes()).hexdigest()
+            assert whole[:16] == entry["sha256"], (path.name, name)
         for suffix, digest in record["outputs"].items():
             form = path.with_name(path.name.removesuffix(f".{RECORD}") + suffix)
-            assert hashlib.sha256(form.read_bytes()).hexdigest() == digest, form.name
+            assert hashlib.sha256(form.read_bytes()).hexdigest()[:16] == digest, form.name
 
 
 def test_a_table_s_record_is_told_and_held_against_what_is_there_now(finished):
