@@ -44,7 +44,7 @@ reproduce: setup
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
 llm-evaluators: setup
-	snakemake --quiet reason host -- llm_evaluators
+	snakemake --quiet reason host -- $(or $(TABLES),llm_evaluators)
 	@echo
 	@echo 'Start with results/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
 
