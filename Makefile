@@ -67,7 +67,7 @@ PUBLISHED := demo usr_persona usr_topical
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' || \
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' | grep -v '^results/scores/[^/]*/shards.json$$' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial render readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
@@ -82,12 +82,12 @@ publish-all-only:
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet torch==2.13.0
-	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,jupyter,dev]'
+	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,cluster,jupyter,dev]'
 	{ head -2 requirements.lock; .venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock && rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/
+	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/ results/shards
 
 empty :=
 space := $(empty) $(empty)

@@ -8,6 +8,8 @@ configfile: "params.yaml"
 
 include: "workflow/rules/files.smk"
 include: "workflow/rules/common.smk"
+include: "workflow/rules/resources_files.smk"
+include: "workflow/rules/shard_files.smk"
 include: "workflow/rules/score_files.smk"
 include: "workflow/rules/recorded_files.smk"
 include: "workflow/rules/llm_evaluators_files.smk"
@@ -40,6 +42,7 @@ include: "workflow/rules/site.smk"
 include: "workflow/rules/llm_evaluators.smk"
 include: "workflow/rules/llm_evaluators_tables.smk"
 include: "workflow/rules/llm_robustness_tables.smk"
+include: "workflow/rules/resources.smk"
 
 
 report: "workflow/report/workflow.rst"

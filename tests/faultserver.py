@@ -234,6 +234,38 @@ def judge(url, ledger, turns, samples=3, concurrency=16, timeout=1, words=40, re
         return report
 
 
+def pay(url, ledger, turns, shard="1/1", limit=1.0, price=(10.0, 30.0), concurrency=4, pace=None, requests=None):
+    """Have a shard of the turns judged by a service that costs money, one sample each; return the report."""
+    import datetime
+
+    from comperdial.judges.base import Family
+    from comperdial.judges.client import Client
+    from comperdial.judges.ledger import Ledger
+    from comperdial.judges.limits import Limits
+    from comperdial.judges.prices import Price
+    from comperdial.judges.running import Slot, run
+    from comperdial.sharding import Shard
+
+    part, paid = Shard.parse(shard), service(url, timeout=10)
+    paid.paid = True
+    kept, family = Ledger(Path(ledger)), Family(parameters=PARAMETERS, **FAMILY)
+    with kept.account(limit) as budget, kept.writing("demo", family, part) as shelf:
+        return run(
+            (Slot(text, 0) for text in (prompt(turn, words=60) for turn in range(turns)) if part.holds(text)),
+            shelf=shelf,
+            client=Client(paid),
+            samples=1,
+            retries=0,
+            parse=parse,
+            parameters=PARAMETERS,
+            concurrency=concurrency,
+            limits=Limits(backoff=0.005, most=0.05, attempts=25, requests=requests),
+            price=Price("loopback", datetime.date(2024, 1, 1), *price),
+            budget=budget,
+            pace=pace,
+        )
+
+
 def kept(ledger):
     """Return how many answers a ledger holds."""
     from comperdial.judges.base import Family

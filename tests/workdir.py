@@ -56,10 +56,10 @@ class Workdir:
 
 
 def planned(workdir: Workdir) -> set[str]:
-    """Return the output files that a run would write."""
+    """Return the output files that a run would write, but for shards, which are gone when it has ended."""
     rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
     assert rows[0][0] == "output_file"
-    return {row[0] for row in rows[1:] if row[5] != "no update"}
+    return {row[0] for row in rows[1:] if row[5] != "no update" and not row[0].startswith("results/shards/")}
 
 
 def copied(workdir: Workdir, target: Path) -> Workdir:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import logging
@@ -73,12 +74,14 @@ def read_text(path: str | Path) -> str:
         data = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
+    text = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return data.decode("utf-8-sig")
+        return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        place = error.start + len(data) - len(text)
+        line = data.count(b"\n", 0, place) + 1
         raise FileError(
-            f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8",
+            f"byte {place} (0x{data[place]:02x}) is not UTF-8",
             where=f"{path}, line {line}",
             expected="UTF-8 text",
             hint="Convert the file, for example with `iconv -t UTF-8`",
@@ -189,9 +192,28 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
-    records = []
-    # Not splitlines(): it also breaks at characters such as U+2028, which JSON strings may hold.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    records = [record for _, record in read_jsonl(path)]
+    if not records:
+        raise FileError("no records", where=str(path), expected="one JSON object a line")
+    return records
+
+
+def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read a file of one JSON object a line, line by line; yield the number of each line, from 1, and its object.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be opened, or names the line that is no object.
+    """
+    # As bytes, not splitlines(): that also breaks at characters such as U+2028, which JSON strings may hold.
+    for number, data in enumerate(_lines(path), start=1):
+        try:
+            line = data.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError:
+            # Reads as far as the fault, which it names by its place in the whole file.
+            read_text(path)
+            raise
         if not line.strip():
             continue
         record = _parse_json(line, str(path), expected="one JSON object a line", line=number)
@@ -199,10 +221,16 @@ def _read_jsonl(path: Path) -> list[dict[str, Any]]:
             raise FileError(
                 f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
             )
-        records.append(record)
-    if not records:
-        raise FileError("no records", where=str(path), expected="one JSON object a line")
-    return records
+        yield number, record
+
+
+def _lines(path: str | Path) -> Iterator[bytes]:
+    try:
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file):
+                yield line.removeprefix(codecs.BOM_UTF8) if not number else line
+    except OSError as error:
+        raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
 
 
 def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd.DataFrame:

@@ -1,45 +1,33 @@
-"""Score tables and files with a metric."""
+"""Score tables with a metric."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from comperdial import schema
+from comperdial import schema, sharding
 from comperdial.errors import ItemError, MissingResourceError, SchemaError
-from comperdial.files import check_columns, read_table
 from comperdial.metrics import Batch, Metric, Scores
+from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
 
-_COLUMNS = {
-    "response": "the text to score (required)",
-    "references": "a text, or a list of texts",
-    "history": "a list of utterances before the response: texts, or {speaker, text}",
-    "facts": "a list of texts",
-    "dataset": "a name; default: the file's",
-    "context_id": "what it answers; default: the number of the record",
-    "system_id": "who wrote it; default: system",
-}
-_ALIASES = {"reference": "references"}
 # The columns of a context that hold what a metric needs, in a batch's order.
 _HELD = {"references": "references", "histories": "history", "facts": "facts"}
-# Responses that are scored at once: enough to share work, few enough to keep memory flat.
-_PART = 4096
+# Responses that are read and scored at once: enough to share work, few enough to keep memory flat. Whole blocks.
+_PART = 16 * sharding.BLOCK
 
 
-def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
+def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = WHOLE) -> pd.DataFrame:
     """Score the responses of a dataset's tables.
 
     Parameters
@@ -51,24 +39,57 @@ def score_tables(metric: Metric, name: str, folder: str | Path) -> pd.DataFrame:
     folder
         Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
         their responses are what the others are held against.
+    shard
+        Which of the table's rows are scored (:meth:`Shard.rows`); default: all. A response's scores are the same, to
+        the last digit, whatever the shards.
 
     Returns
     -------
     DataFrame
         Table ``scores``, turn level; responses that the metric could not score are absent.
     """
-    frames = [
-        tidy(responses, _score(metric, responses, context, folder), metric, name)
-        for responses, context in parts(folder)
-    ]
+    frames = list(_scored(metric, name, folder, shard))
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
 
 
-def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path) -> None:
-    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow."""
-    with schema.writing_parts(output, "scores") as add:
-        for responses, context in parts(folder):
-            add(tidy(responses, _score(metric, responses, context, folder), metric, name))
+def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path, shard: Shard = WHOLE) -> None:
+    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow.
+
+    The files of all shards, merged (:func:`comperdial.schema.merge`), are the file that is written without shards.
+    """
+    with schema.writing_sorted(output, "scores") as add:
+        for frame in _scored(metric, name, folder, shard):
+            add(frame)
+
+
+def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+    for responses, context in parts(folder, shard=shard):
+        found = [_score(metric, responses[held], context[held], folder) for held in _blocks(metric, responses)]
+        yield tidy(responses, _joined(found), metric, name)
+
+
+def _joined(found: Sequence[Scores]) -> Scores:
+    """Return the scores of several blocks as one."""
+    if len(found) == 1:
+        return found[0]
+    values = {output: np.concatenate([scores[output] for scores in found]) for output in found[0]}
+    cuts = [scores.cut for scores in found if scores.cut is not None]
+    # A metric counts what it cuts, or it does not.
+    return Scores(values, np.concatenate(cuts) if len(cuts) == len(found) else None)
+
+
+def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
+    """Say which responses of a part are computed at once: all of them, or one block after another.
+
+    A model's numbers depend, in their last digits, on what else is in a batch. Where vectors are kept, they come from
+    batches of texts, and how these are made is up to the encoder.
+    """
+    if metric.keeps_vectors or not metric.runs_model:
+        yield np.ones(len(responses), dtype=np.bool_)
+        return
+    blocks = responses.index.to_numpy() // sharding.BLOCK
+    for block in np.unique(blocks):
+        yield blocks == block
 
 
 def score_all(
@@ -90,7 +111,7 @@ def score_all(
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
     lacking: Counter[tuple[str, str]] = Counter()
     total = 0
-    with _vectors_in(embeddings), schema.writing_parts(output, "scores") as add:
+    with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
         for responses, context in parts(folder):
             total += len(responses)
             # The tables are checked: once for all metrics is enough.
@@ -102,9 +123,10 @@ def score_all(
                     held = context[_HELD[need]].map(len).to_numpy() > 0
                     lacking[name, need] += int((~held).sum())
                     whole &= held
-                if whole.any():
-                    values = metric.compute(Batch(*(list(compress(column, whole)) for column in columns)))
-                    frames.append(tidy(responses[whole], values, metric, name))
+                for held in (whole & block for block in _blocks(metric, responses)):
+                    if held.any():
+                        values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
+                        frames.append(tidy(responses[held], values, metric, name))
             if frames:
                 add(pd.concat(frames, ignore_index=True))
     for (name, need), count in lacking.items():
@@ -128,13 +150,27 @@ def _vectors_in(folder: str | Path | None) -> Iterator[None]:
             os.environ[STORE_VARIABLE] = before
 
 
-def parts(folder: str | Path) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Yield a dataset's responses to score, some thousand at a time, and as many rows with the context of each."""
+def parts(
+    folder: str | Path, rows: int | None = None, shard: Shard = WHOLE
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield a dataset's responses to score, some thousand at a time, and as many rows with the context of each.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts``, ``responses`` and ``systems`` as Parquet.
+    rows
+        Of the table of responses, how many are read for a part; default: 4096. A response's index is its place among
+        them: those of reference systems are left out.
+    shard
+        Which rows of the table are read (:meth:`Shard.rows`); default: all.
+    """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
     systems = schema.read(folder / "systems.parquet", "systems").set_index("system_id")
     path = folder / "responses.parquet"
-    for part in schema.read_parts(path, "responses", _PART):
+    span = shard.rows(schema.count(path, "responses"))
+    for part in schema.read_parts(path, "responses", rows or _PART, span.start, span.stop):
         _check_known(part, "context_id", contexts.index, path)
         _check_known(part, "system_id", systems.index, path)
         scored = part[part["system_id"].map(systems["kind"]) != "reference"]
@@ -181,114 +217,3 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
     ]
     frame = pd.concat(frames, ignore_index=True)
     return schema.validate(frame[frame["value"].notna()], "scores")
-
-
-@dataclass(frozen=True)
-class Records:
-    """What a user's file of responses holds.
-
-    Attributes
-    ----------
-    responses
-        Table ``responses``, one row a record, in the file's order.
-    histories, references, facts
-        A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
-    """
-
-    responses: pd.DataFrame
-    histories: list[list[Any]] | None
-    references: list[list[Any]] | None
-    facts: list[list[Any]] | None
-
-
-def read_records(path: str | Path) -> Records:
-    """Read a JSONL, CSV or Parquet file of responses.
-
-    Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
-    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
-
-    Raises
-    ------
-    SchemaError
-        When ``response`` is missing or empty, there are no records, or two have the same names.
-    """
-    path = Path(path)
-    frame = check_columns(read_table(path), [*_COLUMNS, *_ALIASES], path)
-    for alias, column in _ALIASES.items():
-        if alias in frame and column in frame:
-            raise SchemaError(f"columns {alias!r} and {column!r}", where=str(path), expected="one of the two")
-    frame = frame.rename(columns=_ALIASES)
-    if "response" not in frame:
-        raise SchemaError(
-            "no column 'response'",
-            where=str(path),
-            expected="; ".join(f"{column}: {meaning}" for column, meaning in _COLUMNS.items()),
-            hint=f"It has: {', '.join(map(str, frame.columns))}",
-        )
-    if "dataset" not in frame:
-        frame["dataset"] = path.stem
-    if "context_id" not in frame:
-        frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
-    if "system_id" not in frame:
-        frame["system_id"] = "system"
-    responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
-    if responses.empty:
-        raise SchemaError("no records", where=str(path), expected="one record a response")
-    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")))
-
-
-def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
-    """Score a file of responses, which is read by :func:`read_records`.
-
-    Returns
-    -------
-    DataFrame
-        Table ``scores``.
-
-    Raises
-    ------
-    SchemaError
-        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
-    """
-    records = read_records(path)
-    responses = records.responses
-    try:
-        values = metric.score(list(responses["response"]), records.references, records.histories, records.facts)
-    except ItemError as error:
-        raise error.at(f"{path}, record {error.index + 1}") from error
-    except SchemaError as error:
-        raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
-    _report(values, metric)
-    return tidy(responses, values, metric, name)
-
-
-def _report(values: Scores, metric: Metric) -> None:
-    """Say what a reader of the table alone could overlook."""
-    main = values[metric.outputs[0]]
-    if missing := int(np.isnan(main).sum()):
-        log.warning("%d of %d responses have no score", missing, len(main))
-    if values.cut is not None and (cut := int((values.cut > 0).sum())):
-        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
-
-
-def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:
-    if column not in frame:
-        return None
-    return [_list(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]
-
-
-def _list(cell: Any, where: str) -> list[Any]:  # noqa: ANN401
-    if isinstance(cell, list | np.ndarray):
-        return list(cell)
-    if cell is None or cell == "" or (isinstance(cell, float) and np.isnan(cell)):
-        return []
-    if not isinstance(cell, str):
-        raise SchemaError(f"holds {cell!r}", where=where, expected="a text or a list")
-    if not cell.startswith("["):
-        return [cell]
-    try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        # A text may well start with a bracket: "[laughs] me too".
-        return [cell]
-    return list(value)

@@ -6,107 +6,124 @@ finding. The parameters are in ``data/demo/raters.yaml``, which explains each; `
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow.parquet as pq
 
 from comperdial import schema
-from comperdial.config import load_yaml
-from comperdial.errors import ConfigError
+from comperdial.errors import ConfigError, SchemaError
+from comperdial.raters import read_raters
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
+from comperdial.schema.parts import readable
 
 SOURCE = "simulated"
+RATED = ("turn_ratings", "dialogue_ratings", "truth")
 _WORD = re.compile(r"[a-z']+")
-_PARTS = {
-    "skill": (),
-    "turn": (
-        "skill_weight", "relevance_weight", "dialogue_noise", "system_dialogue_noise", "turn_noise", "short_words",
-        "short_turn", "long_words", "long_turn",
-    ),
-    "dialogue": ("long", "dull", "same_opening", "noise", "spread"),
-    "thresholds": (),
-    "raters": (),
-}  # fmt: skip
-_RATER = ("slope", "bias", "turn_noise", "dialogue_noise", "mark")
 
-Tables = dict[str, pd.DataFrame]
+__all__ = ["RATED", "SOURCE", "Simulated", "rate", "read_raters", "simulate", "sources"]
+
 Floats = npt.NDArray[np.float64]
 
 
-def read_raters(path: str | Path) -> dict[str, Any]:
-    """Read the parameters of the raters, and check that all are there, that there is no other, and what each holds.
+@dataclass(frozen=True)
+class Simulated:
+    """What raters say, as numbers: some tens of bytes a response, of which tables are made part by part.
 
-    Raises
-    ------
-    ConfigError
-        Names the parameter at fault.
+    Attributes
+    ----------
+    dataset
+        The data set's name.
+    names
+        What ``context``, ``dialogue`` and ``system`` count in ``items``: sorted names.
+    items
+        Level -> one row an item that was rated, with its codes and its truth.
+    ratings
+        Level -> (annotator, dimension) -> the rating of each item.
+    unrated
+        Systems that have responses and no skill.
+    signature
+        Of the truth.
     """
-    model = load_yaml(path)
-    _check_names(model, _PARTS, str(path))
-    _check_numbers(model["skill"], None, f"{path}, skill")
-    for part in ("turn", "dialogue"):
-        _check_numbers(model[part], _PARTS[part], f"{path}, {part}")
-    steps = model["thresholds"]
-    if not isinstance(steps, list) or len(steps) != 4 or not all(map(_is_number, steps)) or sorted(set(steps)) != steps:
-        raise ConfigError(f"thresholds are {steps}", where=str(path), expected="four rising numbers")
-    if not isinstance(model["raters"], list) or not model["raters"]:
-        raise ConfigError(f"raters are {model['raters']!r:.100}", where=str(path), expected="a list of at least one")
-    names: list[str] = []
-    for number, rater in enumerate(model["raters"], start=1):
-        where = f"{path}, rater {number}"
-        name = rater.get("id", "-") if isinstance(rater, dict) else "-"
-        if not isinstance(name, str) or not name.strip() or name in names:
-            raise ConfigError(f"id is {name!r}", where=where, expected="a name that no other rater has")
-        names.append(name)
-        _check_names(rater, ("id", *_RATER), where)
-        _check_numbers({key: value for key, value in rater.items() if key != "id"}, _RATER, where)
-    return model
 
+    dataset: str
+    names: Mapping[str, npt.NDArray[np.object_]]
+    items: Mapping[str, pd.DataFrame]
+    ratings: Mapping[str, Mapping[tuple[str, str], npt.NDArray[np.int8]]]
+    unrated: tuple[str, ...]
+    signature: str
 
-def _check_names(found: Any, names: Iterable[str], where: str) -> None:  # noqa: ANN401
-    expected = ", ".join(names)
-    if not isinstance(found, dict):
-        raise ConfigError(f"holds {found!r:.100}", where=where, expected=expected)
-    if missing := [name for name in names if name not in found]:
-        raise ConfigError(f"no {missing[0]!r}", where=where, expected=expected)
-    if unknown := [name for name in found if name not in set(names)]:
-        raise ConfigError(f"{unknown[0]!r} is unknown", where=where, expected=expected)
+    def parts(self, table: str, rows: int = 32_768) -> Iterator[pd.DataFrame]:
+        """Yield ``turn_ratings``, ``dialogue_ratings`` or ``truth`` (table ``scores``), sorted, some rows at a time."""
+        if table == "truth":
+            for level in ("dialogue", "turn"):
+                for part, key in self._ordered(level, rows):
+                    about = {"metric": "simulated_truth", "output": "quality"}
+                    value = part["truth"].to_numpy().astype(np.float32)
+                    frame = key.rename(columns={key.columns[1]: "item_id"}).assign(level=level, value=value, **about)
+                    yield schema.validate(frame.assign(cut=0, signature=self.signature), "scores")
+            return
+        level = table.removesuffix("_ratings")
+        said = sorted(self.ratings[level].items())
+        who = pd.DataFrame([names for names, _ in said], columns=["annotator_id", "dimension"])
+        scales = [OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE for dimension in who["dimension"]]
+        who["scale_min"], who["scale_max"] = zip(*scales, strict=True)
+        for part, key in self._ordered(level, max(1, rows // len(said))):
+            frame = key.loc[key.index.repeat(len(said))].reset_index(drop=True)
+            of_all = who.loc[np.tile(who.index, len(part))].reset_index(drop=True)
+            rating = np.stack([values[part.index] for _, values in said], axis=1).ravel().astype(np.float64)
+            frame = frame.join(of_all).assign(position=None, rating=rating, source=SOURCE)
+            yield schema.validate(frame, table)
 
-
-def _check_numbers(found: Any, names: tuple[str, ...] | None, where: str) -> None:  # noqa: ANN401
-    """Check a mapping of numbers: of these names, or (skills) of any names to numbers from 0 to 1."""
-    _check_names(found, names if names is not None else (found if isinstance(found, dict) else ("a skill",)), where)
-    for name, value in found.items():
-        if not isinstance(name, str):
-            raise ConfigError(f"{name!r} is no name", where=where, expected="names, quoted where they are numbers")
-        least = 0.0 if names is None or name == "mark" or name.endswith(("noise", "_words")) else -math.inf
-        most = 1.0 if names is None or name == "mark" else math.inf
-        if not _is_number(value) or not least <= value <= most:
-            wanted = {(0.0, 1.0): "a number from 0 to 1", (0.0, math.inf): "a number of 0 or more"}
-            raise ConfigError(
-                f"{name} is {value!r}", where=where, expected=wanted.get((least, most), "a number that is finite")
-            )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    def _ordered(self, level: str, rows: int) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        """Yield items in the order of their names, some at a time, and their names."""
+        item = "context" if level == "turn" else level
+        items = self.items[level].sort_values([item, "system"])
+        for first in range(0, len(items), rows):
+            part = items[first : first + rows]
+            key = {f"{name}_id": self.names[name][part[name]] for name in (item, "system")}
+            yield part, pd.DataFrame({"dataset": self.dataset, **key})
 
 
 def simulate(
     contexts: pd.DataFrame, responses: pd.DataFrame, skill: Mapping[str, float], model: Mapping[str, Any], *, seed: int
-) -> Tables:
+) -> dict[str, pd.DataFrame]:
+    """Rate as :func:`rate` does, and return the tables ``turn_ratings``, ``dialogue_ratings`` and ``truth`` whole."""
+    rated = rate(contexts, [responses], skill, model, seed=seed)
+    return {name: pd.concat(rated.parts(name), ignore_index=True) for name in RATED}
+
+
+def sources(path: Path, name: str) -> set[str]:
+    """Return whose ratings a table of ratings holds; the other columns are not read."""
+    found: set[str] = set()
+    with readable(path, name), pq.ParquetFile(path) as file:
+        if "source" not in file.schema_arrow.names:
+            raise SchemaError("no column 'source'", where=str(path), expected=f"table {name!r}")
+        for batch in file.iter_batches(columns=["source"]):
+            found |= set(batch["source"].unique().to_pylist())
+    return found
+
+
+def rate(
+    contexts: pd.DataFrame,
+    responses: Iterable[pd.DataFrame],
+    skill: Mapping[str, float],
+    model: Mapping[str, Any],
+    *,
+    seed: int,
+) -> Simulated:
     """Rate every response and every dialogue of the systems that have a skill.
 
     Parameters
     ----------
     contexts, responses
-        The tables of that name, of one data set.
+        The tables of that name, of one data set; the responses in parts, of which one is held at a time.
     skill
         System -> 0 to 1; systems without one are not rated.
     model
@@ -116,56 +133,79 @@ def simulate(
 
     Returns
     -------
-    dict
-        ``turn_ratings`` and ``dialogue_ratings`` (source ``simulated``), and ``truth``: a table ``scores`` whose metric
-        is ``simulated_truth``, with what the raters saw through their noise.
+    Simulated
+        The ratings (source ``simulated``), and the truth that the raters saw through their noise.
 
     Raises
     ------
     ConfigError
         When none of the systems has a skill.
     """
-    if not responses["system_id"].isin(skill).any():
+    turns, names, dataset, unrated = _read(contexts, responses, skill)
+    rng = np.random.default_rng([seed, 0])
+    turns["truth"] = _turn_truth(turns, np.array([skill[name] for name in names["system"]]), model["turn"], rng)
+    dialogues = _dialogues(turns, model, rng)
+    ratings: dict[str, dict[tuple[str, str], npt.NDArray[np.int8]]] = {"turn": {}, "dialogue": {}}
+    for number, rater in enumerate(model["raters"], start=1):
+        rng = np.random.default_rng([seed, number])
+        given = _rate(turns["truth"].to_numpy(), rater, "turn_noise", model["thresholds"], rng)
+        ratings["turn"][rater["id"], OVERALL] = given
+        given = _rate(dialogues["truth"].to_numpy(), rater, "dialogue_noise", model["thresholds"], rng)
+        ratings["dialogue"][rater["id"], OVERALL] = given
+        for axis, marked in _marks(dialogues, given, rater["mark"], rng).items():
+            ratings["dialogue"][rater["id"], axis] = (~marked).astype(np.int8)
+    items = {"turn": turns[["context", "system", "truth"]], "dialogue": dialogues[["dialogue", "system", "truth"]]}
+    return Simulated(dataset, names, items, ratings, unrated, f"simulated_truth|seed:{seed}")
+
+
+def _read(
+    contexts: pd.DataFrame, parts: Iterable[pd.DataFrame], skill: Mapping[str, float]
+) -> tuple[pd.DataFrame, dict[str, npt.NDArray[np.object_]], str, tuple[str, ...]]:
+    """Return what raters see of each response, as numbers, and the names that these stand for."""
+    columns = (contexts[name] for name in ("context_id", "history", "facts"))
+    known = {
+        context: _content(" ".join([*(u["text"] for u in history[-1:]), *facts]))
+        for context, history, facts in zip(*columns, strict=True)
+    }
+    openings: dict[str, int] = {}
+    unrated: set[str] = set()
+    dataset = ""
+    found = []
+    names = {"system": np.array(sorted(skill), dtype=object)}
+    for name in ("context", "dialogue"):
+        names[name] = np.array(sorted(set(contexts[f"{name}_id"])), dtype=object)
+    places = contexts.set_index("context_id")[["dialogue_id", "turn"]]
+    for responses in parts:
+        has_skill = responses["system_id"].isin(skill)
+        unrated |= set(responses.loc[~has_skill, "system_id"])
+        rated = responses[has_skill & responses["context_id"].isin(places.index)]
+        dataset = dataset or next(iter(rated["dataset"]), "")
+        words = [_words(text) for text in rated["response"]]
+        content = [{word for word in said if len(word) > 3} for said in words]
+        opening = [openings.setdefault(" ".join(said[:2]), len(openings)) for said in words]
+        place = places.loc[rated["context_id"]]
+        frame = {
+            "context": np.searchsorted(names["context"], rated["context_id"].to_numpy(dtype=object)),
+            "dialogue": np.searchsorted(names["dialogue"], place["dialogue_id"].to_numpy(dtype=object)),
+            "system": np.searchsorted(names["system"], rated["system_id"].to_numpy(dtype=object)),
+            "turn": place["turn"].to_numpy(),
+            "length": [len(said) for said in words],
+            "opening": opening,
+        }
+        share = [
+            len(said & known[context]) / len(said) if said else 0.0
+            for said, context in zip(content, rated["context_id"], strict=True)
+        ]
+        found.append(pd.DataFrame(frame, dtype=np.int32).assign(share=np.array(share, dtype=np.float64)))
+    turns = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    if turns.empty:
         raise ConfigError(
             "no system that has responses has a skill",
             where="simulated raters",
             expected="skills in the raters' file, or a roster with them",
         )
-    turns = responses[responses["system_id"].isin(skill)].merge(
-        contexts[["context_id", "dialogue_id", "turn", "history", "facts"]], on="context_id"
-    )
-    turns = turns.sort_values(["dialogue_id", "system_id", "turn"]).reset_index(drop=True)
-    rng = np.random.default_rng([seed, 0])
-    turns["truth"] = _turn_truth(turns, skill, model["turn"], rng)
-    dialogues = _dialogues(turns, model, rng)
-    parts: dict[str, list[pd.DataFrame]] = {"turn_ratings": [], "dialogue_ratings": []}
-    for number, rater in enumerate(model["raters"], start=1):
-        rng = np.random.default_rng([seed, number])
-        ratings = _rate(turns["truth"].to_numpy(), rater, "turn_noise", model["thresholds"], rng)
-        parts["turn_ratings"].append(_frame(turns, "context_id", rater["id"], OVERALL, ratings, OVERALL_SCALE))
-        ratings = _rate(dialogues["truth"].to_numpy(), rater, "dialogue_noise", model["thresholds"], rng)
-        parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], OVERALL, ratings, OVERALL_SCALE))
-        for axis, marked in _marks(dialogues, ratings, rater["mark"], rng).items():
-            unmarked = (~marked).astype(np.float64)
-            parts["dialogue_ratings"].append(_frame(dialogues, "dialogue_id", rater["id"], axis, unmarked, AXIS_SCALE))
-    tables = {name: schema.validate(pd.concat(frames, ignore_index=True), name) for name, frames in parts.items()}
-    signature = f"simulated_truth|seed:{seed}"
-    truth = [
-        pd.DataFrame(
-            {
-                "dataset": frame["dataset"],
-                "level": level,
-                "item_id": frame[item],
-                "system_id": frame["system_id"],
-                "metric": "simulated_truth",
-                "output": "quality",
-                "value": frame["truth"].astype(np.float32),
-                "signature": signature,
-            }
-        )
-        for level, frame, item in (("turn", turns, "context_id"), ("dialogue", dialogues, "dialogue_id"))
-    ]
-    return tables | {"truth": schema.validate(pd.concat(truth, ignore_index=True), "scores")}
+    turns = turns.sort_values(["dialogue", "system", "turn"]).reset_index(drop=True)
+    return turns, names, dataset, tuple(sorted(unrated))
 
 
 def _words(text: str) -> list[str]:
@@ -179,24 +219,16 @@ def _content(text: str) -> set[str]:
 
 def _relevance(turns: pd.DataFrame) -> Floats:
     """Return the share of a response's content words that A's last utterance or persona B has, standardised."""
-    shares = []
-    for response, history, facts in zip(turns["response"], turns["history"], turns["facts"], strict=True):
-        said = _content(response)
-        known = _content(" ".join([*(u["text"] for u in history[-1:]), *facts]))
-        shares.append(len(said & known) / len(said) if said else 0.0)
-    values = pd.Series(shares, index=turns.index)
-    of_context = values.groupby(turns["context_id"])
+    of_context = turns.groupby("context")["share"]
     spread = of_context.transform("std", ddof=0)
-    return ((values - of_context.transform("mean")) / spread.where(spread > 0, 1.0)).to_numpy()
+    return ((turns["share"] - of_context.transform("mean")) / spread.where(spread > 0, 1.0)).to_numpy()
 
 
-def _turn_truth(
-    turns: pd.DataFrame, skill: Mapping[str, float], model: Mapping[str, float], rng: np.random.Generator
-) -> Floats:
-    dialogue = turns["dialogue_id"].astype("category").cat.codes.to_numpy()
-    pair = turns.groupby(["dialogue_id", "system_id"], sort=True).ngroup().to_numpy()
-    length = turns["response"].map(lambda text: len(_words(text))).to_numpy()
-    truth = model["skill_weight"] * (2 * turns["system_id"].map(skill).to_numpy(dtype=np.float64) - 1)
+def _turn_truth(turns: pd.DataFrame, skill: Floats, model: Mapping[str, float], rng: np.random.Generator) -> Floats:
+    dialogue = turns["dialogue"].rank(method="dense").to_numpy(dtype=np.int64) - 1
+    pair = turns.groupby(["dialogue", "system"], sort=True).ngroup().to_numpy()
+    length = turns["length"].to_numpy()
+    truth = model["skill_weight"] * (2 * skill[turns["system"]] - 1)
     truth = truth + model["relevance_weight"] * _relevance(turns)
     truth += rng.normal(0, model["dialogue_noise"], dialogue.max() + 1)[dialogue]
     truth += rng.normal(0, model["system_dialogue_noise"], pair.max() + 1)[pair]
@@ -207,15 +239,12 @@ def _turn_truth(
 
 def _dialogues(turns: pd.DataFrame, model: Mapping[str, Any], rng: np.random.Generator) -> pd.DataFrame:
     """Return one row a system's dialogue: the habits that show across its turns, and its truth."""
-    words = turns["response"].map(_words)
-    length = words.map(len)
-    frame = turns[["dataset", "dialogue_id", "system_id", "truth"]].assign(
-        long=length > model["turn"]["long_words"],
-        dull=length < model["turn"]["short_words"] + 2,
-        opening=words.map(lambda found: " ".join(found[:2])),
+    keys = ["dialogue", "system"]
+    frame = turns[[*keys, "truth"]].assign(
+        long=turns["length"] > model["turn"]["long_words"],
+        dull=turns["length"] < model["turn"]["short_words"] + 2,
+        same_opening=turns.duplicated([*keys, "opening"]),
     )
-    keys = ["dataset", "dialogue_id", "system_id"]
-    frame["same_opening"] = frame.duplicated([*keys, "opening"])
     found = frame.groupby(keys, sort=True)[["truth", "long", "dull", "same_opening"]].mean().reset_index()
     weights = model["dialogue"]
     truth = weights["spread"] * found["truth"] + rng.normal(0, weights["noise"], len(found))
@@ -226,13 +255,13 @@ def _dialogues(turns: pd.DataFrame, model: Mapping[str, Any], rng: np.random.Gen
 
 def _rate(
     truth: Floats, rater: Mapping[str, float], noise: str, thresholds: list[float], rng: np.random.Generator
-) -> Floats:
+) -> npt.NDArray[np.int8]:
     seen = rater["slope"] * truth + rater["bias"] + rng.normal(0, rater[noise], len(truth))
-    return np.asarray(1.0 + np.searchsorted(np.asarray(thresholds), seen), dtype=np.float64)
+    return np.asarray(1 + np.searchsorted(np.asarray(thresholds), seen), dtype=np.int8)
 
 
 def _marks(
-    dialogues: pd.DataFrame, ratings: Floats, readiness: float, rng: np.random.Generator
+    dialogues: pd.DataFrame, ratings: npt.NDArray[np.int8], readiness: float, rng: np.random.Generator
 ) -> dict[str, npt.NDArray[np.bool_]]:
     """Return of each axis whether it was marked: only at ratings of 3 or lower, likelier for the habit it is about."""
     likelier = {
@@ -245,22 +274,3 @@ def _marks(
         chance = readiness * severity * (0.5 + likelier.get(axis, np.zeros(len(ratings))))
         marks[axis] = (rng.random(len(ratings)) < chance) & (ratings <= 3)
     return marks
-
-
-def _frame(
-    items: pd.DataFrame, item: str, annotator: str, dimension: str, ratings: Floats, scale: tuple[float, float]
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "dataset": items["dataset"],
-            item: items[item],
-            "system_id": items["system_id"],
-            "annotator_id": annotator,
-            "position": None,
-            "dimension": dimension,
-            "rating": ratings,
-            "scale_min": scale[0],
-            "scale_max": scale[1],
-            "source": SOURCE,
-        }
-    )

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comperdial import schema
+from comperdial.challenge import build, runner
 from comperdial.challenge.api import Completion, count_words
 from comperdial.challenge.dialogues import Dialogue, items, read_dialogues, to_data
 from comperdial.challenge.limits import Limits
 from comperdial.challenge.runner import run_agent, run_roster
-from comperdial.challenge.submissions import read_submissions, write_submission
+from comperdial.challenge.submissions import read_submissions, write_submission, writing_submission
+from comperdial.challenge.tables import make_tables
 from comperdial.errors import FileError, SchemaError
 
 DIALOGUES = [
@@ -251,6 +254,13 @@ def lines(change):
         (lines(lambda r: r[1].update(response=7)), "record 2: the response is 7"),
         (lines(lambda r: r[1].update(response="")), "record 2: the response is ''"),
         (lines(lambda r: [x.update(system_id="../up") for x in r]), "system_id '../up'"),
+        (lines(lambda r: r[1].update(system_id="bad")), "record 1: no system_id"),
+        (lines(lambda r: [x.update(system_id="bad") for x in r[:5]]), "record 6: no system_id"),
+        (lines(lambda r: r[4].pop("turn")), "record 5: dialogue 'd3', turn None"),
+        (lines(lambda r: r[4].pop("response")), "record 5: the response is None"),
+        (lines(lambda r: r[2].update(turn=1.5)), "record 3: dialogue 'd2', turn 1.5"),
+        (lines(lambda r: r[2].update(turn=True)), "record 3: dialogue 'd2', turn True"),
+        (lines(lambda r: None) + "[1]\n", "line 7"),
         ("{", "not valid JSON"),
         ("", "no records"),
         ('{"dialogue_id": "d1"}\n', "no field turn, response"),
@@ -262,6 +272,63 @@ def test_a_wrong_submission_is_left_out_by_name_and_the_others_stand(tmp_path, t
     found = read_submissions([tmp_path], DIALOGUES)
     assert set(found.responses) == {"good"}
     assert problem in found.problems["bad"]
+
+
+def test_a_system_that_is_wrong_costs_no_other_of_its_file(tmp_path):
+    write_submission(tmp_path / "runs.jsonl", {"one": answers("one"), "two": answers("two")})
+    given_lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    # Lines of both in turn, and one of the second twice.
+    mixed = [line for pair in zip(given_lines[:6], given_lines[6:], strict=True) for line in pair]
+    (tmp_path / "runs.jsonl").write_text("\n".join([*mixed, mixed[3]]))
+    found = read_submissions([tmp_path], DIALOGUES)
+    assert found.responses == {"one": answers("one")}
+    assert set(found.problems) == {"two"}
+    assert "record 13: dialogue 'd1', turn 1 a second time" in found.problems["two"]
+
+
+def test_responses_are_read_again_in_parts_and_the_tables_are_the_same(tmp_path, monkeypatch):
+    (tmp_path / "dialogues.json").write_text(json.dumps([to_data(d) for d in DIALOGUES]))
+    given_texts = {name: answers(name) for name in ("one", "two", "Three")}
+    backwards = {name: dict(reversed(texts.items())) for name, texts in given_texts.items()}
+    write_submission(tmp_path / "files/runs.jsonl", {"two": backwards["two"], "one": backwards["one"]})
+    write_submission(tmp_path / "files/Three.jsonl", {"Three": backwards["Three"]})
+    (tmp_path / "files/bad.jsonl").write_text(lines(lambda r: r.pop()))
+    for name, size in (("whole", 1000), ("parts", 4)):
+        monkeypatch.setattr(build, "_PART", size)
+        failed = build.build("mine", tmp_path / "dialogues.json", [tmp_path / "files"], tmp_path / name)
+        assert set(failed) == {"bad"}
+    about = {name: {"kind": "agent", "track": None, "description": ""} for name in given_texts}
+    for name, frame in make_tables("mine", DIALOGUES, about, given_texts, where="test").items():
+        schema.write(tmp_path / f"plain/{name}.parquet", frame, name)
+        plain, *others = (
+            (tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("plain", "whole", "parts")
+        )
+        assert others == [plain, plain]
+
+
+def test_a_submission_without_a_system_is_no_file_and_a_broken_one_leaves_none(tmp_path):
+    with writing_submission(tmp_path / "none.jsonl"):
+        pass
+    with pytest.raises(ZeroDivisionError), writing_submission(tmp_path / "half.jsonl") as add:
+        add("half", answers())
+        1 / 0  # noqa: B018
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_agents_are_run_as_their_responses_are_taken(monkeypatch):
+    started = []
+
+    def run(system_id, *_args, **_options):
+        started.append(system_id)
+        return runner.Run(system_id)
+
+    monkeypatch.setattr(runner, "run_agent", run)
+    runs = run_roster([{"id": str(number)} for number in range(20)], DIALOGUES, jobs=2)
+    assert next(runs).system_id == "0"
+    # Two at work and two that wait: the others are not begun before someone takes what there is.
+    assert len(started) <= 4
+    assert [found.system_id for found in runs] == [str(number) for number in range(1, 20)]
+    assert sorted(started, key=int) == [str(number) for number in range(20)]
 
 
 def test_of_the_same_system_in_two_files_the_first_stands(tmp_path):

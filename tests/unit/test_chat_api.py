@@ -198,7 +198,7 @@ def here(tmp_path, monkeypatch):
 def test_a_roster_may_name_a_service(here):
     with script(None) as server:
         roster = read_roster(here(server), make_api)
-        runs = run_roster(roster.agents, DIALOGUES, api=roster.api)
+        runs = list(run_roster(roster.agents, DIALOGUES, api=roster.api))
         roster.api.close()
     assert [(run.problem, run.calls, run.input_tokens, run.output_tokens) for run in runs] == [(None, 2, 1400, 8)] * 2
 

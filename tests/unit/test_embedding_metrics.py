@@ -197,6 +197,7 @@ def test_each_text_is_encoded_once_for_all_metrics(models, monkeypatch):
     forward = Vectors._encode
 
     def counting(self, texts):
+        texts = list(texts)
         encoded.extend((self.encoder.keep, text) for text in texts)
         return forward(self, texts)
 

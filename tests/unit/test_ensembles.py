@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.evaluation.ensembles import DIMENSIONS, Ensembles, combined, is_ensemble, output_name
+from comperdial.evaluation.ensembles import Ensembles, combined, is_ensemble, output_name
 from comperdial.evaluation.sample import Sample
+from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 

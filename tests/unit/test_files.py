@@ -4,7 +4,17 @@ import pandas as pd
 import pytest
 
 from comperdial.errors import FileError
-from comperdial.files import read_json, read_table, read_text, replacing, sha256, write_json, write_table, write_text
+from comperdial.files import (
+    read_json,
+    read_jsonl,
+    read_table,
+    read_text,
+    replacing,
+    sha256,
+    write_json,
+    write_table,
+    write_text,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path):
@@ -69,6 +79,15 @@ def test_bad_jsonl(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(FileError, match=message):
         read_table(path)
+
+
+def test_jsonl_is_read_line_by_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n{"a": 2}\n{"a": "\xff"}\n')
+    records = read_jsonl(path)
+    assert [next(records), next(records)] == [(1, {"a": 1}), (3, {"a": 2})]
+    with pytest.raises(FileError, match=r"a\.jsonl, line 4: byte 30 \(0xff\) is not UTF-8"):
+        next(records)
 
 
 def test_jsonl_lines_may_hold_exotic_line_separators(tmp_path):

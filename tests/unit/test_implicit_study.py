@@ -9,10 +9,11 @@ import pytest
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation._rated import RatedSet
-from comperdial.evaluation.ensembles import DIMENSIONS, Ensembles
+from comperdial.evaluation.ensembles import Ensembles
 from comperdial.evaluation.interdimensional import interdimensional
 from comperdial.judging.config import read_judging
 from comperdial.judging.groups import as_one
+from comperdial.schema.evaluated import DIMENSIONS
 
 DIALOGUE = DIMENSIONS["dialogue"]
 OUTPUTS = [f"i-{dimension}:{dimension}" for dimension in DIALOGUE]
@@ -94,20 +95,20 @@ def tasks(variants):
 def test_the_questions_that_a_judge_is_asked_make_one_of_each_judge():
     variants = {f"q-{name}": question(name) for name in DIMENSIONS["turn"]}
     variants |= {f"q-{name}": question(name, "dialogue") for name in DIALOGUE if name != "overall"}
-    found = as_one(tasks(variants), DIMENSIONS)
+    found = as_one(tasks(variants))
     assert found == {"implicit_mine": [f"q-{name}_mine:{name}" for name in (*DIMENSIONS["turn"], *DIALOGUE[:-1])]}
     assert Ensembles.of({"dimensions": [found]}).direct == {"q-overall_mine": "implicit_mine"}
     # A level of which a dimension is not asked is left out, and with it a judge that has no other.
     del variants["q-coherence"]
-    assert as_one(tasks(variants), DIMENSIONS)["implicit_mine"][-1] == "q-overall_mine:overall"
+    assert as_one(tasks(variants))["implicit_mine"][-1] == "q-overall_mine:overall"
     del variants["q-relevance"]
-    assert as_one(tasks(variants), DIMENSIONS) == {}
+    assert as_one(tasks(variants)) == {}
 
 
 def test_two_questions_of_one_dimension_are_refused():
     variants = {f"q-{name}": question(name) for name in DIMENSIONS["turn"]} | {"other": question("relevance")}
     with pytest.raises(ConfigError, match="q-relevance and other ask mine for relevance"):
-        as_one(tasks(variants), DIMENSIONS)
+        as_one(tasks(variants))
     # The same task of several data sets is one.
     del variants["other"]
-    assert as_one([*tasks(variants), *map(dataclasses.replace, tasks(variants))], DIMENSIONS)
+    assert as_one([*tasks(variants), *map(dataclasses.replace, tasks(variants))])

@@ -949,19 +949,60 @@ def test_lines_that_are_no_results(line, reason):
 # --- one budget ------------------------------------------------------------------------------------------------------
 
 
-def test_money_moves_from_batch_to_ledger_while_nobody_else_pays(here, service):
+def test_nobody_asks_for_what_is_submitted_or_collected_meanwhile(here, service):
+    """Each waits for the other; here, in one process, that would be for ever."""
     here.write()
+    family = here.states()[0].family
+    with Ledger(here.judging.ledger).writing(here.states()[0].dataset, family), pytest.raises(RuntimeError):
+        here.submit()
+    assert here.states()[0].status == "written"
     here.submit()
     service.status = "in_progress"
-    with Ledger(here.judging.ledger).spending():
+    with Ledger(here.judging.ledger).writing(here.states()[0].dataset, family):
         # To ask how far it is moves nothing, and waits for nobody.
         assert here.collect().status == "in_progress"
         service.status = "completed"
-        with pytest.raises(RuntimeError, match=r"spending\.lock is locked by this process"):
+        with pytest.raises(RuntimeError, match="locked by this process"):
             here.collect()
     assert len(here.shelf) == 0
     assert here.states()[0].status == "submitted"
     assert here.collect().answers == REQUESTS
+
+
+def test_a_file_that_was_written_anew_meanwhile_is_not_submitted_under_the_lock_of_another_family(here, service):
+    here.write()
+    (chosen,) = here.states()
+    here.config["judges"]["big"]["parameters"]["temperature"] = 0.5
+    here.save()
+    here.write()
+    (anew,) = here.states()
+    assert anew.path == chosen.path and anew.family.id != chosen.family.id
+    with (
+        Ledger(here.judging.ledger).writing(anew.dataset, anew.family),
+        pytest.raises(ConfigError, match="written anew") as error,
+    ):
+        here.submit(chosen)
+    assert error.value.where == str(chosen.path)
+    assert here.states() == [anew]
+    assert here.submit()[0].status == "submitted"
+
+
+def test_a_batch_is_paid_from_what_others_leave(here, service):
+    """What a judge's calls under way may cost is not there for a batch; a batch's worst case is not there for them."""
+    here.write()
+    state, judging = here.states()[0], here.judging
+    assert state.worst is not None
+    most = 1.5 * state.worst
+    ledger = Ledger(judging.ledger)
+    poor = dataclasses.replace(judging, budget=most)
+    with ledger.account(most) as budget:
+        assert budget.reserve(state.worst)
+        with pytest.raises(ConfigError, match="Calls that are under way may cost some of it, too"):
+            here.submit(judging=poor)
+        budget.settle(state.worst, 0)
+        here.submit(judging=poor)
+        assert not budget.reserve(state.worst) and budget.reserve(0.4 * state.worst)
+        budget.settle(0.4 * state.worst, 0)
 
 
 def test_a_batch_that_somebody_else_collected_meanwhile(here, service):

@@ -20,7 +20,7 @@ from comperdial.judges._writing import Writer
 from comperdial.judges.base import Answer, Completion, Family, key
 from comperdial.judges.client import Client
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits
+from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import FREE, Budget, Price, most_input
 from comperdial.judges.running import INTERRUPTED, JudgeError, Slot, attempts, run, run_async, usable
 from faultserver import FAMILY, FAULTS, PARAMETERS, FaultServer, completion, parse, prompt, service, table
@@ -43,6 +43,10 @@ class Paper:
 
     def __len__(self):
         return len(self.answers)
+
+    @property
+    def answered(self):
+        return bool(self.answers)
 
     def charge(self, cost, kind):
         self.charges.append((cost, kind))
@@ -148,6 +152,19 @@ def test_killed_at_any_moment_and_run_again(tmp_path, processes):
     assert table(tmp_path / "killed", turns) == expected
     assert max(lost) <= concurrency
     assert faultserver.repeated(server.delivered) == sum(lost)
+
+
+def test_an_answer_is_kept_although_the_pace_of_all_cannot_be():
+    """The file that processes share is on a file server that fails just then."""
+
+    class Failing(Throttle):
+        def passed(self):
+            raise FileError("cannot be written")
+
+    shelf = Paper()
+    with FaultServer() as server, pytest.raises(FileError, match="cannot be written"):
+        run(slots(3), **options(server, shelf, concurrency=1, throttle=Failing(QUICK)))
+    assert len(shelf) == server.delivered.total() == 1
 
 
 def test_no_more_calls_at_a_time_than_asked_for():

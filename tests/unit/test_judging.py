@@ -15,7 +15,8 @@ from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.config import read_judging
 from comperdial.judging.items import turn_items
-from comperdial.judging.running import ask, items_of, judge, judged_turns, reader
+from comperdial.judging.reading import reader
+from comperdial.judging.running import ask, items_of, judge, judged_turns
 from comperdial.judging.scores import MissingJudgementsError
 from comperdial.judging.sections import SETTINGS_VARIABLE, connections, read_sections, sections_of
 from comperdial.judging.tasks import family_of, signature, unavailable

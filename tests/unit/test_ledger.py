@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError
 from comperdial.files import printable
-from comperdial.judges import _parts, base
+from comperdial.judges import _folding, _parts, base
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger, Shelf
 
@@ -393,11 +393,11 @@ def test_an_end_between_writing_the_part_and_deleting_the_journals_costs_nothing
 
 
 def test_a_part_that_cannot_be_written_leaves_the_journals(tmp_path, monkeypatch, caplog):
-    def full(folder, rows):
+    def full(folder, lock, rows):
         raise FileError("cannot be written (No space left on device)", where=str(folder))
 
     with monkeypatch.context() as patch:
-        patch.setattr(_parts, "write_part", full)
+        patch.setattr(_folding, "write_part", full)
         with pytest.raises(FileError, match="No space"):
             write(tmp_path, answer(1))
         # An error of the run itself is the one that is raised.
@@ -488,11 +488,10 @@ for turn in range(4):
     assert all(key(answer(number)) in kept for number in range(65))
 
 
-@pytest.mark.parametrize("torn", [False, True])
-def test_a_reader_survives_a_fold_between_listing_and_opening(tmp_path, monkeypatch, torn):
+def test_a_reader_survives_a_fold_between_listing_and_opening(tmp_path, monkeypatch):
     path = journal(tmp_path, answer(1), answer(2))
     real = _parts.listing
-    before = _parts.Listing([], [] if torn else [path])
+    before = _parts.Listing([], [path])
     write(tmp_path)
     stale = [before]
     monkeypatch.setattr(_parts, "listing", lambda folder: stale.pop() if stale else real(folder))
@@ -532,14 +531,6 @@ def test_one_process_that_would_wait_for_itself_is_told(tmp_path):
     ):
         pytest.fail("the lock is held")
     write(tmp_path, answer(1))
-
-
-def test_those_who_pay_take_turns(tmp_path):
-    with Ledger(tmp_path).spending():
-        process = child(tmp_path, 'with ledger.spending():\n    say("mine")\n')
-        assert "another process pays for answers; waiting" in process.stdout.readline()
-    assert process.communicate(timeout=20)[0] == "mine\n"
-    assert Ledger(tmp_path).families() == []
 
 
 # What is told

@@ -9,12 +9,12 @@ from comperdial import schema
 from comperdial.cli import llm_evaluators
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.judges import questions
 from comperdial.perturbations.registry import PERTURBATIONS
 from comperdial.report.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
 from comperdial.report.llm_evaluators.figures import interdimensional_figure
 from comperdial.report.llm_evaluators.questions import table_9
+from comperdial.schema.evaluated import DIMENSIONS
 
 
 def rows_of(found, title):

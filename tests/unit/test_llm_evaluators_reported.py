@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.perturbations.registry import PERTURBATIONS
+from comperdial.schema.evaluated import DIMENSIONS
 
 SHORT = {name[:3].capitalize(): name for own in DIMENSIONS.values() for name in own if name != "overall"}
 SHORT |= {"Ovr": "overall", "Avg": "average", "Average": "average"}

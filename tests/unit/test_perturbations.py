@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from comperdial import wordnet
 from comperdial.closure import source_files
 from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
-from comperdial.evaluation.ensembles import DIMENSIONS as STUDIED
 from comperdial.perturbations import (
-    DIMENSIONS,
     PERTURBATIONS,
     Dialogue,
     Line,
@@ -33,6 +31,7 @@ from comperdial.perturbations._lexicon import lexicon
 from comperdial.perturbations._text import join, split
 from comperdial.perturbations._verbs import base_of_past, ing_of, past_of, with_s
 from comperdial.perturbations.strategies.pronouns import rewritten
+from comperdial.schema.evaluated import DIMENSIONS
 
 POOL = Pool(
     {"d1": ["I like tea."], "d2": ["We saw Oslo with Tessa in May.", "My boat is red."], "d3": ["He left on Friday."]},
@@ -94,7 +93,6 @@ def test_modules_of_strategies_can_be_watched():
 
 
 def test_qualities_that_no_table_has_are_refused():
-    assert dict(DIMENSIONS) == dict(STUDIED)
     entry = PERTURBATIONS["dullness"]
     with pytest.raises(ConfigError, match=r"'dullness' of level 'turn' aims at 'fluency'.*relevance.*informativeness"):
         dataclasses.replace(entry, dimensions=("specificity", "fluency"))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial.errors import ConfigError, FileError
+from comperdial.judges._pace import Level
 from comperdial.judges.limits import Bucket, Limits, Throttle
 from comperdial.judges.prices import (
     FREE,
@@ -161,7 +162,7 @@ def test_a_budget_that_could_not_be_kept():
 )
 def test_no_minute_holds_more_than_the_limit(rate, pieces):
     """From any call on, what goes within a minute is the rate and at most a second's worth and a piece more."""
-    bucket, now, sent = Bucket(rate, 0.0), 0.0, []
+    bucket, now, sent = Bucket(rate, Level()), 0.0, []
     for later, amount in pieces:
         now += later
         sent.append((now + bucket.take(amount, now), amount))

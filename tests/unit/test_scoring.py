@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from comperdial import schema, scoring
+from comperdial import schema, score_files, scoring
 from comperdial.errors import ComperdialError, FileError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 
@@ -231,6 +231,7 @@ def test_a_file_that_is_no_parquet_or_not_there(tables, tmp_path, name):
 def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
     """Its end, where a Parquet file says what it holds, is whole; a later part cannot be read."""
     monkeypatch.setattr(scoring, "_PART", 4)
+    monkeypatch.setattr(schema.parts, "_DECODED", 4)
     tables = write_tables(tmp_path / "tables")
     path = tables / "responses.parquet"
     table = pq.read_table(path)
@@ -272,6 +273,6 @@ def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):
 def test_a_file_of_responses_carries_its_cuts(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b c d e\na b\nno\n")
-    found = scoring.score_file(Length(), "mine", path).set_index(["output", "item_id"])["cut"]
+    found = score_files.score_file(Length(), "mine", path).set_index(["output", "item_id"])["cut"]
     assert found["words"].to_dict() == {"1": 2, "2": 0}
     assert found["context"].to_dict() == {"1": 2, "2": 0, "3": 0}

@@ -146,8 +146,9 @@ def test_each_text_is_encoded_once_for_all_metrics(tables, metrics, tmp_path, mo
     encode = encoder_module.Vectors._encode
 
     def watched(self, texts):
-        seen.extend((self.encoder.keep, text) for text in texts)
-        return encode(self, texts)
+        wanted = list(texts)
+        seen.extend((self.encoder.keep, text) for text in wanted)
+        return encode(self, wanted)
 
     monkeypatch.setattr(encoder_module.Vectors, "_encode", watched)
     scoring.score_all(metrics, tables, tmp_path / "all.parquet")

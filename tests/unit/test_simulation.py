@@ -16,7 +16,7 @@ from comperdial.challenge.runner import run_agent
 from comperdial.challenge.submissions import read_submissions
 from comperdial.challenge.tables import make_tables
 from comperdial.challenge.worker import load
-from comperdial.errors import ConfigError
+from comperdial.errors import ConfigError, FileError, SchemaError
 from comperdial.schema.dimensions import AXES, OVERALL
 
 MODEL = {
@@ -127,6 +127,37 @@ def test_the_same_seed_gives_the_same_files_whatever_the_order_of_the_rows(tmp_p
         found.append(written(simulation.simulate(c, r, SKILL, MODEL, seed=seed), tmp_path / str(number)))
     assert found[0] == found[1] == found[2]
     assert all(found[0][name] != found[3][name] for name in found[0])
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_parts_of_any_size_make_the_same_tables(tmp_path, rows):
+    contexts, responses = MINI
+    parts = [responses[start : start + rows] for start in range(0, len(responses), rows)]
+    rated = simulation.rate(contexts, parts, SKILL, MODEL, seed=7)
+    assert rated.unrated == ("unknown",)
+    whole = simulation.simulate(contexts, responses, SKILL, MODEL, seed=7)
+    for name in simulation.RATED:
+        found = list(rated.parts(name, rows))
+        # At least what all raters say of one item.
+        assert max(map(len, found)) <= max(rows, len(MODEL["raters"]) * (1 + len(AXES)))
+        pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), whole[name])
+        table = "scores" if name == "truth" else name
+        assert list(whole[name].sort_values(list(schema.table(table).key), kind="stable").index) == list(
+            range(len(whole[name]))
+        )
+
+
+def test_whose_ratings_a_table_holds_is_told_without_reading_it_whole(tmp_path):
+    rated = simulation.simulate(*MINI, SKILL, MODEL, seed=7)["turn_ratings"]
+    mixed = rated.assign(source=["human", *rated["source"][1:]])
+    schema.write(tmp_path / "turn_ratings.parquet", mixed, "turn_ratings")
+    assert simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings") == {"human", "simulated"}
+    mixed.drop(columns="source").to_parquet(tmp_path / "turn_ratings.parquet")
+    with pytest.raises(SchemaError, match=r"turn_ratings\.parquet: no column 'source'"):
+        simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings")
+    (tmp_path / "turn_ratings.parquet").write_text("no Parquet")
+    with pytest.raises(FileError, match="not a readable Parquet file"):
+        simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings")
 
 
 def test_a_system_without_a_skill_is_not_rated_and_changes_nothing():

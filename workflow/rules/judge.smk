@@ -2,14 +2,38 @@
 # rule makes before it runs again.
 
 
+rule judge_shard:
+    input:
+        lambda wildcards: judged_tables(wildcards.judged),
+        turns=lambda wildcards: judged_turns(wildcards.judged),
+    output:
+        scores=temp("results/shards/judged/{judged}/{shard}.parquet"),
+        judgements=temp("results/shards/judgements/{judged}/{shard}.parquet"),
+    log:
+        "logs/judge/{judged}/{shard}.log",
+    wildcard_constraints:
+        judged=one_of(judged for judged in JUDGED if judged not in NOT_JUDGED),
+    threads: lambda wildcards: cores_of("judge_shard", service=JUDGED[wildcards.judged].judge.service)
+    params:
+        folder=subpath(input[0], parent=True),
+        metric=lambda wildcards: JUDGED[wildcards.judged].name,
+        sections=lambda wildcards: sections_of(JUDGED[wildcards.judged], config),
+        turns=lambda wildcards, input: [f"--turns {path}" for path in input.turns],
+        shard=lambda wildcards: shard_option(wildcards.shard),
+        made=lambda wildcards: how_judged(wildcards.judged),
+    message:
+        "Judge {wildcards.judged}, shard {wildcards.shard}"
+    shell:
+        "comperdial judge score {params.folder:q} --metric {params.metric} --sections {params.sections:q} {params.turns} "
+        "{params.shard} --output {output.scores} --judgements {output.judgements} 2> {log}"
+
+
 rule judge:
     input:
-        lambda wildcards: expand(
-            "data/tables/{dataset}/{table}.parquet",
-            dataset=wildcards.judged.split("/")[0],
-            table=["systems", "contexts", "responses"],
-        ),
+        lambda wildcards: judged_tables(wildcards.judged),
         turns=lambda wildcards: judged_turns(wildcards.judged),
+        shards=lambda wildcards: shard_files("judged", wildcards.judged),
+        judgements=lambda wildcards: shard_files("judgements", wildcards.judged),
     output:
         scores="results/scores/{judged}.parquet",
         judgements="results/judgements/{judged}.parquet",
@@ -17,20 +41,15 @@ rule judge:
         "logs/judge/{judged}.log",
     wildcard_constraints:
         judged=one_of(judged for judged in JUDGED if judged not in NOT_JUDGED),
-    threads: lambda wildcards: workflow.cores if JUDGED[wildcards.judged].judge.service == "transformers" else 1
     params:
-        folder=subpath(input[0], parent=True),
-        metric=lambda wildcards: JUDGED[wildcards.judged].name,
-        # All that decides what is asked and how it is read, with the prompt's hash and the version of a service of ours.
-        sections=lambda wildcards: sections_of(JUDGED[wildcards.judged], config),
-        signature=lambda wildcards: signature(JUDGING, JUDGED[wildcards.judged]),
-        turns=lambda wildcards, input: [f"--turns {path}" for path in input.turns],
-        code=lambda wildcards: judge_code(wildcards.judged),
+        merge=lambda wildcards, input, output: merging_judged(input.shards, input.judgements, output),
+        # As for scores: what decides a shard is said again.
+        made=lambda wildcards: how_judged(wildcards.judged),
+        code=code("judging.merging"),
     message:
-        "Judge {wildcards.judged}"
+        "Merge what was judged of {wildcards.judged}"
     shell:
-        "comperdial judge score {params.folder:q} --metric {params.metric} --sections {params.sections:q} {params.turns} "
-        "--output {output.scores} --judgements {output.judgements} 2> {log}"
+        "({params.merge}) 2> {log}"
 
 
 # The same for the study: its data sets' texts are not ours to publish, so what is made of them lies apart.
@@ -45,7 +64,7 @@ use rule judge as study_judge with:
             judged for judged in JUDGED if judged not in NOT_JUDGED and judged.split("/")[0] in [*STUDIED, *PAIRED]
         ),
     message:
-        "Judge {wildcards.judged}"
+        "Merge what was judged of {wildcards.judged}"
 
 
 rule judges_table:

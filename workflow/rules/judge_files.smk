@@ -64,6 +64,11 @@ def not_judged(datasets):
     }
 
 
+def judged_tables(judged):
+    names = ("systems", "contexts", "responses")
+    return [f"data/tables/{judged.split('/')[0]}/{table}.parquet" for table in names]
+
+
 def judged_turns(judged):
     """The scores of the turns that a judge of dialogues is given."""
     dataset, task = judged.split("/")[0], JUDGED[judged]
@@ -80,3 +85,9 @@ def judge_code(judged):
     service = JUDGED[judged].judge.service
     words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"_{service}*.yaml")]
     return code("judging.running", f"judges.services.{service}", *words)
+
+
+def how_judged(judged):
+    """All that decides what is asked and how it is read: with the prompt's hash, and the version of a service of ours."""
+    task = JUDGED[judged]
+    return [sections_of(task, config), signature(JUDGING, task), judge_code(judged)]

@@ -1,6 +1,6 @@
 # What the tables and figures of the study of LLMs as dialogue evaluators are told; functions only.
 
-from comperdial.evaluation.ensembles import DIMENSIONS
+from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.judging.groups import as_one
 from comperdial.judging.scores import slug
 
@@ -23,7 +23,7 @@ def study_bounds(*datasets):
 
 def study_groups(*datasets):
     """The judges that are a metric for each dimension, with these, of some data sets or of all."""
-    return as_one([task for dataset in datasets or STUDIED for task in study_judges(dataset)], DIMENSIONS)
+    return as_one([task for dataset in datasets or STUDIED for task in study_judges(dataset)])
 
 
 def study_ensembles():

@@ -8,9 +8,10 @@ def kept(metric):
     return "--embeddings data/embeddings" if METRICS[metric].keeps_vectors else ""
 
 
-def runs_model(metric):
-    """Whether a metric runs a model: with all cores, one after the other, so that each text is encoded once."""
-    return METRICS[metric].runs_model
+def how_scored(metric):
+    """All that decides a metric's scores: kind and options, versions of libraries and of the metric itself, the code."""
+    made = METRICS[metric]
+    return [made.kind, metric_options(metric), made.signature(), code("scoring", *metric_modules([made]))]
 
 
 def score_file(dataset, metric):

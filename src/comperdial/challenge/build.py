@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from comperdial import schema
 from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.submissions import read_submissions
-from comperdial.challenge.tables import make_tables
+from comperdial.challenge.tables import Answer, make_setting, responses_of
 from comperdial.errors import SchemaError
 from comperdial.files import read_json, write_json
+
+# Responses that are held at once.
+_PART = 16_384
 
 
 def build(
@@ -51,15 +55,24 @@ def build(
     read = read_dialogues(dialogues)
     found = read_submissions(submissions, read)
     where = ", ".join(map(str, submissions))
-    if not found.responses:
+    if not found.files:
         problems = "; ".join(found.problems.values())
         raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
     known = read_roster(roster).systems if roster else {}
-    systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.responses}
-    for table, frame in make_tables(name, read, systems, found.responses, where=where).items():
+    systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.files}
+    setting = make_setting(name, read, systems, where=where)
+    with schema.writing_sorted(Path(folder) / "responses.parquet", "responses") as add:
+        for part in _parts(found.answers(), _PART):
+            add(responses_of(name, part, where=where))
+    for table, frame in setting.items():
         schema.write(Path(folder) / f"{table}.parquet", frame, table)
     failed = dict(found.problems)
     if runs:
         failed |= {run["system_id"]: run["problem"] for run in read_json(runs)["agents"] if run["problem"]}
     write_json(Path(folder) / "submissions.json", {"systems": len(systems), "failed": failed})
     return failed
+
+
+def _parts(answers: Iterator[Answer], size: int) -> Iterator[list[Answer]]:
+    while part := list(islice(answers, size)):
+        yield part

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from tqdm import tqdm
@@ -110,20 +112,29 @@ def run_roster(
     limits: Limits | None = None,
     api: Api | None = None,
     jobs: int = 1,
-) -> list[Run]:
+) -> Iterator[Run]:
     """Run every agent of a roster (entries with ``id``, and ``kind`` or ``file``), ``jobs`` at a time.
 
-    Returns
-    -------
-    list of Run
-        In the roster's order, whatever order they ended in.
+    Yields
+    ------
+    Run
+        In the roster's order, whatever order they ended in. At most ``2 * jobs`` agents are under way or wait for one
+        that was named before them, so that the responses of all are never held at once.
     """
 
     def one(entry: Mapping[str, Any]) -> Run:
         return run_agent(entry["id"], entry, dialogues, limits=limits, api=api)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        return list(tqdm(pool.map(one, roster), total=len(roster), desc="agents", disable=None))
+    with ThreadPoolExecutor(max_workers=jobs) as pool, tqdm(total=len(roster), desc="agents", disable=None) as shown:
+        waiting: deque[Future[Run]] = deque()
+        rest = iter(roster)
+        while True:
+            waiting.extend(pool.submit(one, entry) for entry in islice(rest, 2 * jobs - len(waiting)))
+            if not waiting:
+                return
+            run = waiting.popleft().result()
+            shown.update()
+            yield run
 
 
 def _run_batch(agent: AgentProcess, batch: Sequence[Dialogue], limits: Limits, api: Api | None, run: Run) -> None:

@@ -11,6 +11,9 @@ from comperdial import schema
 from comperdial.challenge.dialogues import Dialogue, context_id
 from comperdial.personas.wording import kinds_of
 
+Answer = tuple[str, str, int, str]
+"""System, dialogue, turn and response."""
+
 
 def make_tables(
     dataset: str,
@@ -35,21 +38,33 @@ def make_tables(
     where
         What messages name.
     """
+    answers = (
+        (system, dialogue, turn, text)
+        for system, given in responses.items()
+        for (dialogue, turn), text in given.items()
+    )
+    tables = make_setting(dataset, dialogues, systems, where=where)
+    return tables | {"responses": responses_of(dataset, answers, where=where)}
+
+
+def make_setting(
+    dataset: str, dialogues: Sequence[Dialogue], systems: Mapping[str, Mapping[str, Any]], *, where: str
+) -> dict[str, pd.DataFrame]:
+    """Return the tables systems, contexts and personas, those that do not grow with the responses."""
     return {
         "systems": _frame(dataset, "systems", ({"system_id": s, **about} for s, about in systems.items()), where),
         "contexts": _frame(dataset, "contexts", (c for d in dialogues for c in _contexts(d)), where),
         "personas": _frame(dataset, "personas", (p for d in dialogues for p in _personas(d)), where),
-        "responses": _frame(
-            dataset,
-            "responses",
-            (
-                {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
-                for system, answers in responses.items()
-                for (dialogue, turn), text in answers.items()
-            ),
-            where,
-        ),
     }
+
+
+def responses_of(dataset: str, answers: Iterable[Answer], *, where: str) -> pd.DataFrame:
+    """Return some answers as table responses."""
+    rows = (
+        {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
+        for system, dialogue, turn, text in answers
+    )
+    return _frame(dataset, "responses", rows, where)
 
 
 def _frame(dataset: str, table: str, rows: Iterable[Mapping[str, Any]], where: str) -> pd.DataFrame:

@@ -22,12 +22,14 @@ from comperdial.cli import (
     recorded,
     render,
     score_all,
+    shards,
     why,
 )
 from comperdial.errors import ComperdialError
 
 _GROUPS = (
-    evaluate, score_all, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate, render, why
+    evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
+    render, why,
 )  # fmt: skip
 
 

@@ -11,6 +11,9 @@ from typing import Any
 from comperdial.cli.common import json_object, seconds
 from comperdial.errors import ConfigError
 
+# Responses that are held at once.
+_PART = 16_384
+
 
 def _whole(least: int) -> Callable[[str], int]:
     """Return a type of arguments: whole numbers from ``least`` up."""
@@ -113,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
     from comperdial.challenge.limits import Limits
     from comperdial.challenge.roster import read_roster
     from comperdial.challenge.runner import run_agent, run_roster
-    from comperdial.challenge.submissions import is_name, write_submission
+    from comperdial.challenge.submissions import is_name, writing_submission
     from comperdial.files import write_json
 
     names = ("batch", "load_seconds", "run_seconds", "calls", "input_tokens", "output_tokens")
@@ -132,24 +135,30 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError("given with --roster", where="--options", expected="options of agents in the roster itself")
     dialogues = read_dialogues(options.dialogues)
     api = _load_api(options.api) if options.api else None
+    model = None
     if options.roster:
         roster = read_roster(options.roster, None if api else _make_api)
+        model = roster.model
         runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
-        _close(roster.model)
     else:
         spec = _class(options.agent) | {"options": options.options}
-        runs = [run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)]
-    complete = {run.system_id: run.responses for run in runs if run.problem is None}
-    if complete:
-        write_submission(options.output, complete, named=bool(options.roster))
+        runs = iter([run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)])
+    reports = []
+    spent = 0.0
+    with writing_submission(options.output, named=bool(options.roster)) as add:
+        for run in runs:
+            if run.problem is None:
+                add(run.system_id, run.responses)
+            reports.append(run.report())
+            spent += run.seconds
+    _close(model)
     if options.report:
-        write_json(options.report, {"agents": [run.report() for run in runs]})
-    for run in runs:
-        if run.problem is not None:
-            print(f"{run.system_id}: no submission: {run.problem}")
-    print(
-        f"{options.output}: {len(complete)} of {len(runs)} agents, {sum(run.seconds for run in runs):.0f} s of agents"
-    )
+        write_json(options.report, {"agents": reports})
+    failed = [report for report in reports if report["problem"] is not None]
+    for report in failed:
+        print(f"{report['system_id']}: no submission: {report['problem']}")
+    complete = len(reports) - len(failed)
+    print(f"{options.output}: {complete} of {len(reports)} agents, {spent:.0f} s of agents")
     return int(not complete)
 
 
@@ -213,21 +222,23 @@ def _simulate(options: argparse.Namespace) -> None:
     model = simulation.read_raters(options.raters)
     skill = (read_roster(options.roster).skills if options.roster else {}) | model["skill"]
     contexts = schema.read(options.folder / "contexts.parquet", "contexts")
-    responses = schema.read(options.folder / "responses.parquet", "responses")
-    rated = simulation.simulate(contexts, responses, skill, model, seed=options.seed)
-    if unrated := sorted(set(responses["system_id"]) - set(skill)):
-        logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(unrated))
+    responses = schema.read_parts(options.folder / "responses.parquet", "responses", _PART)
+    rated = simulation.rate(contexts, responses, skill, model, seed=options.seed)
+    if rated.unrated:
+        logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(rated.unrated))
     for name in ("turn_ratings", "dialogue_ratings"):
         path = options.folder / f"{name}.parquet"
-        if path.exists() and (others := set(schema.read(path, name)["source"]) - {simulation.SOURCE}):
+        if path.exists() and (others := simulation.sources(path, name) - {simulation.SOURCE}):
             raise ConfigError(
                 f"it holds ratings by {', '.join(sorted(others))}",
                 where=str(path),
                 expected="no ratings but simulated ones, which may be replaced",
                 hint="Simulate in a copy of the folder",
             )
-    for name, frame in rated.items():
-        schema.write(options.folder / f"{name}.parquet", frame, "scores" if name == "truth" else name)
+    for name in simulation.RATED:
+        with schema.writing_sorted(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+            for part in rated.parts(name):
+                add(part)
 
 
 _EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")

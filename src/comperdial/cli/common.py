@@ -8,7 +8,10 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comperdial.sharding import Shard
 
 
 def add_catalogue(command: argparse.ArgumentParser) -> None:
@@ -25,6 +28,24 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("expected a JSON object")
     return value
+
+
+def add_shard(command: argparse.ArgumentParser) -> None:
+    """Add ``--shard``."""
+    command.add_argument("--shard", metavar="I/N", help="only the I-th of N parts, such as 3/16 (docs/metrics.md)")
+
+
+def shard_of(options: argparse.Namespace) -> Shard:
+    """Return the shard that ``--shard`` names; without it, the whole.
+
+    Raises
+    ------
+    ConfigError
+        When it names none.
+    """
+    from comperdial.sharding import WHOLE, Shard
+
+    return Shard.parse(options.shard) if options.shard is not None else WHOLE
 
 
 def seconds(text: str) -> float:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object
+from comperdial.cli.common import add_shard, json_object, shard_of
 from comperdial.errors import ConfigError
 
 
@@ -25,6 +25,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--options", type=json_object, default={}, metavar="JSON", help="all options as one JSON object"
     )
     command.add_argument("--name", help="what to call the metric in the table; default: its kind")
+    add_shard(command)
     _embeddings(command)
     _output(command)
     command.set_defaults(run=_score)
@@ -115,17 +116,23 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 
 def _score(options: argparse.Namespace) -> None:
-    from comperdial import scoring
+    from comperdial import score_files, scoring
     from comperdial.metrics import create
 
+    shard = shard_of(options)
+    if options.shard and not options.input.is_dir():
+        raise ConfigError(
+            f"{options.input} is no folder", where="--shard", expected="a folder of tables: they have shards"
+        )
     metric = create(options.metric, **_metric_options(options))
     name = options.name or options.metric
     _keep_embeddings(options)
-    if options.input.is_dir() and options.output and options.output.suffix == ".parquet":
-        scoring.write_scores(metric, name, options.input, options.output)
-        return
-    run = scoring.score_tables if options.input.is_dir() else scoring.score_file
-    _emit(run(metric, name, options.input), options.output, "scores")
+    if not options.input.is_dir():
+        _emit(score_files.score_file(metric, name, options.input), options.output, "scores")
+    elif options.output and options.output.suffix == ".parquet":
+        scoring.write_scores(metric, name, options.input, options.output, shard)
+    else:
+        _emit(scoring.score_tables(metric, name, options.input, shard), options.output, "scores")
 
 
 def _keep_embeddings(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial.cli import judge_batch, judge_file, judge_import
 from comperdial.cli.common import json_object
-from comperdial.cli.judge_choice import add_choice, chosen_tasks, levels_of, read_choice
+from comperdial.cli.judge_choice import add_choice, add_shard, chosen_tasks, levels_of, read_choice
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -27,6 +27,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument(
         "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
     )
+    add_shard(kind)
     kind.set_defaults(run=_run)
     kind = what.add_parser("show", help="a dialogue of a system with its scores and rationales")
     kind.add_argument("system")
@@ -44,9 +45,16 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--metric", required=True)
     kind.add_argument("--sections", type=json_object, required=True, metavar="JSON", help="`judges` and `judging`")
     kind.add_argument("--turns", type=Path, help="the scores of the turns, at dialogue level")
-    kind.add_argument("--output", type=Path, required=True, help="the scores")
-    kind.add_argument("--judgements", type=Path, required=True, help="how each came about")
+    add_shard(kind)
+    kind.add_argument("--output", type=Path, required=True, help="the scores: a .parquet file")
+    kind.add_argument("--judgements", type=Path, required=True, help="how each came about: a .parquet file")
     kind.set_defaults(run=_score)
+    kind = what.add_parser("merge", help="the scores and judgements of all shards, as one of each")
+    for option, of in (("--scores", "scores"), ("--judgements", "judgements")):
+        kind.add_argument(option, type=Path, nargs="+", required=True, metavar="FILE", help=f"the shards' {of}")
+    kind.add_argument("--output", type=Path, required=True, help="the scores: a .parquet file")
+    kind.add_argument("--output-judgements", type=Path, required=True, help="how each came about: a .parquet file")
+    kind.set_defaults(run=_merge)
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -107,7 +115,7 @@ def _run(options: argparse.Namespace) -> None:
             if lost := skipped.get((dataset, task.turns)):
                 why, said = f"its turns are not judged: {lost}", ""
             else:
-                why, said = ask_or_skip(judging, task, folder, dataset=dataset)
+                why, said = ask_or_skip(judging, task, folder, dataset=dataset, shard=options.shard)
             print(f"{dataset}  {task.name}: {f'not run: {why}' if why else said}", flush=True)
             if why:
                 skipped[dataset, task.name] = why
@@ -144,9 +152,8 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    from comperdial import schema
     from comperdial.errors import UnknownNameError
-    from comperdial.judging.running import judge
+    from comperdial.judging.running import write_judged
     from comperdial.judging.sections import read_sections
 
     judging = read_sections(options.sections)
@@ -154,7 +161,19 @@ def _score(options: argparse.Namespace) -> None:
     tasks = judging.tasks(dataset)
     if options.metric not in tasks:
         raise UnknownNameError("metric", options.metric, tasks, where="--metric")
-    turns = schema.read(options.turns, "scores") if options.turns else None
-    made = judge(judging, tasks[options.metric], options.folder, dataset=dataset, turns=turns)
-    schema.write(options.output, made.scores, "scores")
-    schema.write(options.judgements, made.judgements, "judgements")
+    write_judged(
+        judging,
+        tasks[options.metric],
+        options.folder,
+        options.output,
+        options.judgements,
+        dataset=dataset,
+        turns=options.turns,
+        shard=options.shard,
+    )
+
+
+def _merge(options: argparse.Namespace) -> None:
+    from comperdial.judging.merging import merge_judged
+
+    merge_judged(options.scores, options.judgements, options.output, options.output_judgements)

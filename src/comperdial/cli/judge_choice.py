@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comperdial.errors import ConfigError
+from comperdial.sharding import WHOLE, Shard
+
 if TYPE_CHECKING:
     from comperdial.judging.base import Judging, Task
 
@@ -21,12 +24,30 @@ def add_choice(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
 
 
+def add_shard(kind: argparse.ArgumentParser) -> None:
+    """Add ``--shard``."""
+    kind.add_argument(
+        "--shard",
+        type=_shard,
+        default=WHOLE,
+        metavar="I/N",
+        help="of all requests, the I-th of N parts, such as 3/16; default: all",
+    )
+
+
+def _shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     """Return what the configuration says of judges, and the data sets that are chosen."""
     import dataclasses
 
     from comperdial.config import load_yaml
-    from comperdial.errors import ConfigError, UnknownNameError
+    from comperdial.errors import UnknownNameError
     from comperdial.judging.config import read_judging
     from comperdial.judging.groups import groups_of
 

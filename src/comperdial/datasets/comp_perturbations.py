@@ -32,10 +32,10 @@ from comperdial.datasets._comp import (
 from comperdial.datasets.base import Reader, Tables
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.files import read_json
+from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
 log = logging.getLogger(__name__)
 
-ORIGINAL, PERTURBED = "original", "perturbed"
 # Each has two files of the same lines, NAME_original and NAME: context and response.
 TURN = (
     "random_response", "pronouns", "entities", "contradiction", "repetition", "paraphrase", "dullness", "speaker",

@@ -37,10 +37,10 @@ from comperdial.datasets._comp import (
 from comperdial.datasets.base import Reader, Tables, get
 from comperdial.errors import SchemaError
 from comperdial.files import read_json
+from comperdial.schema.evaluated import DIMENSIONS
 
 log = logging.getLogger(__name__)
 
-DIMENSIONS = ("relevance", "specificity", "interestingness", "understandability", "overall")
 _USR = {"understandability": (0.0, 1.0), "relevance": (1.0, 3.0), "interestingness": (1.0, 3.0), "overall": (1.0, 5.0)}
 _USR_NAMES = {
     "understandability": "Understandable",
@@ -48,7 +48,7 @@ _USR_NAMES = {
     "interestingness": "Engaging",
     "overall": "Overall",
 }
-_FED = {**dict.fromkeys(DIMENSIONS, (0.0, 2.0)), "understandability": (0.0, 1.0), "overall": (0.0, 4.0)}
+_FED = {**dict.fromkeys(DIMENSIONS["turn"], (0.0, 2.0)), "understandability": (0.0, 1.0), "overall": (0.0, 4.0)}
 _TOLERANCE = 1e-6
 _FED_TURNS = 3
 _CONTURE_ID = re.compile(r"CONTURE-(\d+)-(\d+)")
@@ -270,7 +270,7 @@ class CompTurns(Reader):
             yield _Item(f"{dialogue_id}-{turn}", dialogue_id, "chatbot", response, history, turn)
 
     def _ratings(self, name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        for dimension in DIMENSIONS:
+        for dimension in DIMENSIONS["turn"]:
             source = "human" if dimension in _SETS[name].human else GPT4
             scale = _SETS[name].human.get(dimension, GPT4_SCALE)
             where = f"{self.files[dimension]}, {_SETS[name].key!r}"

@@ -14,13 +14,12 @@ from comperdial import schema
 from comperdial.errors import FileError, SchemaError
 from comperdial.evaluation._frames import NAME, check_scores
 from comperdial.evaluation._rated import dataset_of
+from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 Name = tuple[str, str]
-
-ORIGINAL, PERTURBED = "original", "perturbed"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation._rated import RatedSet, matched, read_scores_by_dataset
 from comperdial.evaluation.correlations import COEFFICIENTS
 from comperdial.evaluation.ensembles import (
-    DIMENSIONS,
     MEAN,
     OVERALL,
     Ensembles,
@@ -32,7 +31,6 @@ from comperdial.stats.resampling import intervals
 log = logging.getLogger(__name__)
 
 __all__ = [
-    "DIMENSIONS",
     "OVERALL",
     "RatedSet",
     "dimension_correlations",

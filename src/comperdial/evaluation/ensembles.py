@@ -13,18 +13,14 @@ import numpy.typing as npt
 
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.sample import Sample
+from comperdial.schema.evaluated import DIMENSIONS
 
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 Name = tuple[str, str]
 
-# What the study rates at each level (Zhang et al. 2024, Table 1).
 OVERALL = "overall"
-DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "turn": ("relevance", "specificity", "interestingness", "understandability", OVERALL),
-    "dialogue": ("coherence", "engagingness", "diversity", "informativeness", OVERALL),
-}
 OVER_DIMENSIONS, OVER_MODELS = "ensemble-dimensions", "ensemble-models"
 MEAN = "mean"
 SCALES = ("z", "plain")

@@ -10,7 +10,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation._rated import RatedSet
-from comperdial.evaluation.ensembles import DIMENSIONS, Name, output_name
+from comperdial.evaluation.ensembles import Name, output_name
+from comperdial.schema.evaluated import DIMENSIONS
 
 COLUMNS = ("dataset", "who", "dimension_a", "dimension_b", "value", "n")
 

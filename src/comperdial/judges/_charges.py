@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import math
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from comperdial.errors import FileError
 from comperdial.judges._disk import make_folder, sync_folder, writing_errors
+from comperdial.judges._locks import take
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Charges:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             try:
                 # Of the open file, not of the process: threads wait for one another too.
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                take(handle, self.path)
                 _mend(handle)
                 while line:
                     line = line[os.write(handle, line) :]
@@ -74,7 +74,7 @@ class Charges:
         except FileNotFoundError:
             return
         with file:
-            fcntl.flock(file, fcntl.LOCK_SH)
+            take(file.fileno(), self.path, shared=True)
             for number, line in enumerate(file, start=1):
                 where = f"{self.path}, line {number}"
                 if not line.endswith(b"\n"):

@@ -1,9 +1,7 @@
-"""The disk: what has to be on it before somebody goes on, and who may write."""
+"""The disk: what has to be on it before somebody goes on."""
 
 from __future__ import annotations
 
-import fcntl
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,40 +9,6 @@ from pathlib import Path
 
 from comperdial.errors import FileError
 from comperdial.files import replacing
-
-log = logging.getLogger(__name__)
-
-# Locks that this process holds. To wait for one of them would be to wait for ever.
-_held: set[tuple[int, Path]] = set()
-
-
-@contextmanager
-def locked(path: Path, waiting: str) -> Iterator[None]:
-    """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
-    make_folder(path.parent)
-    mark = (os.getpid(), path.resolve())
-    if mark in _held:
-        raise RuntimeError(f"{path} is locked by this process already")
-    with writing_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        with writing_errors(path):
-            _wait(handle, waiting)
-        _held.add(mark)
-        try:
-            yield
-        finally:
-            _held.discard(mark)
-    finally:
-        os.close(handle)
-
-
-def _wait(handle: int, waiting: str) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.warning("%s", waiting)
-        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def make_folder(folder: Path) -> None:

@@ -19,9 +19,12 @@ _SECRET = re.compile(r"api.?key|authori[sz]ation|secret|passw|bearer|credential"
 _FAMILY = {field.name: dict if field.name == "parameters" else str for field in dataclasses.fields(Family)}
 
 
-def settle(folder: Path, family: Family) -> None:
-    """Write down what a new folder is for, or check it; remove what a killed process left half written."""
-    for path in [*folder.glob(".part-*.parquet"), *folder.glob(".family-*.json")]:
+_HALF = (".part-*.parquet", ".family-*.json", ".journal-*.jsonl")
+
+
+def settle(folder: Path, family: Family, *, alone: bool) -> None:
+    """Write down what a new folder is for, or check it; if nobody else writes, remove what was left half written."""
+    for path in [path for pattern in _HALF for path in folder.glob(pattern)] if alone else []:
         path.unlink()
     if in_use(folder):
         read_family(folder)

@@ -7,12 +7,14 @@ import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from comperdial.errors import FileError, SchemaError
 from comperdial.files import printable
 from comperdial.judges._disk import sync_folder, writing_errors
+from comperdial.judges._locks import take
 from comperdial.judges.base import Answer, Completion, canonical
 
 log = logging.getLogger(__name__)
@@ -107,14 +109,18 @@ class Place(NamedTuple):
 
 
 class Journal:
-    """The file of one process; nobody else writes to it."""
+    """The file of one process; nobody else writes to it. Its lock says that the process is there."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"journal-{secrets.token_hex(8)}.jsonl"
         self.broken = False
         self._size = 0
         with writing_errors(self.path):
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+            # Locked before it has its name: nobody is to take it for one that was left.
+            hidden = self.path.with_name(f".{self.path.name}")
+            self._file = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+            take(self._file, self.path, wait=False)
+            hidden.rename(self.path)
             sync_folder(folder)
 
     def append(self, rows: Iterable[Row]) -> list[Place]:
@@ -149,6 +155,28 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+@contextmanager
+def left(path: Path) -> Iterator[bool]:
+    """Say whether a journal was left by a process that is gone; nobody else is told so meanwhile."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        # Somebody may have made a part of it, and removed it, between the two.
+        yield take(file, path, wait=False) and _is(path, file)
+    finally:
+        os.close(file)
+
+
+def _is(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def read_journal(path: Path, *, warn: bool) -> Iterator[Row]:

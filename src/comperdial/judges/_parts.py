@@ -4,43 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from math import fsum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comperdial.errors import FileError
-from comperdial.judges._disk import sync_folder, write_durably, writing_errors
 from comperdial.judges._journal import COLUMNS, PATTERN, Row, read_journal
-from comperdial.judges.base import key
+from comperdial.sharding import WHOLE, Shard
 
 T = TypeVar("T")
 
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 SCHEMA = pa.schema([pa.field(name, _TYPES[kind], nullable=null) for name, (kind, null) in COLUMNS.items()])
-_TABLE = SCHEMA.set(0, SCHEMA.field(0).with_type(pa.dictionary(pa.int32(), pa.string())))
+TABLE = SCHEMA.set(0, SCHEMA.field(0).with_type(pa.dictionary(pa.int32(), pa.string())))
 """The same in memory, where each of the long texts stands once."""
 
 _PART = re.compile(r"part-(\d+)-([0-9a-f]{8})\.parquet")
 _ATTEMPTS = 50
-
-# One dictionary page holds all messages, so that zstd sees the template and each context once. A key would cost 16
-# bytes a row whatever one does, and statistics repeat whole messages.
-_LAYOUT = {
-    "compression": "zstd",
-    "compression_level": 19,
-    "use_dictionary": True,
-    "dictionary_pagesize_limit": 1 << 30,
-    "data_page_size": 1 << 24,
-    "row_group_size": 1 << 26,
-    "write_statistics": False,
-    "store_schema": False,
-}
 
 
 class Listing(NamedTuple):
@@ -51,33 +37,35 @@ class Listing(NamedTuple):
 
 
 def listing(folder: Path) -> Listing:
-    """Return a family's files; none when there is no such folder."""
+    """Return a family's files; none when there is no such folder.
+
+    A journal goes once its part is there, so whatever is no journal any more when journals are listed is a part then.
+    """
+    journals = sorted(folder.glob(PATTERN))
     parts = {path: match for path in folder.glob("part-*.parquet") if (match := _PART.fullmatch(path.name))}
-    return Listing(sorted(parts, key=lambda path: (int(parts[path][1]), path.name)), sorted(folder.glob(PATTERN)))
+    return Listing(sorted(parts, key=lambda path: (int(parts[path][1]), path.name)), journals)
+
+
+def last(folder: Path) -> int:
+    """Return the number of a family's last part; 0 without any."""
+    numbers = [int(match[1]) for path in listing(folder).parts if (match := _PART.fullmatch(path.name))]
+    return max(numbers, default=0)
 
 
 def steadily(folder: Path, read: Callable[[Listing], T]) -> T:
-    """Read a family's files although another process may fold journals into a part at the same time.
+    """Read a family's files although others may fold journals into parts at the same time.
 
-    A listing made meanwhile may lack both the new part and a journal that is already gone, so what was read counts
-    only when the folder looks the same afterwards.
+    Where a journal went before it was read, its part is to be looked for. That others make more of both is no reason to
+    read again: with hundreds of shards they always do.
 
     Raises
     ------
     FileError
-        When the folder never stays the same.
+        When journals go again and again.
     """
-    found = listing(folder)
     for _ in range(_ATTEMPTS):
-        try:
-            result = read(found)
-        except FileNotFoundError:
-            found = listing(folder)
-            continue
-        again = listing(folder)
-        if again == found:
-            return result
-        found = again
+        with suppress(FileNotFoundError):
+            return read(listing(folder))
     raise FileError("the files keep changing", where=str(folder), hint="Wait for the other process, and run again")
 
 
@@ -90,46 +78,62 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
     messages = pa.DictionaryArray.from_arrays(
         pa.array([codes[row["messages"]] for row in kept], pa.int32()), pa.array(texts, pa.string())
     )
-    others = [pa.array([row[field.name] for row in kept], field.type) for field in list(_TABLE)[1:]]
-    return pa.table([messages, *others], schema=_TABLE)
+    others = [pa.array([row[field.name] for row in kept], field.type) for field in list(TABLE)[1:]]
+    return pa.table([messages, *others], schema=TABLE)
 
 
-def write_part(folder: Path, rows: Iterable[Row]) -> Path:
-    """Write the next part of a family. Its bytes depend on the rows alone, not on their order."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(to_table(rows), sink, **_LAYOUT)
-    data = sink.getvalue().to_pybytes()
-    parts = listing(folder).parts
-    last = _PART.fullmatch(parts[-1].name) if parts else None
-    number = int(last[1]) + 1 if last else 1
-    path = folder / f"part-{number:04d}-{hashlib.sha256(data).hexdigest()[:8]}.parquet"
-    write_durably(path, data)
-    return path
-
-
-def read_part(path: Path) -> pa.Table:
-    """Read a part.
+def read_part(path: Path, shard: Shard = WHOLE) -> pa.Table:
+    """Read a part, or the answers in it that are a shard's: of the others, a row group at a time is in memory.
 
     Raises
     ------
     FileError
         When the bytes are not those that were written once, or are no answers.
     """
-    data = path.read_bytes()
     name = _PART.fullmatch(path.name)
-    digest = hashlib.sha256(data).hexdigest()[:8]
-    if name is None or digest != name[2]:
-        raise FileError(
-            f"the file is altered or cut: its sha256 begins with {digest}",
-            where=str(path),
-            expected="the digits in its name, as parts are never rewritten",
-            hint="Run `dvc checkout` or copy it again",
-        )
-    with _reading(path):
-        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=["messages"])
-        if file.schema_arrow != _TABLE:
+    with _reading(path), path.open("rb") as data:
+        digest = hashlib.file_digest(data, "sha256").hexdigest()[:8]
+        if name is None or digest != name[2]:
+            raise FileError(
+                f"the file is altered or cut: its sha256 begins with {digest}",
+                where=str(path),
+                expected="the digits in its name, as parts are never rewritten",
+                hint="Run `dvc checkout` or copy it again",
+            )
+        data.seek(0)
+        file = pq.ParquetFile(data, read_dictionary=["messages"])
+        if file.schema_arrow != TABLE:
             raise FileError("the file holds no answers", where=str(path), expected="columns " + ", ".join(SCHEMA.names))
-        return file.read()
+        if shard.count == 1:
+            return file.read()
+        groups = [_only(file.read_row_group(number), shard) for number in range(file.num_row_groups)]
+        return pa.concat_tables([TABLE.empty_table(), *groups])
+
+
+def _only(table: pa.Table, shard: Shard) -> pa.Table:
+    """Return a shard's rows, with no text that only others have."""
+    messages = whole(table)
+    mine = np.fromiter(map(shard.holds, messages.dictionary.to_pylist()), bool, len(messages.dictionary))
+    codes = messages.indices.to_numpy()
+    rows = mine[codes]
+    renumbered = (np.cumsum(mine, dtype=np.int32) - 1)[codes[rows]].astype(np.int32)
+    texts = pa.DictionaryArray.from_arrays(pa.array(renumbered), messages.dictionary.filter(pa.array(mine)))
+    return table.filter(pa.array(rows)).set_column(0, TABLE.field(0), texts)
+
+
+def held(path: Path, wanted: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:
+    """Yield which of some answers, samples of messages, are in a part."""
+    with _reading(path), path.open("rb") as data:
+        file = pq.ParquetFile(data, read_dictionary=["messages"])
+        for number in range(file.num_row_groups):
+            table = file.read_row_group(number, columns=["messages", "sample"])
+            messages = whole(table)
+            texts = messages.dictionary.to_pylist()
+            known = np.fromiter((text in wanted for text in texts), bool, len(texts))
+            codes, samples = messages.indices.to_numpy(), table.column("sample").to_numpy()
+            rows = known[codes]
+            found = zip(codes[rows].tolist(), samples[rows].tolist(), strict=True)
+            yield from ((texts[code], sample) for code, sample in found if sample in wanted[texts[code]])
 
 
 @contextmanager
@@ -142,45 +146,6 @@ def _reading(path: Path) -> Iterator[None]:
         raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
 
 
-class Content:
-    """All answers of a family that lie in files, each key once."""
-
-    def __init__(self, family_id: str, tables: list[pa.Table], journals: pa.Table) -> None:
-        table = joined([*tables, journals])
-        found = keys(family_id, table)
-        self.rows: dict[str, int] = {}
-        kept = []
-        in_parts = sum(part.num_rows for part in tables)
-        for row, digest in enumerate(found):
-            if digest not in self.rows:
-                self.rows[digest] = len(self.rows)
-                kept.append(row)
-        self.in_parts = sum(row < in_parts for row in kept)
-        self.table = table.take(kept) if len(kept) < len(found) else table
-        # What two parts both hold was paid twice; what a part and a journal both hold was not.
-        self.cost = fsum([*map(costs, tables), costs(self.table.slice(self.in_parts))])
-
-    def folded(self, digest: str) -> bool:
-        """Say whether a part holds the answer."""
-        return self.rows.get(digest, self.in_parts) < self.in_parts
-
-    def row(self, digest: str) -> Row:
-        """Return the answer as a row."""
-        place = self.rows[digest]
-        code, *others = (values[place] for values in self._values)
-        return {"messages": self._messages.dictionary[code].as_py(), **dict(zip(SCHEMA.names[1:], others, strict=True))}
-
-    @cached_property
-    def _messages(self) -> pa.DictionaryArray:
-        return _whole(self.table)
-
-    @cached_property
-    def _values(self) -> list[list[Any]]:
-        """Return the columns as lists, and of the messages their numbers: a cell of an Arrow column is slow to get."""
-        others = [self.table.column(name).to_pylist() for name in SCHEMA.names[1:]]
-        return [self._messages.indices.to_pylist(), *others]
-
-
 def joined(tables: list[pa.Table]) -> pa.Table:
     """Return tables one below the other, in which each text still stands once."""
     return pa.concat_tables(tables).unify_dictionaries()
@@ -188,7 +153,7 @@ def joined(tables: list[pa.Table]) -> pa.Table:
 
 def keys(family_id: str, table: pa.Table) -> list[str]:
     """Return each row's key, as :func:`comperdial.judges.base.key` makes it; a message is hashed once."""
-    messages = _whole(table)
+    messages = whole(table)
     starts = [hashlib.sha256(f"{family_id}\0{text}\0".encode()) for text in messages.dictionary.to_pylist()]
     found = []
     for code, sample in zip(messages.indices.to_pylist(), table.column("sample").to_pylist(), strict=True):
@@ -198,8 +163,8 @@ def keys(family_id: str, table: pa.Table) -> list[str]:
     return found
 
 
-def _whole(table: pa.Table) -> pa.DictionaryArray:
-    """Return the messages in one piece."""
+def whole(table: pa.Table) -> pa.DictionaryArray:
+    """Return a table's messages in one piece."""
     return table.column("messages").unify_dictionaries().combine_chunks()
 
 
@@ -208,79 +173,42 @@ def costs(table: pa.Table) -> float:
     return fsum(cost for cost in table.column("cost").to_pylist() if cost is not None)
 
 
-def load(folder: Path, family_id: str) -> Content:
-    """Read what a family's files hold; a key that stands twice counts once, the first time.
-
-    Raises
-    ------
-    FileError
-        When a file is altered or broken.
-    """
-
-    def read(found: Listing) -> Content:
-        rows: dict[tuple[str, int], Row] = {}
-        for row in _appended(found.journals, warn=True):
-            rows.setdefault((row["messages"], row["sample"]), row)
-        return Content(family_id, [read_part(path) for path in found.parts], to_table(rows.values()))
-
-    return steadily(folder, read)
-
-
-def _appended(journals: list[Path], *, warn: bool) -> Iterator[Row]:
-    """Yield the rows of journals; all samples of a request share one copy of its text."""
+def appended(journals: list[Path], *, warn: bool, shard: Shard = WHOLE) -> dict[tuple[str, int], Row]:
+    """Return the rows of journals by messages and sample: the first of each, and one copy of each text."""
+    rows: dict[tuple[str, int], Row] = {}
     texts: dict[str, str] = {}
     for path in journals:
         for row in read_journal(path, warn=warn):
             row["messages"] = texts.setdefault(row["messages"], row["messages"])
-            yield row
+            if shard.count == 1 or shard.holds(row["messages"]):
+                rows.setdefault((row["messages"], row["sample"]), row)
+    return rows
 
 
-def spent(folder: Path, family_id: str) -> float:
-    """Return what a family's answers cost in US dollars; reads only the costs where all answers lie in parts."""
+def drop_held(rows: dict[tuple[str, int], Row], parts: list[Path]) -> None:
+    """Take away the rows that parts hold."""
+    wanted: dict[str, set[int]] = {}
+    for messages, sample in rows:
+        wanted.setdefault(messages, set()).add(sample)
+    for path in parts if wanted else []:
+        for name in held(path, wanted):
+            rows.pop(name, None)
 
-    def read(found: Listing) -> float | None:
-        if found.journals:
-            return None
-        return fsum(map(_cost_of, found.parts))
 
-    cost = steadily(folder, read)
-    return load(folder, family_id).cost if cost is None else cost
+def spent(folder: Path) -> float:
+    """Return what a family's answers cost in US dollars; of those that lie in parts only the costs are read.
+
+    What two parts both hold was paid twice; what a part and a journal both hold was not.
+    """
+
+    def read(found: Listing) -> float:
+        rows = appended(found.journals, warn=False)
+        drop_held(rows, found.parts)
+        return fsum([*map(_cost_of, found.parts), *(row["cost"] or 0.0 for row in rows.values())])
+
+    return steadily(folder, read)
 
 
 def _cost_of(path: Path) -> float:
     with _reading(path), path.open("rb") as file:
         return costs(pq.read_table(file, columns=["cost"]))
-
-
-def fold(folder: Path, family_id: str, folded: Callable[[str], bool], own: list[Path]) -> None:
-    """Move the answers of all journals to a new part; the caller holds the family's lock.
-
-    The journals go only when the part is on the disk. When the process ends in between, answers stand twice, and
-    reading drops the second.
-
-    Parameters
-    ----------
-    folder, family_id
-        The family.
-    folded
-        Says whether a part holds a key already.
-    own
-        The journals that count before those of other processes, in order.
-
-    Raises
-    ------
-    FileError
-        When the part cannot be written; the journals stay.
-    """
-    journals = [*own, *(path for path in listing(folder).journals if path not in own)]
-    rows: dict[str, Row] = {}
-    for row in _appended(journals, warn=False):
-        digest = key(family_id, row["messages"], row["sample"])
-        if not folded(digest):
-            rows.setdefault(digest, row)
-    if rows:
-        write_part(folder, rows.values())
-    with writing_errors(folder):
-        for path in journals:
-            path.unlink()
-        sync_folder(folder)

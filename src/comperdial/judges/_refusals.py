@@ -43,7 +43,12 @@ class Refusals:
         self._slots[name] += name in self._met
 
     def settle(self, shelf: Shelf, report: Report) -> int:
-        """Keep all of them if the shelf holds an answer, else count them as failed; return how many slots that judges.
+        """Keep all of them if the service answered any of their family, else count them as failed.
+
+        Returns
+        -------
+        int
+            How many slots that judges.
 
         Raises
         ------
@@ -52,7 +57,7 @@ class Refusals:
         """
         if not self._met:
             return 0
-        if not len(shelf):
+        if not shelf.answered:
             report.failed += [(name, answer.completion.text) for name, answer in self._met.items()]
             return 0
         shelf.add(list(self._met.values()))

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import ComperdialError
 from comperdial.judges._answers import FOR_GOOD, REFUSED, JudgeError, Refused, Transient
+from comperdial.judges._costs import cost_of, worst_cost
+from comperdial.judges._job import Job
 from comperdial.judges._refusals import Refusals, rating
 from comperdial.judges._report import INTERRUPTED, Report
 from comperdial.judges._signals import signals
 from comperdial.judges._writing import Writer
-from comperdial.judges.base import Answer, Completion, Message, Parsed, key
-from comperdial.judges.limits import Throttle
-from comperdial.judges.prices import FREE, Budget, Price, estimate_input, most_input, most_output
+from comperdial.judges.base import Answer, Message, key
+from comperdial.judges.prices import estimate_input, most_output
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
-    from comperdial.judges.client import Client
-    from comperdial.judges.ledger import Shelf
     from comperdial.judges.running import Slot
+
+log = logging.getLogger(__name__)
 
 # So many failures for one reason, and not one answer: it will not get better.
 _HOPELESS = 10
@@ -32,26 +32,12 @@ _NOT_REACHED = "not reached"
 _TOO_MANY = "429"
 # So many judgements from the ledger before signals and the progress bar get their turn.
 _TURN = 256
+# Seconds between two looks at what other processes leave of a budget.
+_LOOK = 1.0
 
 
 class _Stopped(Exception):
     """The run ends here; why, its report says."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a run has to do, but for the slots; see :func:`~comperdial.judges.running.run_async`."""
-
-    shelf: Shelf
-    client: Client
-    samples: int
-    retries: int
-    parse: Callable[[Completion], Parsed]
-    parameters: Mapping[str, Any]
-    throttle: Throttle
-    price: Price | None
-    budget: Budget
-    bar: tqdm[Any] | None
 
 
 class Workers:
@@ -70,6 +56,8 @@ class Workers:
         self._failed: set[str] = set()
         self._refusals = Refusals()
         self._settled = asyncio.Event()
+        self._owed: list[tuple[float, float]] = []
+        self._waited = False
         self._row = ("", 0)
 
     async def run(self, slots: Iterator[Slot], concurrency: int) -> None:
@@ -88,6 +76,8 @@ class Workers:
                 task.cancel()
             self._writer.close()
             await writing
+            while self._owed:
+                self._settle(*self._owed.pop())
             judged = await asyncio.to_thread(self._refusals.settle, self._job.shelf, self._report)
             if self._job.bar is not None:
                 self._job.bar.update(judged)
@@ -208,7 +198,7 @@ class Workers:
         self._refusals.add(name, messages, sample, str(refusal))
         self._failed.add(name)
         # Where the service answered in an earlier run, these may be the last prompts of all.
-        if not len(self._job.shelf):
+        if not self._job.shelf.answered:
             self._despair(refusal.kind, str(refusal))
 
     def _despair(self, kind: str, reason: str) -> None:
@@ -245,49 +235,52 @@ class Workers:
                 charge = 0.0
                 raise
             else:
-                cost = self._cost(chat, completion)
+                cost = cost_of(job.price, self._longest, chat, completion)
                 charge, lost = cost or 0.0, ""
             finally:
-                job.budget.settle(worst, charge)
-                self._settled.set()
-                if lost and charge:
-                    self._charge(charge, lost)
-            job.throttle.passed()
+                if lost:
+                    self._lose(worst, charge, lost)
             self._row = ("", 0)
             latency = round((time.perf_counter() - start) * 1000)
             answer = Answer(messages, sample, completion, cost, latency, int(time.time()))
-            await self._writer.put(answer)
+            try:
+                await self._writer.put(answer)
+            except asyncio.CancelledError:
+                # It gets to the disk all the same.
+                self._owed.append((worst, charge))
+                raise
+            self._settle(worst, charge)
+            # Not before the answer is kept: what others share may fail.
+            job.throttle.passed()
             return answer
         finally:
             self._flying.discard(task)
 
-    def _charge(self, cost: float, kind: str) -> None:
-        """Keep what a call may have cost. Not in a thread: a call that is cancelled could not wait for it."""
-        self._job.shelf.charge(cost, kind)
-        self._report.charged += cost
+    def _settle(self, worst: float, charge: float) -> None:
+        """Count what a call cost. The ledger has it by then: a process that ends in between has paid for no less."""
+        self._job.budget.settle(worst, charge)
+        self._settled.set()
+
+    def _lose(self, worst: float, charge: float, kind: str) -> None:
+        """Keep what a call without an answer may have cost. Not in a thread: one that is cancelled could not wait."""
+        if charge:
+            self._job.shelf.charge(charge, kind)
+            self._report.charged += charge
+        self._settle(worst, charge)
 
     async def _reserve(self, chat: list[Message]) -> float:
         """Set a call's worst case aside, when there is room; stop if there never will be."""
         budget = self._job.budget
-        worst = self._worst(chat)
+        worst = worst_cost(self._job.price, self._longest, chat)
         while not budget.reserve(worst):
             if not budget.pending:
                 spent = f"${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent"
                 self._stop(f"{spent}, and one more call can cost ${worst:,.4f}")
                 raise _Stopped
+            if not self._flying and not self._waited:
+                self._waited = True
+                log.warning("other processes have set the rest of the budget aside; waiting for what they leave")
             self._settled.clear()
-            await self._settled.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), _LOOK)
         return worst
-
-    def _worst(self, chat: list[Message]) -> float:
-        price = self._job.price
-        return 0.0 if price is None or price is FREE else price.of(most_input(chat), self._longest or 0)
-
-    def _cost(self, chat: list[Message], completion: Completion) -> float | None:
-        """Return what an answer cost; the most it can have cost, if the service does not count."""
-        price = self._job.price
-        if price is None or price is FREE:
-            return None if price is None else 0.0
-        if completion.input_tokens is None or completion.output_tokens is None:
-            return None if self._longest is None else self._worst(chat)
-        return price.of(completion.input_tokens, completion.output_tokens)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import FileError
 from comperdial.files import read_json, replacing, sha256
-from comperdial.judges._disk import locked, make_folder, write_durably, writing_errors
+from comperdial.judges._disk import make_folder, write_durably, writing_errors
+from comperdial.judges._locks import locked
 from comperdial.judges.base import Family, encode_messages, key
 from comperdial.judges.batch_lines import MOST_BYTES, MOST_REQUESTS
 

@@ -6,11 +6,17 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from math import inf
+from pathlib import Path
 
 from comperdial.errors import ConfigError
+from comperdial.judges._pace import Level, Memory, Pace, Shared, Store
 
 _MINUTE = 60.0
+# Seconds: a call is promised its turn so long before it may go, and one more may be promised then.
+_AHEAD = 1.0
 
 
 @dataclass(frozen=True)
@@ -50,19 +56,39 @@ class Bucket:
     """A token bucket: in any t seconds it lets pass no more than rate x (t + 1) / 60, and one piece if that is more.
 
     Who takes more than is there goes into debt and waits until it is paid, so that those who come later wait longer.
+
+    Parameters
+    ----------
+    rate
+        So much a minute.
+    level
+        What is in it; others may have it, too, one at a time.
     """
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, level: Level) -> None:
         self._second = rate / _MINUTE
         self._full = max(1.0, self._second)
-        self._level = self._full
-        self._then = now
+        self._level = level
+
+    def debt(self, now: float) -> float:
+        """Return the seconds until nothing is owed any more.
+
+        Clocks of several machines differ: one that is behind fills nothing, and takes back nothing. One that is behind
+        by more than a minute was put back.
+        """
+        level = self._level
+        if now > level.then:
+            level.amount = min(self._full, level.amount + (now - level.then) * self._second)
+        if now > level.then or level.then - now > _MINUTE:
+            level.then = now
+        # Filling begins then, which a clock that is behind has not reached.
+        return max(0.0, level.then - now - level.amount / self._second) if level.amount < 0 else 0.0
 
     def take(self, amount: float, now: float) -> float:
         """Take an amount; return the seconds to wait before it may be used."""
-        self._level = min(self._full, self._level + (now - self._then) * self._second) - amount
-        self._then = now
-        return max(0.0, -self._level / self._second)
+        self.debt(now)
+        self._level.amount -= amount
+        return self.debt(now)
 
 
 class Throttle:
@@ -72,8 +98,12 @@ class Throttle:
     ----------
     limits
         The judge's.
+    shared
+        The file with which all processes that ask this service keep its limits and its pauses together; None: this
+        process is the only one.
     clock, sleep
-        The time in seconds from any start, and how to let it pass; other than the system's in tests.
+        The time in seconds, and how to let it pass; other than the system's in tests. The clocks of those who share a
+        file have one start.
     seed
         Of the jitter, which changes nothing but when calls are sent.
     """
@@ -82,31 +112,34 @@ class Throttle:
         self,
         limits: Limits,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        shared: Path | None = None,
+        clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         seed: int | None = None,
     ) -> None:
         self.limits = limits
-        self._clock = clock
+        self._clock = clock or (time.time if shared else time.monotonic)
         self._sleep = sleep
         self._random = random.Random(seed)  # noqa: S311
-        self._requests = Bucket(limits.requests, clock()) if limits.requests else None
-        self._tokens = Bucket(limits.tokens, clock()) if limits.tokens else None
-        self._paused_until = clock()
-        self._slowed = 0
+        self._store: Store = Shared(shared) if shared else Memory()
+        # Who waits for the file waits for all of this process: calls go in the order in which they came.
+        self._turn: AbstractAsyncContextManager[object] = asyncio.Lock() if shared else nullcontext()
+        # What a process that is killed owes is little then.
+        self._patience = _AHEAD if shared else inf
+        self._slowed = True
 
     async def ready(self, tokens: float = 0.0) -> None:
         """Wait until a call of so many tokens may be sent."""
-        now = self._clock()
-        wait = max(
-            self._requests.take(1.0, now) if self._requests else 0.0,
-            self._tokens.take(tokens, now) if self._tokens else 0.0,
-        )
-        if wait > 0:
+        async with self._turn:
+            wait, taken = self._take(tokens)
+            while not taken:
+                await self._sleep(wait)
+                wait, taken = self._take(tokens)
+        while wait > 0:
             await self._sleep(wait)
-        # The pause may have been made longer in the meantime.
-        while (wait := self._paused_until - self._clock()) > 0:
-            await self._sleep(wait)
+            # A pause may have begun in the meantime.
+            with self._store.open() as pace:
+                wait = self._pause(pace, self._clock())
 
     def backoff(self, faults: int, after: float | None = None) -> float:
         """Return the seconds to wait after so many faults: full jitter, on top of what the service asks for."""
@@ -124,13 +157,42 @@ class Throttle:
 
         Calls that were on their way when a pause began are no reason to make it longer, unless the service says so.
         """
-        now = self._clock()
-        if now >= self._paused_until:
-            self._slowed += 1
-            self._paused_until = now + self.backoff(self._slowed, after)
-        elif after is not None:
-            self._paused_until = max(self._paused_until, now + self.backoff(self._slowed, after))
+        with self._store.open() as pace:
+            now = self._clock()
+            if self._pause(pace, now) <= 0:
+                pace.slowed = pace.slowed + 1 if now - pace.paused_until <= _MINUTE else 1
+                pace.paused_until = now + self.backoff(pace.slowed, after)
+            elif after is not None:
+                pace.paused_until = max(pace.paused_until, now + self.backoff(pace.slowed, after))
+            self._slowed = True
 
     def passed(self) -> None:
         """Note that a call went through: the next pause is a short one again."""
-        self._slowed = 0
+        if self._slowed:
+            with self._store.open() as pace:
+                pace.slowed = 0
+            self._slowed = False
+
+    def _take(self, tokens: float) -> tuple[float, bool]:
+        """Return the seconds to wait, and whether the call may go then; if not, it has to ask again."""
+        limits = self.limits
+        with self._store.open() as pace:
+            now = self._clock()
+            self._slowed = self._slowed or pace.slowed > 0
+            if (pause := self._pause(pace, now)) > 0:
+                return pause, False
+            wanted = [
+                (Bucket(rate, level), amount)
+                for rate, level, amount in ((limits.requests, pace.requests, 1.0), (limits.tokens, pace.tokens, tokens))
+                if rate
+            ]
+            debt = max((bucket.debt(now) for bucket, _ in wanted), default=0.0)
+            if debt > self._patience:
+                return debt - self._patience / 2, False
+            return max((bucket.take(amount, now) for bucket, amount in wanted), default=0.0), True
+
+    def _pause(self, pace: Pace, now: float) -> float:
+        """Return the seconds that a pause lasts still. One that is longer than any: the clock was put back."""
+        longest = max(self.limits.patience, self.limits.most) + self.limits.backoff
+        pace.paused_until = min(pace.paused_until, now + longest)
+        return pace.paused_until - now

@@ -10,15 +10,17 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from comperdial.errors import ConfigError
 from comperdial.judges._answers import REFUSED, JudgeError
+from comperdial.judges._job import Job
 from comperdial.judges._refusals import rating
 from comperdial.judges._report import INTERRUPTED, Report
-from comperdial.judges._workers import Job, Workers
+from comperdial.judges._workers import Workers
 from comperdial.judges.base import Answer, Completion, Parsed, key
 from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import FREE, Budget, Price
@@ -107,6 +109,7 @@ async def run_async(
     total: int | None = None,
     progress: str | None = None,
     throttle: Throttle | None = None,
+    pace: Path | None = None,
 ) -> Report:
     """Have every slot judged; what is in the shelf is not asked again.
 
@@ -133,13 +136,16 @@ async def run_async(
     price
         Of the model; None where it is not known. A service that is not paid is free whatever this is.
     budget
-        What may be spent.
+        What may be spent, by this process or by all (:meth:`comperdial.judges.ledger.Ledger.account`).
     total
         How many slots there are, if it is known; for the time left, and to say how many are missing.
     progress
         What to call the progress bar; None for none.
     throttle
         Instead of one made of ``limits``, for tests.
+    pace
+        The file with which all processes keep the limits together, of :meth:`comperdial.judges.ledger.Ledger.pace`;
+        None: this one is the only one that asks.
 
     Returns
     -------
@@ -158,7 +164,7 @@ async def run_async(
     price = price if client.service.paid else FREE
     budget = budget or Budget()
     budget.check(price, parameters, client.service.connection.model)
-    throttle = throttle or Throttle(limits or Limits())
+    throttle = throttle or Throttle(limits or Limits(), shared=pace)
     report = Report(total=total)
     with tqdm(total=total, desc=progress, unit="judgement", disable=None) if progress else nullcontext() as bar:
         job = Job(shelf, client, samples, retries, parse, parameters, throttle, price, budget, bar)

@@ -26,14 +26,19 @@ from comperdial.judges.running import usable
 from comperdial.judges.services.base import Service
 from comperdial.judges.services.openai import OpenAI
 from comperdial.judging.base import Judging, Task
+from comperdial.judging.batch_tasks import service_for, task_of
 from comperdial.judging.items import Item
-from comperdial.judging.running import items_of, reader, turns_to_count
+from comperdial.judging.reading import reader
+from comperdial.judging.running import items_of, turns_to_count
 from comperdial.judging.tasks import family_of, service_of
 
 log = logging.getLogger(__name__)
 
 # Seconds after which a batch that was made is on the service's list for certain [an assumption].
 SETTLING = 30.0
+
+# What may be spent, and what other batches can cost.
+_Money = tuple[Budget | None, float]
 
 Connect = Callable[[Service], Batches]
 """Makes the client; other than the usual in tests."""
@@ -155,35 +160,57 @@ def submit(judging: Judging, state: State, *, root: Path = BATCHES, connect: Con
     """
     service = service_for(judging, state)
     ledger = Ledger(judging.ledger)
-    with ExitStack() as stack:
-        if service.paid:
-            stack.enter_context(ledger.spending())
-        stack.enter_context(batch_files.holding(root))
-        state = batch_files.read_state(state.path)
+    # Nobody asks for these answers meanwhile.
+    with ledger.writing(state.dataset, state.family), batch_files.holding(root), ExitStack() as stack:
+        state = _unchanged(state)
         if state.status not in (WRITTEN, SUBMITTING):
             return state, True
         state.check()
-        return asyncio.run(_submit(judging, service, state, ledger, root, connect))
+        # Before anything is paid for: as long as nobody knows, whoever starts to pay counts this batch as under way.
+        if state.status == SUBMITTING and (state := asyncio.run(_found(service, state, connect))).status == SUBMITTED:
+            return state, True
+        others = open_cost([other for other in read_states(root) if other.path != state.path])
+        budget = None
+        if service.paid and judging.budget:
+            budget = stack.enter_context(ledger.account(judging.budget, lambda: others + ledger.spent()))
+        return asyncio.run(_submit(judging, service, state, ledger, (budget, others), connect)), False
+
+
+def _unchanged(state: State) -> State:
+    """Return how far a file is by now; refuse one of another family under its name, which others may ask."""
+    now = batch_files.read_state(state.path)
+    if (now.dataset, now.family.id) != (state.dataset, state.family.id):
+        raise ConfigError(
+            "it was written anew meanwhile, for other requests",
+            where=str(state.path),
+            expected="the file that was chosen",
+            hint="Submit again",
+        )
+    return now
+
+
+async def _found(service: Service, state: State, connect: Connect) -> State:
+    """Ask the service whether it has the batch that a process was about to make: it is submitted then, else written."""
+    async with connect(service) as api:
+        if (wait := min(state.time + SETTLING - time.time(), SETTLING)) > 0:
+            log.warning("%s: %d s until the service is asked whether it has this batch", state.name, wait)
+            await asyncio.sleep(wait)
+        if batch := await api.find(state.sha256, state.path.stem, state.time):
+            return _submitted(state, batch)
+        return _saved(state, status=WRITTEN, input=None)
 
 
 async def _submit(
-    judging: Judging, service: Service, state: State, ledger: Ledger, root: Path, connect: Connect
-) -> tuple[State, bool]:
+    judging: Judging, service: Service, state: State, ledger: Ledger, money: _Money, connect: Connect
+) -> State:
     async with connect(service) as api:
-        if state.status == SUBMITTING:
-            if (wait := state.time + SETTLING - time.time()) > 0:
-                log.warning("%s: %d s until the service is asked whether it has this batch", state.name, wait)
-                await asyncio.sleep(wait)
-            if batch := await api.find(state.sha256, state.path.stem, state.time):
-                return _submitted(state, batch), True
-            state = _saved(state, status=WRITTEN, input=None)
         _wanted_still(judging, state)
-        _afford(judging, service, state, ledger, root)
         _current(state, ledger)
+        _afford(judging, service, state, ledger, money)
         uploaded = await api.upload(state.file())
         state = _saved(state, status=SUBMITTING, input=uploaded, time=int(time.time()))
         try:
-            return _submitted(state, await api.create(uploaded, state.sha256, state.path.stem)), False
+            return _submitted(state, await api.create(uploaded, state.sha256, state.path.stem))
         except (JudgeError, Refused) as refusal:
             _saved(state, status=WRITTEN)
             if isinstance(refusal, JudgeError):
@@ -219,21 +246,19 @@ def _wanted_still(judging: Judging, state: State) -> None:
         )
 
 
-def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, root: Path) -> None:
-    """Refuse what might pass the budget."""
+def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, money: _Money) -> None:
+    """Refuse what might pass the budget; else it counts as spent, until nobody pays and the states are read again."""
     price = _price(judging, service)
     if not service.paid or price is FREE:
         return
-    if not judging.budget:
+    budget, waiting = money
+    if budget is None:
         raise ConfigError(
             f"{state.family.judge} costs money, and the budget is 0",
             where="params.yaml, judging.budget",
             expected="US dollars that all answers in the ledger may cost together",
             hint="`comperdial judge batch write` tells what a batch can cost",
         )
-    others = [other for other in read_states(root) if other.path != state.path]
-    waiting, spent = open_cost(others), ledger.spent()
-    budget = Budget(judging.budget, spent + waiting)
     budget.check(price, state.family.parameters, state.family.model)
     if price is not None and price.batch is None:
         raise ConfigError(
@@ -248,11 +273,13 @@ def _afford(judging: Judging, service: Service, state: State, ledger: Ledger, ro
         )
     if not budget.reserve(state.worst):
         raise ConfigError(
-            f"the ledger's answers have cost ${spent:,.4f}, batches that are under way can cost ${waiting:,.4f}, and "
-            f"this one ${state.worst:,.4f}: more than the budget of ${judging.budget:,.2f}",
+            f"the ledger's answers have cost ${ledger.spent():,.4f}, batches that are under way can cost "
+            f"${waiting:,.4f}, and this one ${state.worst:,.4f}: more than the budget of ${judging.budget:,.2f}",
             where=str(state.file()),
             expected="a higher budget (params.yaml, judging.budget, or --budget), or fewer requests",
+            hint="Calls that are under way may cost some of it, too" if budget.pending else None,
         )
+    budget.settle(state.worst, state.worst)
 
 
 def _current(state: State, ledger: Ledger) -> None:
@@ -270,24 +297,3 @@ def _current(state: State, ledger: Ledger) -> None:
 
 def _price(judging: Judging, service: Service) -> Price | None:
     return Prices.read(judging.prices).find(service.connection.model) if service.paid else FREE
-
-
-def service_for(judging: Judging, state: State) -> Service:
-    """Return the service that a file of requests is meant for, as the judge is reached today."""
-    task = task_of(judging, state)
-    if task is None:
-        raise ConfigError(
-            f"there is no judge {state.family.judge} with model {state.family.model} and variant {state.variant}",
-            where="params.yaml",
-            expected=f"those that {state.path} was written for",
-            hint="Without them nobody knows where the batch is to be had",
-        )
-    return service_of(task)
-
-
-def task_of(judging: Judging, state: State) -> Task | None:
-    """Return the task that a file of requests was written for, if it is there still."""
-    judge, variant = judging.judges.get(state.family.judge), judging.variants.get(state.variant)
-    if judge is None or variant is None or judge.model != state.family.model:
-        return None
-    return Task(judge, variant, variant.samples[0])

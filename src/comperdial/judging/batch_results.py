@@ -9,7 +9,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,13 @@ from comperdial.judges.base import Answer, Completion, Parsed
 from comperdial.judges.batch_files import BATCHES, COLLECTED, SUBMITTED, State
 from comperdial.judges.batch_lines import BrokenLineError, Result, read_result
 from comperdial.judges.batches import Batch, Batches
-from comperdial.judges.ledger import Ledger
+from comperdial.judges.ledger import Ledger, Shelf
 from comperdial.judges.prices import FREE, Price, Prices, most_input, most_output
 from comperdial.judges.services.base import Service
 from comperdial.judging.base import Judging
-from comperdial.judging.batch import Connect, service_for, task_of
-from comperdial.judging.running import reader
+from comperdial.judging.batch import Connect
+from comperdial.judging.batch_tasks import service_for, task_of
+from comperdial.judging.reading import reader
 
 # Answers that reach the disk together.
 _GROUP = 1000
@@ -165,15 +165,12 @@ def collect(
     )
     if not batch.ended:
         return outcome
-    with ExitStack() as stack:
-        if service.paid:
-            # What the batch can cost becomes what it did cost; nobody may look at the money in between.
-            stack.enter_context(Ledger(judging.ledger).spending())
-        stack.enter_context(batch_files.holding(root))
+    # What the batch can cost becomes what it did cost: who looks at the money in between counts it twice (`committed`).
+    with Ledger(judging.ledger).writing(state.dataset, state.family) as shelf, batch_files.holding(root):
         now = batch_files.read_state(state.path)
         if now != state:
             return Outcome(now.name, now.requests, now.status)
-        _keep(judging, service, state, files, clean, outcome)
+        _keep(judging, service, state, shelf, files, clean, outcome)
         if skip_broken or not outcome.broken:
             replace(state, status=COLLECTED, time=int(time.time()), outcome=outcome.record()).save()
     return outcome
@@ -192,7 +189,13 @@ async def _fetch(service: Service, state: State, connect: Connect) -> tuple[Batc
 
 
 def _keep(
-    judging: Judging, service: Service, state: State, files: list[Path], clean: Callable[[str], str], outcome: Outcome
+    judging: Judging,
+    service: Service,
+    state: State,
+    shelf: Shelf,
+    files: list[Path],
+    clean: Callable[[str], str],
+    outcome: Outcome,
 ) -> None:
     slots = state.slots()
     answered: set[str] = set()
@@ -203,27 +206,26 @@ def _keep(
     task = task_of(judging, state)
     read = reader(task) if task else None
     results = _results(files, slots, outcome.broken)
-    with Ledger(judging.ledger).writing(state.dataset, state.family) as shelf:
-        while group := list(itertools.islice(results, _GROUP)):
-            new = []
-            for result in group:
-                if result.completion is None:
-                    failed[result.key], said = result.kind, clean(result.problem)
-                    outcome.reasons.setdefault(result.kind, said)
-                    if result.refused:
-                        reason = f"status {result.kind}: {said}" if said else f"status {result.kind}"
-                        refused[result.key] = refusal(*slots[result.key], reason, result.created)
-                elif result.key not in answered:
-                    answered.add(result.key)
-                    known = result.key in shelf
-                    answer = _answer(result, result.completion, slots[result.key], price, state)
-                    _count(outcome, answer, known, read(result.completion) if read else None)
-                    if not known:
-                        new.append(answer)
-            shelf.add(new)
-        # Where nothing at all was ever answered, something else than the requests may be wrong.
-        kept = refused.keys() - answered if len(shelf) else set[str]()
-        shelf.add([refused[name] for name in refused if name in kept])
+    while group := list(itertools.islice(results, _GROUP)):
+        new = []
+        for result in group:
+            if result.completion is None:
+                failed[result.key], said = result.kind, clean(result.problem)
+                outcome.reasons.setdefault(result.kind, said)
+                if result.refused:
+                    reason = f"status {result.kind}: {said}" if said else f"status {result.kind}"
+                    refused[result.key] = refusal(*slots[result.key], reason, result.created)
+            elif result.key not in answered:
+                answered.add(result.key)
+                known = result.key in shelf
+                answer = _answer(result, result.completion, slots[result.key], price, state)
+                _count(outcome, answer, known, read(result.completion) if read else None)
+                if not known:
+                    new.append(answer)
+        shelf.add(new)
+    # Where nothing at all was ever answered, something else than the requests may be wrong.
+    kept = refused.keys() - answered if len(shelf) else set[str]()
+    shelf.add([refused[name] for name in refused if name in kept])
     outcome.refused = len(kept)
     outcome.failures.update(kind for name, kind in failed.items() if name not in answered | kept)
     outcome.missing = len(slots.keys() - answered - failed.keys())

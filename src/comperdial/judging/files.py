@@ -1,4 +1,4 @@
-"""Have a user's own file of responses judged, as :func:`comperdial.scoring.score_file` scores one."""
+"""Have a user's own file of responses judged, as :func:`comperdial.score_files.score_file` scores one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
 from comperdial.judging.tasks import family_of, service_of
-from comperdial.scoring import Records, read_records
+from comperdial.score_files import Records, read_records
 
 
 def file_task(judging: Judging, variant: str, judge: str) -> Task:
@@ -55,8 +55,8 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
 def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
     """Have the responses of a JSONL, CSV or Parquet file judged.
 
-    Its columns are those of :func:`comperdial.scoring.read_records`. A history of plain texts is by two speakers who
-    take turns: the last utterance before the response is A's, the one before that B's. Of several references the
+    Its columns are those of :func:`comperdial.score_files.read_records`. A history of plain texts is by two speakers
+    who take turns: the last utterance before the response is A's, the one before that B's. Of several references the
     prompt is given the first. A record without the reference that the prompt needs is not judged, and counted in
     ``lacking``; without history or facts the prompt says that there are none.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from comperdial.errors import ConfigError
 from comperdial.judging.base import DEFAULT, Task
+from comperdial.schema.evaluated import DIMENSIONS
 
 STUDIES = ("llm_evaluators",)
 """The sections of ``params.yaml`` whose name stands for their data sets."""
@@ -52,15 +53,14 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
     return {"turns": levels is None or "turn" in levels, "dialogues": levels is None or "dialogue" in levels}
 
 
-def as_one(tasks: Iterable[Task], dimensions: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
     """Return judges that are asked a question a dimension, whose metrics are one judge together.
 
     Parameters
     ----------
     tasks
-        Of any data sets; those with labels count.
-    dimensions
-        The dimensions of each level; ``overall`` may be missing, and a level where another is missing is left out.
+        Of any data sets; those with labels count. Of a level's dimensions ``overall`` may be missing; a level where
+        another is missing is left out.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def as_one(tasks: Iterable[Task], dimensions: Mapping[str, Collection[str]]) -> 
                 )
     found: dict[str, list[str]] = {}
     for name, of in asked.items():
-        for level, rated in dimensions.items():
+        for level, rated in DIMENSIONS.items():
             there = [dimension for dimension in rated if (level, dimension) in of]
             if {*there, "overall"} >= set(rated) and set(there) - {"overall"}:
                 found.setdefault(name, []).extend(f"{of[level, one].name}:{one}" for one in there)

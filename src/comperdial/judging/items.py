@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from comperdial import schema
-from comperdial.errors import SchemaError
 from comperdial.judges.base import encode_messages
 from comperdial.judges.prompting import Prompt, fact_lines, history_lines, inline, render
+from comperdial.judging._dialogues import spoken, turn_scores
 from comperdial.scoring import parts
+from comperdial.sharding import Shard
 
 KEY = ("dataset", "item_id", "system_id")
 
@@ -39,6 +39,18 @@ class Item:
     lacks: str | None = None
 
 
+def of_shard(items: Iterable[Item], shard: Shard) -> Iterator[Item]:
+    """Yield the items that are a shard's: by what is asked, so that no two shards ask the same.
+
+    An item that lacks what the prompt needs is asked about nowhere; it is one shard's by its name.
+    """
+    for item in items:
+        if shard.holds(
+            "\0".join((item.dataset, item.item_id, item.system_id)) if item.messages is None else item.messages
+        ):
+            yield item
+
+
 def turn_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
     """Yield one item a response of a data set's tables; references are not judged.
 
@@ -49,9 +61,9 @@ def turn_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
     prompt
         At turn level.
     """
-    # Contexts come once for each system that answered: their text is put together once.
-    known: dict[str, Mapping[str, Any]] = {}
     for responses, contexts in parts(folder):
+        # Contexts come once for each system that answered: their text is put together once a part.
+        known: dict[str, Mapping[str, Any]] = {}
         rows = zip(
             responses["dataset"],
             responses["context_id"],
@@ -92,7 +104,7 @@ def context_values(history: Any, references: Any, facts: Any) -> dict[str, str]:
     return values | ({"reference": inline(references[0])} if len(references) else {})
 
 
-def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame, output: str) -> Iterator[Item]:
+def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame | str | Path, output: str) -> Iterator[Item]:
     """Yield one item a dialogue and system, with the scores of its turns.
 
     Parameters
@@ -102,37 +114,22 @@ def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame, outp
     prompt
         At dialogue level.
     turns
-        Table ``scores`` of the turns; its values are what the prompt is given. A dialogue one of whose turns has no
-        score lacks it, and is not judged.
+        Table ``scores`` of the turns, or a file with it; its values are what the prompt is given. A dialogue one of
+        whose turns has no score lacks it, and is not judged.
     output
         Which output of that metric.
     """
-    scored = turns[(turns["level"] == "turn") & (turns["output"] == output)]
-    if scored.empty:
-        raise SchemaError(
-            f"no turn scores with output {output!r}", expected="the scores of the variant that `turns` names"
-        )
-    scores = scored.set_index(["item_id", "system_id"])["value"]
-    frames = [
-        responses.assign(dialogue_id=contexts["dialogue_id"].to_numpy(), turn=contexts["turn"].to_numpy())
-        for responses, contexts in parts(folder)
-    ]
-    if not frames:
-        return
-    answered = pd.concat(frames, ignore_index=True).sort_values("turn", kind="stable")
-    found = pd.MultiIndex.from_frame(answered[["context_id", "system_id"]])
-    answered["value"] = scores.reindex(found).to_numpy()
-    expected = schema.read(Path(folder) / "contexts.parquet", "contexts")["dialogue_id"].value_counts()
-    for names, group in answered.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
-        dataset, dialogue_id, system_id = (str(name) for name in names)
-        if missing := int(expected[dialogue_id]) - int(group["value"].notna().sum()):
-            yield Item(dataset, dialogue_id, system_id, None, f"{missing} turns without a score")
+    for dialogue in spoken(folder, turn_scores(turns, output)):
+        names = (dialogue.dataset, dialogue.dialogue_id, dialogue.system_id)
+        scores = [said.score for said in dialogue.said if said.score is not None]
+        if missing := dialogue.turns - len(scores):
+            yield Item(*names, None, f"{missing} turns without a score")
             continue
         values = {
-            "turn_scores": [f"{value:.2f}".rstrip("0").rstrip(".") for value in group["value"]],
-            "responses": [inline(text) for text in group["response"]],
+            "turn_scores": [f"{value:.2f}".rstrip("0").rstrip(".") for value in scores],
+            "responses": [inline(said.response) for said in dialogue.said],
         }
-        yield Item(dataset, dialogue_id, system_id, message(render(prompt, {n: values[n] for n in prompt.fields})))
+        yield Item(*names, message(render(prompt, {name: values[name] for name in prompt.fields})))
 
 
 def whole_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
@@ -149,25 +146,12 @@ def whole_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
     prompt
         At dialogue level.
     """
-    answered: dict[tuple[str, str, str], list[tuple[int, Any, str]]] = {}
-    for responses, contexts in parts(folder):
-        rows = zip(
-            responses["dataset"],
-            contexts["dialogue_id"],
-            responses["system_id"],
-            contexts["turn"],
-            contexts["history"],
-            responses["response"],
-            strict=True,
-        )
-        for dataset, dialogue_id, system_id, turn, history, response in rows:
-            answered.setdefault((dataset, dialogue_id, system_id), []).append((turn, history, response))
-    for names in sorted(answered):
-        turns = sorted(answered[names], key=lambda row: row[0])
-        _, history, response = turns[-1]
-        speaker = _speaker(history, [(len(heard), said) for _, heard, said in turns[:-1]])
-        said = [*history, {"speaker": speaker, "text": response}]
-        yield Item(*names, message(render(prompt, {"dialogue": history_lines(said)})))
+    for dialogue in spoken(folder):
+        *earlier, last = dialogue.said
+        speaker = _speaker(last.history, [(len(said.history), said.response) for said in earlier])
+        lines = history_lines([*last.history, {"speaker": speaker, "text": last.response}])
+        names = (dialogue.dataset, dialogue.dialogue_id, dialogue.system_id)
+        yield Item(*names, message(render(prompt, {"dialogue": lines})))
 
 
 def _speaker(history: Sequence[Mapping[str, str]], said: Sequence[tuple[int, str]]) -> str:

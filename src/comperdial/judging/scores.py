@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from comperdial.judging.items import Item
 _NAMED = 3
 # Characters of an answer's key: enough to find it in its family; a whole key would be most of what is kept.
 _KEY = 10
+# Items whose rows are made at once.
+_PART = 4096
 
 OUTSIDE = "outside"
 """The output that says how much probability the judge gave to what is not on the scale."""
@@ -43,6 +47,31 @@ class Judged:
     report: Report | None = None
 
 
+@dataclass
+class Tally:
+    """What came of a task so far; of tables that are made in parts.
+
+    Attributes
+    ----------
+    scores, judgements
+        How many rows there are.
+    missing, named
+        How many judgements the ledger lacks, and the first of them.
+    failures
+        How many answers could not be read, for which reasons.
+    lacking, report
+        As in :class:`Judged`.
+    """
+
+    scores: int = 0
+    judgements: int = 0
+    missing: int = 0
+    named: list[str] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    lacking: Counter[str] = field(default_factory=Counter)
+    report: Report | None = None
+
+
 def slug(dimension: str) -> str:
     """Return a rating's name as the output of a metric: ``final score`` is ``final-score``."""
     return dimension.replace(" ", "-")
@@ -51,7 +80,32 @@ def slug(dimension: str) -> str:
 def replay(
     task: Task, items: Iterable[Item], shelf: Shelf, read: Callable[[Completion], Parsed], *, signature: str
 ) -> Judged:
-    """Make scores out of a ledger alone.
+    """Make scores out of a ledger alone, as :func:`replay_parts` does, all in memory."""
+    tally = Tally()
+    return joined(list(replay_parts(task, items, shelf, read, tally, signature=signature)), tally)
+
+
+def joined(made: Sequence[tuple[pd.DataFrame, pd.DataFrame]], tally: Tally) -> Judged:
+    """Put parts of the tables together."""
+    scores = _concatenated([rated for rated, _ in made], "scores")
+    return Judged(scores, _concatenated([how for _, how in made], "judgements"), dict(tally.lacking), tally.report)
+
+
+def _concatenated(parts: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else schema.empty(name)
+
+
+def replay_parts(
+    task: Task,
+    items: Iterable[Item],
+    shelf: Shelf,
+    read: Callable[[Completion], Parsed],
+    tally: Tally,
+    *,
+    signature: str,
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Make scores out of a ledger alone: yield tables ``scores`` and ``judgements`` of some thousand items at a time.
 
     A score is the mean of an item's judgements that could be read. One that could not, after the fresh samples that the
     variant allows, is left out and counted; an item without any has no score.
@@ -66,44 +120,69 @@ def replay(
         The answers.
     read
         Reads an answer.
+    tally
+        Counts.
     signature
         Stands in the scores.
 
     Raises
     ------
     MissingJudgementsError
-        When the ledger lacks a judgement; names the first ones.
+        In the end, when the ledger lacks a judgement; names the first ones.
     """
-    rows: list[dict[str, Any]] = []
-    values: list[tuple[Item, Mapping[str, float]]] = []
-    missing: list[str] = []
-    lacking: dict[str, int] = {}
-    stride, retries = task.stride, task.retries
-    for item in items:
-        if item.messages is None:
-            lacking[str(item.lacks)] = lacking.get(str(item.lacks), 0) + 1
-            continue
-        found: list[Mapping[str, float]] = []
-        for sample in range(task.samples):
-            tried = attempts(shelf, item.messages, sample, stride, retries, read)
-            answer, parsed = settled(tried, retries)
-            if answer is None or parsed is None:
-                missing.append(f"{item.item_id}, {item.system_id}, sample {sample}")
+    rest = iter(items)
+    while some := list(itertools.islice(rest, _PART)):
+        rows: list[dict[str, Any]] = []
+        values: list[tuple[Item, Mapping[str, float]]] = []
+        for item in some:
+            if item.messages is None:
+                tally.lacking[str(item.lacks)] += 1
                 continue
-            if parsed.failure is None:
-                found.append(parsed.values)
-            rows.append(_row(task, item, sample, [each for each, _ in tried], shelf, answer, parsed))
-        values.append((item, _means(found)))
-    if missing:
+            of_item, rating = _replay_item(task, item, shelf, read, tally)
+            rows += of_item
+            values.append((item, rating))
+        # What there is would be no table without the rest.
+        if not tally.missing:
+            scores = scores_frame(task, values, signature)
+            judgements = schema.validate(pd.DataFrame(rows, columns=schema.table("judgements").columns), "judgements")
+            tally.scores += len(scores)
+            tally.judgements += len(judgements)
+            yield scores, judgements
+    if tally.missing:
         raise MissingJudgementsError(
-            f"{len(missing)} judgements are missing, the first: {'; '.join(missing[:_NAMED])}",
+            f"{tally.missing} judgements are missing, the first: {'; '.join(tally.named)}",
             where=str(shelf.path),
             expected=f"an answer of {task.judge.name} to {task.variant.name} for each",
             hint="`comperdial judge plan` tells what they cost, `comperdial judge run` asks for them",
         )
-    scores = scores_frame(task, values, signature)
-    judgements = pd.DataFrame(rows, columns=schema.table("judgements").columns)
-    return Judged(scores, schema.validate(judgements, "judgements"), lacking)
+
+
+def _replay_item(
+    task: Task, item: Item, shelf: Shelf, read: Callable[[Completion], Parsed], tally: Tally
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return an item's judgements, and its ratings."""
+    rows: list[dict[str, Any]] = []
+    found: list[Mapping[str, float]] = []
+    for sample in range(task.samples):
+        tried = attempts(shelf, str(item.messages), sample, task.stride, task.retries, read)
+        answer, parsed = settled(tried, task.retries)
+        if answer is None or parsed is None:
+            tally.missing += 1
+            if tally.missing <= _NAMED:
+                tally.named.append(f"{item.item_id}, {item.system_id}, sample {sample}")
+            continue
+        if parsed.failure is None:
+            found.append(parsed.values)
+        else:
+            tally.failures[parsed.failure] += 1
+        rows.append(_row(task, item, sample, [each for each, _ in tried], shelf, answer, parsed))
+    return rows, _means(found)
+
+
+def unread(judgements: int, failures: Counter[str]) -> str:
+    """Say that no answer at all could be read, and what is wrong with most."""
+    reason = failures.most_common(1)[0][0]
+    return f"none of {judgements} answers can be read, most of them for this reason: {reason}"
 
 
 def _means(found: list[Mapping[str, float]]) -> dict[str, float]:

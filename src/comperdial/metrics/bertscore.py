@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from comperdial import versions
 from comperdial.errors import ConfigError
-from comperdial.metrics._embedding import unit
+from comperdial.metrics._embedding import cosines
 from comperdial.metrics._pairs import PairMetric
 from comperdial.metrics.base import Batch, Bounds, Scores
 from comperdial.models.encoder import Encoder, Vectors
@@ -82,7 +82,7 @@ class BertScore(PairMetric):
         """Return F1, precision and recall of two texts; NaN when one of them has no tokens of its own."""
         if hypothesis.special.all() or reference.special.all():
             return np.nan, np.nan, np.nan
-        similarity = np.clip(unit(hypothesis.vectors) @ unit(reference.vectors).T, -1, 1)
+        similarity = cosines(hypothesis.vectors, reference.vectors)
         precision = float(similarity.max(axis=1)[~hypothesis.special].mean())
         recall = float(similarity.max(axis=0)[~reference.special].mean())
         total = precision + recall

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from comperdial.metrics._embedding import Vector, cosine, own, unit
+from comperdial.metrics._embedding import Vector, cosine, cosines, own
 from comperdial.metrics._pairs import PairMetric
 from comperdial.metrics.base import Bounds
 from comperdial.models.vectors import Encoded
@@ -38,7 +38,7 @@ class Embedding(PairMetric):
         one, other = own(hypothesis), own(reference)
         if not len(one) or not len(other):
             return np.nan, np.nan, np.nan
-        similarity = np.clip(unit(one) @ unit(other).T, -1, 1)
+        similarity = cosines(one, other)
         greedy = (float(similarity.max(axis=1).mean()) + float(similarity.max(axis=0).mean())) / 2
         return cosine(one.mean(axis=0), other.mean(axis=0)), cosine(extrema(one), extrema(other)), greedy
 

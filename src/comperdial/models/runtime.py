@@ -124,6 +124,14 @@ def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
     return tokenizer
 
 
+def batch_tokens(cpu: int = 512, elsewhere: int = 65536) -> int:
+    """Return the most tokens of a batch: what ``COMPERDIAL_BATCH_TOKENS`` says, else what suits the device."""
+    said = os.environ.get(TOKENS_VARIABLE)
+    if said and not (said.isdigit() and int(said)):
+        raise ConfigError(f"{said!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
+    return int(said) if said else cpu if device().type == "cpu" else elsewhere
+
+
 def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:
     """Group items into batches of similar length, the longest first, so that a lack of memory shows at once.
 
@@ -140,11 +148,7 @@ def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[
     list of int
         Positions of items; each item is in one batch.
     """
-    if tokens is None:
-        said = os.environ.get(TOKENS_VARIABLE)
-        if said and not (said.isdigit() and int(said)):
-            raise ConfigError(f"{said!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
-        tokens = int(said) if said else 512 if device().type == "cpu" else 65536
+    tokens = batch_tokens() if tokens is None else tokens
     order = sorted(range(len(lengths)), key=lambda item: (-lengths[item], item))
     start = 0
     while start < len(order):

@@ -3,10 +3,9 @@
 from comperdial.perturbations.base import Dialogue, DialogueStrategy, Line, Strategy, Turn, TurnStrategy
 from comperdial.perturbations.make import Count, Perturbed, create, generated, generator, modules, perturb
 from comperdial.perturbations.pool import Pool
-from comperdial.perturbations.registry import DIMENSIONS, PERTURBATIONS, Perturbation, perturbation
+from comperdial.perturbations.registry import PERTURBATIONS, Perturbation, perturbation
 
 __all__ = [
-    "DIMENSIONS",
     "PERTURBATIONS",
     "Count",
     "Dialogue",

@@ -11,8 +11,7 @@ from comperdial import schema
 from comperdial.perturbations._text import tidy
 from comperdial.perturbations.base import Line
 from comperdial.perturbations.items import Context, Item, Source
-
-ORIGINAL, PERTURBED = "original", "perturbed"
+from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
 
 class Rows:

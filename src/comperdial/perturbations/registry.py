@@ -8,15 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.schema.evaluated import DIMENSIONS
 
 Level = Literal["turn", "dialogue"]
-DIMENSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "turn": ("relevance", "specificity", "interestingness", "understandability", "overall"),
-        "dialogue": ("coherence", "engagingness", "diversity", "informativeness", "overall"),
-    }
-)
-"""The qualities of each level that a perturbation may aim at: those that judges rate and reports have columns for."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ import pandas as pd
 
 from comperdial.errors import SchemaError
 from comperdial.evaluation.dimensions import standing_for
-from comperdial.evaluation.ensembles import DIMENSIONS, MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble
+from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble
 from comperdial.files import read_table
 from comperdial.judging.groups import unperturbed
 from comperdial.report.comperdial import need
 from comperdial.report.document import number
 from comperdial.report.plots.style import Output
+from comperdial.schema.evaluated import DIMENSIONS
 
 PAPER = "Zhang et al. 2024"
 SHORT = {

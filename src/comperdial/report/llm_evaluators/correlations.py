@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from comperdial.evaluation.dimensions import rank_deviation
-from comperdial.evaluation.ensembles import DIMENSIONS, is_ensemble
+from comperdial.evaluation.ensembles import is_ensemble
 from comperdial.report.document import Document, Section, number
 from comperdial.report.llm_evaluators.common import (
     BOTH,
@@ -40,6 +40,7 @@ from comperdial.report.llm_evaluators.notes import (
     not_asked_notes,
 )
 from comperdial.report.plots.style import Output
+from comperdial.schema.evaluated import DIMENSIONS
 
 SETS = "Sets in the mean"
 MEANING = (

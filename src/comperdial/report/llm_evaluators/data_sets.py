@@ -10,10 +10,10 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.report.document import Document, Section, number
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT
 from comperdial.report.llm_evaluators.rounds import SOURCES, agreement
+from comperdial.schema.evaluated import DIMENSIONS
 
 REPORTED_COLUMNS = (
     "source", "place", "dataset", "level", "items", "utterances", "words_before", "words", "human", "gpt-4"

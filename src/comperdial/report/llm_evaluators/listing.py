@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.report.document import Document, Section
 from comperdial.report.llm_evaluators.common import (
     OF_DIMENSIONS,
@@ -25,6 +24,7 @@ from comperdial.report.llm_evaluators.common import (
 )
 from comperdial.report.llm_evaluators.notes import Needs, evaluator_notes, not_asked_notes, wanted_by
 from comperdial.report.plots.style import Output
+from comperdial.schema.evaluated import DIMENSIONS
 
 
 def correlations_document(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.judges import questions
 from comperdial.judging.base import DEFAULT
 from comperdial.judging.config import read_judging
 from comperdial.report.document import Document, Section
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER
 from comperdial.report.llm_evaluators.notes import not_asked_notes
+from comperdial.schema.evaluated import DIMENSIONS
 
 
 def table_9(variants: Mapping[str, Any], not_asked: Sequence[str] = ()) -> Document:

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.evaluation.ensembles import DIMENSIONS
 from comperdial.report.document import Document, Section, number
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT, rated_by
+from comperdial.schema.evaluated import DIMENSIONS
 
 SOURCES = ("human", "gpt-4")
 # Zhang et al. 2024, on the agreement between GPT-4's rounds.

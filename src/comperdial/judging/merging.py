@@ -1,0 +1,47 @@
+"""Make the two tables of a judge's shards one each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from comperdial import schema
+from comperdial.errors import ComperdialError
+from comperdial.judging.scores import unread
+
+# Judgements that are read at once.
+_ROWS = 65_536
+
+
+def merge_judged(
+    scores: Sequence[str | Path], judgements: Sequence[str | Path], output: str | Path, output_judgements: str | Path
+) -> None:
+    """Merge the shards' tables as :func:`comperdial.schema.merge` does.
+
+    Parameters
+    ----------
+    scores, judgements
+        The shards' Parquet files, as :func:`comperdial.judging.running.write_judged` made them.
+    output, output_judgements
+        The files to write.
+
+    Raises
+    ------
+    ComperdialError
+        When none of all shards' answers can be read: one shard cannot tell that.
+    SchemaError
+        When a table breaks its rules, or two shards are of the same requests.
+    """
+    asked = sum(schema.count(path, "judgements") for path in judgements)
+    if asked and not sum(schema.count(path, "scores") for path in scores):
+        parts = (part for path in judgements for part in schema.read_parts(path, "judgements", _ROWS))
+        failures = Counter(reason for part in parts for reason in part["failure"].dropna())
+        raise ComperdialError(
+            unread(asked, failures),
+            where=str(Path(judgements[0]).parent),
+            expected="a rating in each",
+            hint="The shards' warnings show an answer",
+        )
+    schema.merge(judgements, output_judgements, "judgements")
+    schema.merge(scores, output, "scores")
