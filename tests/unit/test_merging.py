@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from comperdial import schema
 from comperdial.errors import ConfigError, FileError, SchemaError
 from comperdial.schema import merging, parts
+from comperdial.sharding import Shard
 
 # Names whose order is one by code point and another by UTF-16 or by a dictionary.
 NAMES = ["a", "B", "é", "e\u0301", "\uffff", "\U0001f600", "a b", "ab", "10", "9"]
@@ -294,3 +295,54 @@ def test_memory_does_not_grow_with_the_tables(tmp_path, monkeypatch, mixed):
     # Of eight times as many rows, whose texts alone are 16 MB.
     assert many < 3 * few
     assert many < 32_000 * 500 / 4
+
+
+def shards_of(folder, frame, count, made="f1"):
+    """Write a table as shards, row by row in turn."""
+    paths = []
+    for number in range(1, count + 1):
+        paths.append(folder / f"{made}-{number}.parquet")
+        with schema.writing_sorted(paths[-1], "judgements", Shard(number, count), made) as add:
+            add(frame.iloc[number - 1 :: count])
+    return paths
+
+
+def test_shards_say_which_they_are_and_what_is_made_of_all_does_not(tmp_path):
+    frame = judgements([("a", str(number), 0) for number in range(10)])
+    paths = shards_of(tmp_path, frame, 3)
+    assert pq.read_metadata(paths[1]).metadata[b"comperdial.shard"] == b"2/3"
+    schema.merge(paths[::-1], tmp_path / "merged.parquet", "judgements")
+    assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
+    with schema.writing_sorted(tmp_path / "one.parquet", "judgements", Shard(1, 1), "f1") as add:
+        add(frame)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_shards_that_are_not_all_of_one_thing_are_never_merged(tmp_path):
+    frame = judgements([("a", str(number), 0) for number in range(10)])
+    paths = shards_of(tmp_path, frame, 4)
+    others = shards_of(tmp_path, frame, 4, "f1|text:raw")
+    merged = tmp_path / "merged.parquet"
+    with pytest.raises(SchemaError, match="2 of 4 shards missing: 2, 4"):
+        schema.merge([paths[0], paths[2]], merged, "judgements")
+    with pytest.raises(SchemaError, match=r"shards of different things: f1, and f1\|text:raw"):
+        schema.merge([*paths[:3], others[3]], merged, "judgements")
+    whole_of(frame, tmp_path / "whole.parquet")
+    with pytest.raises(SchemaError, match=r"whole.parquet: no shard"):
+        schema.merge([*paths, tmp_path / "whole.parquet"], merged, "judgements")
+    # Of another cut into shards: they take the places of two.
+    halves = shards_of(tmp_path, frame, 2)
+    with pytest.raises(SchemaError, match=r"shard [34]/4"):
+        schema.merge([*halves, *paths[2:]], merged, "judgements")
+    assert not merged.exists()
+
+
+def test_a_shard_that_was_written_in_several_runs_says_so_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(merging, "_RUN", 4)
+    frame = judgements([("a", str(number), 0) for number in range(9, -1, -1)])
+    with schema.writing_sorted(tmp_path / "1.parquet", "judgements", Shard(1, 2), "f1") as add:
+        for row in range(len(frame)):
+            add(frame.iloc[[row]])
+    assert pq.read_metadata(tmp_path / "1.parquet").metadata[b"comperdial.shard"] == b"1/2"
+    with pytest.raises(SchemaError, match="1 of 2 shards missing: 2"):
+        schema.merge([tmp_path / "1.parquet"], tmp_path / "merged.parquet", "judgements")

@@ -163,6 +163,9 @@ def test_what_decides_scores_makes_merged_ones_stale(whole, tmp_path):
     frame = schema.read(responses, "responses")
     frame.loc[0, "response"] = "something else altogether"
     schema.write(responses, frame, "responses")
+    # Into how many shards, only the new responses tell: a plan ends there.
     said = there.snakemake("-n", *MERGED)
-    assert "score_shard" in said
-    assert "judge_shard" in said
+    assert "Merge the scores of usr_persona with f1" in said
+    assert f"Merge what was judged of usr_persona/{JUDGED}" in said
+    there.snakemake(MERGED[0])
+    assert (there.path / MERGED[0]).read_bytes() != (whole.path / MERGED[0]).read_bytes()

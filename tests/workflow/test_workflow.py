@@ -180,7 +180,7 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
         page = (finished.path / f"results/tables/usr_persona_{kind}.md").read_text()
         assert "meteor_raw: not run: " in page
         assert "- bertscore_raw: not run: model 'roberta-large' is not present" in page
-    made = {path.stem for path in (finished.path / SCORES).parent.iterdir()}
+    made = {path.stem for path in (finished.path / SCORES).parent.glob("*.parquet")}
     assert made == {"f1", "bleu_raw", "bertscore-minilm", "grounded-cosine-minilm", "cpds-d_rules"}
 
 

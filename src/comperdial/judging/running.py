@@ -237,7 +237,11 @@ def write_judged(
     def items() -> Iterator[Item]:
         return items_of(judging, task, folder, turns, shard)
 
-    with schema.writing_sorted(scores, "scores") as add, schema.writing_sorted(judgements, "judgements") as add_how:
+    made = f"{task.name} ({signature(judging, task)})"
+    with (
+        schema.writing_sorted(scores, "scores", shard, made) as add,
+        schema.writing_sorted(judgements, "judgements", shard, made) as add_how,
+    ):
         for rated, how in _judged(judging, task, items, tally, dataset=dataset, shard=shard):
             add(rated)
             add_how(how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,11 @@ from comperdial.errors import ConfigError, SchemaError
 from comperdial.files import replacing
 from comperdial.schema.check import sound, validate
 from comperdial.schema.fields import Table
+from comperdial.schema.marks import check_complete, mark
 from comperdial.schema.ordering import Key, in_order, key, rising
 from comperdial.schema.parts import contents, readable, to_arrow, to_frame, writing
 from comperdial.schema.tables import table
+from comperdial.sharding import WHOLE, Shard
 
 # Rows of all tables together that are held while they are merged, and the least of one table that are worth a reading.
 _HELD = 262_144
@@ -48,10 +50,12 @@ def merge(paths: Sequence[str | Path], output: str | Path, name: str) -> None:
     Raises
     ------
     SchemaError
-        When a table breaks its rules or is not sorted, or a key stands in two tables.
+        When a table breaks its rules or is not sorted, or a key stands in two tables; when tables say that they are
+        shards, and are not all of one thing.
     """
     if not paths:
         raise ConfigError("no tables to merge", expected="one or more")
+    check_complete([Path(path) for path in paths], name)
     spec = table(name)
     with replacing(output) as temporary, writing(temporary, spec) as add, _scratch(output) as scratch:
         for content in _merged([_Source(Path(path), str(path)) for path in paths], spec, scratch):
@@ -59,11 +63,14 @@ def merge(paths: Sequence[str | Path], output: str | Path, name: str) -> None:
 
 
 @contextmanager
-def writing_sorted(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFrame], None]]:
+def writing_sorted(
+    path: str | Path, name: str, shard: Shard = WHOLE, made: str = ""
+) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give a function that adds validated rows in any order to a Parquet table, which is sorted by its key at the end.
 
     Memory does not grow with the table: what is too much waits, sorted, in temporary files beside it. Rows that come in
-    order take no longer than through :func:`writing_parts`, and the bytes are the same.
+    order take no longer than through :func:`writing_parts`, and the bytes are the same. The file of a shard also says
+    which one it is and what made it, by which :func:`merge` knows what is missing.
 
     Raises
     ------
@@ -72,13 +79,14 @@ def writing_sorted(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFra
     """
     spec = table(name)
     with replacing(path) as temporary, _scratch(path) as scratch:
-        with _Runs(spec, str(path), scratch) as runs:
+        marks = mark(shard, made)
+        with _Runs(spec, str(path), scratch, marks) as runs:
             yield lambda frame: runs.add(to_arrow(frame, spec))
             runs.flush()
         if len(runs.paths) == 1:
             runs.paths[0].replace(temporary)
             return
-        with writing(temporary, spec) as add:
+        with writing(temporary, spec, marks) as add:
             for content in _merged([_Source(run, str(path), checked=True) for run in runs.paths], spec, scratch):
                 add(content)
 
@@ -86,8 +94,9 @@ def writing_sorted(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFra
 class _Runs:
     """Rows in any order, written as sorted files: as few as the order allows."""
 
-    def __init__(self, spec: Table, where: str, scratch: Callable[[], Path]) -> None:
+    def __init__(self, spec: Table, where: str, scratch: Callable[[], Path], marks: Mapping[bytes, bytes]) -> None:
         self.paths: list[Path] = []
+        self._marks = marks
         self._spec = spec
         self._where = where
         self._scratch = scratch
@@ -117,7 +126,7 @@ class _Runs:
         if not self.paths or (content.num_rows and self._last and key(content, 0, self._spec) <= self._last):
             self._stack.close()
             self.paths.append(self._scratch())
-            self._write = self._stack.enter_context(writing(self.paths[-1], self._spec))
+            self._write = self._stack.enter_context(writing(self.paths[-1], self._spec, self._marks))
         if content.num_rows:
             self._last = key(content, -1, self._spec)
             self._write(content)

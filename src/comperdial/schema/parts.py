@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,8 @@ def writing_parts(path: str | Path, name: str) -> Iterator[Callable[[pd.DataFram
 
 
 @contextmanager
-def writing(path: Path, spec: Table) -> Iterator[Callable[[pa.Table], None]]:
-    """Give a function that adds rows, as they are, to a Parquet file that is written in place."""
+def writing(path: Path, spec: Table, mark: Mapping[bytes, bytes] | None = None) -> Iterator[Callable[[pa.Table], None]]:
+    """Give a function that adds rows, as they are, to a Parquet file written in place; a mark is its metadata."""
     waiting: list[pa.Table] = []
     held = 0
     with ExitStack() as stack:
@@ -129,6 +129,8 @@ def writing(path: Path, spec: Table) -> Iterator[Callable[[pa.Table], None]]:
             if writer is None:
                 # How to store is seen from the first rows.
                 writer = stack.enter_context(pq.ParquetWriter(path, spec.arrow(), **storage(content)))
+                if mark:
+                    writer.add_key_value_metadata(mark)
             writer.write_table(content, row_group_size=_GROUP)
 
         def add(content: pa.Table) -> None:
