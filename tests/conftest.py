@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -60,6 +61,16 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def processes() -> multiprocessing.context.ForkServerContext:
+    """Return how processes of judges are started, which have imported everything by then."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
+    )
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import asyncio
 import datetime
 import io
-import multiprocessing
 import os
 import random
 import signal
@@ -114,16 +113,6 @@ def test_a_warm_ledger_is_asked_and_nobody_else(tmp_path):
     assert first.done == second.done == second.from_ledger == 90
     assert (second.asked, second.answered, second.parse_failures) == (0, 0, 0)
     assert second.unparsed == first.unparsed
-
-
-@pytest.fixture(scope="module")
-def processes():
-    """Processes that have imported everything when they start."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
-    )
-    return context
 
 
 def test_killed_at_any_moment_and_run_again(tmp_path, processes):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
 import time
 
 import httpx2
-import pytest
 
 import faultserver
 from comperdial.judges.base import Family
@@ -23,16 +21,6 @@ SHARDS = 4
 PRICE = Price("loopback", None, 10.0, 30.0)
 COST = PRICE.of(700, 4)
 WORST = PRICE.of(most_input(json.loads(prompt(1, words=60))), PARAMETERS["max_tokens"])
-
-
-@pytest.fixture(scope="module")
-def processes():
-    """Processes that have imported everything when they start."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
-    )
-    return context
 
 
 def start(processes, server, root, turns, **options):
