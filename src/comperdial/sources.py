@@ -11,7 +11,7 @@ from typing import Literal
 
 from comperdial.catalogue import Source
 from comperdial.errors import SourceError
-from comperdial.files import replacing, sha256
+from comperdial.files import check_output, replacing, sha256
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +149,7 @@ def _verify(source: Source, path: Path, origin: str, hint: str) -> None:
 def _download(source: Source, target: Path, attempts: int) -> None:
     import requests
 
+    target = check_output(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Named after the content wanted, so that a pin that moved never goes on with the bytes of the old file.
     part = target.with_name(f".{target.name}-{source.sha256[:12]}.part")

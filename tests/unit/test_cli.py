@@ -142,9 +142,18 @@ def test_two_names_for_one_column_in_different_records(tmp_path, capsys):
 
 def test_a_place_that_cannot_be_written_to(tmp_path, capsys, responses):
     (tmp_path / "folder.csv").mkdir()
-    for place in (responses / "x.csv", tmp_path / "folder.csv"):
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    for place in (responses / "x.csv", tmp_path / "folder.csv", tmp_path / "full.csv"):
         fails(capsys, "score", responses, "--metric", "f1", "--output", place)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "mine.jsonl"], "no debris"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "full.csv", "mine.jsonl"], "no debris"
+
+
+def test_an_empty_name_is_no_path(capsys, responses):
+    """As a shell's variable that is not set makes it; "" would be the folder in which the command runs."""
+    for option in (["--output", ""], ["--embeddings="]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["score", str(responses), "--metric", "f1", *option])
+        assert f"argument {option[0].strip('=')}: the name is empty; expected a file or" in capsys.readouterr().err
 
 
 def test_names_keep_their_zeros(tmp_path, capsys):

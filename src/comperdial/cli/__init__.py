@@ -7,6 +7,8 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from comperdial import __version__
 from comperdial.cli import (
@@ -61,11 +63,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status or 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser, and that of each command below it, in which no path is empty: to `pathlib`, "" is the folder "."."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(*arguments, **options)
+        self.register("type", Path, _path)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
+    return Path(text)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of ``comperdial`` with all its commands."""
-    parser = argparse.ArgumentParser(
-        prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?"
-    )
+    parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comperdial.errors import FileError
-from comperdial.files import replacing
+from comperdial.files import check_input, replacing
 from comperdial.schema.check import validate
 from comperdial.schema.fields import Table
 from comperdial.schema.tables import table
@@ -95,6 +95,7 @@ def contents(path: str | Path, spec: Table, rows: int, start: int = 0, stop: int
 @contextmanager
 def readable(path: str | Path, name: str) -> Iterator[None]:
     """Turn what goes wrong when a Parquet file is read into a :class:`FileError`."""
+    check_input(path)
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
