@@ -5,62 +5,77 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from comperdial import __version__
-from comperdial.cli import (
-    annotate,
-    challenge,
-    data,
-    dimensions,
-    evaluate,
-    judge,
-    models,
-    perturb,
-    prompts,
-    recorded,
-    render,
-    score_all,
-    shards,
-    why,
-)
 from comperdial.errors import ComperdialError
 
-_GROUPS = (
-    evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
-    render, why,
-)  # fmt: skip
+# As a shell reports a program that Ctrl-C ended.
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``comperdial`` and return its exit status: 0, 1 for an error of the user's or the data's, 2 for usage."""
-    parser = make_parser()
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("comperdial").setLevel(logging.INFO)
-    if not hasattr(options, "run"):
-        parser.print_help()
-        return 2
+    """Run ``comperdial`` and return its exit status.
+
+    0; 1 for an error of the user's or the data's; 2 for usage; 130 after Ctrl-C.
+    """
+    debug = False
+    with _noting_interrupts() as interrupts:
+        try:
+            parser = make_parser()
+            options = parser.parse_args(arguments)
+            debug = options.debug
+            logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+            logging.getLogger("comperdial").setLevel(logging.INFO)
+            if not hasattr(options, "run"):
+                parser.print_help()
+                return 2
+            return options.run(options) or 0
+        except BrokenPipeError:
+            # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except BaseException as error:
+            if interrupts or isinstance(error, KeyboardInterrupt):
+                message, status = "interrupted", INTERRUPTED
+            elif isinstance(error, ComperdialError):
+                message, status = f"error: {error}", error.status
+            elif isinstance(error, OSError):
+                message, status = f"error: {error.filename or 'a file'}: {error.strerror or error}", 1
+            else:
+                raise
+            if debug:
+                raise
+            print(f"comperdial: {message}", file=sys.stderr)
+            return status
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Give a list of the Ctrl-C so far: a library that is interrupted while it is imported raises what it likes."""
+    interrupts: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    # A program that handles Ctrl-C itself, or calls this in a thread, keeps its ways.
+    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, note)
     try:
-        status: int | None = options.run(options)
-    except ComperdialError as error:
-        if options.debug:
-            raise
-        print(f"comperdial: error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if options.debug:
-            raise
-        print(f"comperdial: error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return status or 0
+        yield interrupts
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,10 +94,31 @@ def _path(text: str) -> Path:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of ``comperdial`` with all its commands."""
+    from comperdial.cli import (
+        annotate,
+        challenge,
+        data,
+        dimensions,
+        evaluate,
+        judge,
+        models,
+        perturb,
+        prompts,
+        recorded,
+        render,
+        score_all,
+        shards,
+        why,
+    )
+
+    groups = (
+        evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
+        render, why,
+    )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in _GROUPS:
+    for group in groups:
         group.add_commands(commands)
     return parser
