@@ -212,11 +212,14 @@ def read_table(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     if path.suffix == ".parquet":
         try:
-            return pd.read_parquet(check_input(path))
+            frame = pd.read_parquet(check_input(path))
         except FileNotFoundError:
             raise FileError("no such file", where=str(path)) from None
         except (OSError, ValueError) as error:
             raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+        if not frame.columns.is_unique:
+            raise FileError("a column's name stands twice", where=str(path), expected="each name once")
+        return frame
     if path.suffix == ".csv":
         return _read_csv(path)
     if path.suffix == ".jsonl":

@@ -187,6 +187,18 @@ sys.exit(main())
     assert (done.returncode, done.stderr) == (130, "comperdial: interrupted\n")
 
 
+def test_an_error_that_no_check_foresaw_is_one_line_too(responses, monkeypatch, capsys):
+    def broken(*arguments, **options):
+        raise KeyError("nobody\nknew")
+
+    monkeypatch.setattr("comperdial.score_files.score_file", broken)
+    error = fails(capsys, "score", responses, "--metric", "f1")
+    assert "unexpected KeyError" in error
+    assert "--debug" in error
+    with pytest.raises(KeyError):
+        main(["--debug", "score", str(responses), "--metric", "f1"])
+
+
 def test_ctrl_c_leaves_no_half_written_file(responses, monkeypatch, capsys):
     def interrupted(frame, path, **options):
         path.write_text("half a table")

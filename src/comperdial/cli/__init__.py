@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 message, status = f"error: {error}", error.status
             elif isinstance(error, OSError):
                 message, status = f"error: {error.filename or 'a file'}: {error.strerror or error}", 1
+            elif isinstance(error, Exception):
+                # No check foresaw it. Where it happened is for whoever mends that.
+                what = f"unexpected {type(error).__name__}: {str(error)[:500]!r}"
+                message, status = f"error: {what}. `comperdial --debug …` shows where; please report it", 1
             else:
                 raise
             if debug:

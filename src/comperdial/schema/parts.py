@@ -177,6 +177,7 @@ def to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
     """Return what is stored as a frame, with lists as Python lists."""
     frame: pd.DataFrame = content.to_pandas()
     for field in spec.fields:
-        if pa.types.is_list(field.type) and field.name in frame:
+        # A name that stands twice is for `validate` to refuse.
+        if pa.types.is_list(field.type) and content.schema.names.count(field.name) == 1:
             frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object, index=frame.index)
     return frame
