@@ -176,7 +176,7 @@ COMMANDS = [
     *(Command(f"challenge ratings tables/mini --turn given/turn.{kind} --dialogue given/dialogue.{kind}") for kind in ("csv", "jsonl")),
     Command("simulate tables/mini --raters raters.yaml --roster agents.yaml --seed 1"),
     Command("export tables/mini --output out"),
-    *[Command('import exported --name mini --columns columns.json --output out')] * 2,
+    *[Command(f"import exported --name mini --columns {COLUMNS} --output out")] * 2,
     Command("perturb tables/usr_persona --dataset p --output out --seed 1 --all-items"),
     Command("annotate export tables/mini --output out --sample 2"),
     *[Command("annotate import turn.json --key turn_key.csv --level turn --output out/r.csv")] * 2,
