@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +165,16 @@ def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
                 hint="Score one of them under another --name",
             )
     return schema.validate(scores, "scores", where=where)
+
+
+def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
+    """Return what a source rated, in tables of ratings; None stands for a level without ratings."""
+    return {
+        str(name)
+        for table in tables
+        if table is not None
+        for name in table.loc[table["source"] == source, "dimension"].unique()
+    }
 
 
 def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:

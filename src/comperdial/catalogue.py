@@ -54,7 +54,8 @@ class Source:
 class Dataset:
     """A dataset as the catalogue has it: which reader, which files under the reader's names for them.
 
-    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither.
+    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither; ``source`` by
+    whom and ``target`` in which dimension, where that is not what ``evaluation`` in ``params.yaml`` says of all.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Dataset:
     title: str
     files: Mapping[str, Source]
     levels: tuple[str, ...] = ("turn",)
+    source: str | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     datasets = {}
     for name, entry in content["datasets"].items():
         where = f"{path}, dataset {name!r}"
-        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels"})
+        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels", "source", "target"})
         if not isinstance(entry["files"], dict):
             raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
         for file in entry["files"].values():
@@ -124,6 +127,8 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             entry["title"],
             {role: files[file] for role, file in entry["files"].items()},
             _levels(entry, where),
+            entry.get("source"),
+            entry.get("target"),
         )
     return Catalogue(files, datasets, path)
 

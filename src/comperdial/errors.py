@@ -81,3 +81,7 @@ class UnknownNameError(ConfigError):
         super().__init__(
             f"unknown {kind} {name!r}", where=where, expected="one of " + ", ".join(names or ["(none)"]), hint=hint
         )
+
+
+class NothingToShowError(ComperdialError):
+    """The data lack what a table or figure shows; ``comperdial render`` writes one that says so in its place."""

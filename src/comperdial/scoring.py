@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema, sharding
-from comperdial.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 from comperdial.sharding import WHOLE, Shard
 
@@ -46,9 +47,10 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
     Returns
     -------
     DataFrame
-        Table ``scores``, turn level; responses that the metric could not score are absent.
+        Table ``scores``, turn level; responses that lack what the metric needs, or that it could not score, are absent,
+        and the log says how many lack what.
     """
-    frames = list(_scored(metric, name, folder, shard))
+    frames = [frame for frame in _scored({name: metric}, folder, shard) if len(frame)]
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
 
 
@@ -60,24 +62,31 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
     total = schema.count(Path(folder) / "responses.parquet", "responses")
     made = f"{name} ({metric.signature()}), {total:,} responses"
     with schema.writing_sorted(output, "scores", shard, made) as add:
-        for frame in _scored(metric, name, folder, shard):
+        for frame in _scored({name: metric}, folder, shard):
             add(frame)
 
 
-def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+def _scored(metrics: Mapping[str, Metric], folder: str | Path, shard: Shard = WHOLE) -> Iterator[pd.DataFrame]:
+    """Score the responses that have what a metric needs, some thousand at a time; log how many had not."""
+    lacking: Counter[tuple[str, str]] = Counter()
+    total = 0
     for responses, context in parts(folder, shard=shard):
-        found = [_score(metric, responses[held], context[held], folder) for held in _blocks(metric, responses)]
-        yield tidy(responses, _joined(found), metric, name)
-
-
-def _joined(found: Sequence[Scores]) -> Scores:
-    """Return the scores of several blocks as one."""
-    if len(found) == 1:
-        return found[0]
-    values = {output: np.concatenate([scores[output] for scores in found]) for output in found[0]}
-    cuts = [scores.cut for scores in found if scores.cut is not None]
-    # A metric counts what it cuts, or it does not.
-    return Scores(values, np.concatenate(cuts) if len(cuts) == len(found) else None)
+        total += len(responses)
+        # The tables are checked: once for all metrics is enough.
+        columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
+        there = {need: context[column].map(len).to_numpy() > 0 for need, column in _HELD.items()}
+        for name, metric in metrics.items():
+            whole = np.ones(len(responses), dtype=np.bool_)
+            for need in metric.needs:
+                lacking[name, need] += int((~there[need]).sum())
+                whole &= there[need]
+            for held in (whole & block for block in _blocks(metric, responses)):
+                if held.any():
+                    values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
+                    yield tidy(responses[held], values, metric, name)
+    for (name, need), count in lacking.items():
+        if count:
+            log.warning("%s: %d of %d responses have no %s and no score", name, count, total, _HELD[need])
 
 
 def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
@@ -99,9 +108,8 @@ def score_all(
 ) -> None:
     """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
 
-    Each metric's rows are those that :func:`write_scores` writes, but a response that lacks what a metric needs is left
-    out for this metric, and the log says how many these were. Memory does not grow with the responses. ``embeddings``
-    is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
+    Each metric's rows are those that :func:`write_scores` writes. Memory does not grow with the responses.
+    ``embeddings`` is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
 
     Raises
     ------
@@ -111,29 +119,15 @@ def score_all(
     for name, metric in metrics.items():
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
-    lacking: Counter[tuple[str, str]] = Counter()
-    total = 0
     with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
-        for responses, context in parts(folder):
-            total += len(responses)
-            # The tables are checked: once for all metrics is enough.
-            columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
-            frames = []
-            for name, metric in metrics.items():
-                whole = np.ones(len(responses), dtype=np.bool_)
-                for need in metric.needs:
-                    held = context[_HELD[need]].map(len).to_numpy() > 0
-                    lacking[name, need] += int((~held).sum())
-                    whole &= held
-                for held in (whole & block for block in _blocks(metric, responses)):
-                    if held.any():
-                        values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
-                        frames.append(tidy(responses[held], values, metric, name))
-            if frames:
-                add(pd.concat(frames, ignore_index=True))
-    for (name, need), count in lacking.items():
-        if count:
-            log.warning("%s: %d of %d responses have no %s", name, count, total, need)
+        for frame in _scored(metrics, folder):
+            add(frame)
+
+
+def expected_of(metric: Metric) -> dict[str, Any]:
+    """Return a metric's signature and what each of its outputs needs of a context, as JSON can hold it."""
+    outputs = {output: [_HELD[need] for need in metric.needed_by(output)] for output in metric.outputs}
+    return {"signature": metric.signature(), "outputs": outputs}
 
 
 @contextmanager
@@ -178,17 +172,6 @@ def parts(
         scored = part[part["system_id"].map(systems["kind"]) != "reference"]
         if len(scored):
             yield scored, contexts.loc[scored["context_id"]]
-
-
-def _score(metric: Metric, responses: pd.DataFrame, context: pd.DataFrame, folder: str | Path) -> Scores:
-    try:
-        return metric.score(
-            list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
-        )
-    except ItemError as error:
-        key = responses.iloc[error.index]
-        place = f"{folder}, context {key['context_id']!r}, system {key['system_id']!r}"
-        raise error.at(place) from error
 
 
 def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Path) -> None:

@@ -246,18 +246,21 @@ def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_a_metric_lacks_is_named_by_context_and_system(tmp_path, monkeypatch):
-    """The place in the part is no place that a reader could find."""
-
+@pytest.mark.parametrize("lacking", [{"c3"}, {"c1", "c2", "c3", "c4", "c5"}])
+def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeypatch, caplog, lacking):
     class NeedsFacts(Length):
         needs = ("facts",)
 
     monkeypatch.setattr(scoring, "_PART", 2)
-    contexts = [context | {"facts": [] if context["context_id"] == "c3" else ["f"]} for context in CONTEXTS]
+    contexts = [context | {"facts": [] if context["context_id"] in lacking else ["f"]} for context in CONTEXTS]
     tables = write_tables(tmp_path / "tables", contexts=contexts)
-    with pytest.raises(ComperdialError, match=r"tables, context 'c3', system 'a': metric 'length' needs facts"):
-        scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "out/s.parquet")
-    assert list((tmp_path / "out").iterdir()) == []
+    scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "s.parquet")
+    found = schema.read(tmp_path / "s.parquet", "scores")
+    whole = scoring.score_tables(Length(), "mine", write_tables(tmp_path / "whole", contexts=contexts))
+    expected = whole[~whole["item_id"].isin(lacking)]
+    assert found["item_id"].tolist() == expected["item_id"].tolist()
+    assert found["value"].tolist() == expected["value"].tolist()
+    assert f"mine: {3 * len(lacking)} of 15 responses have no facts and no score" in caplog.text
 
 
 def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):

@@ -17,7 +17,7 @@ rule systems_table:
         tables=subpath(input.systems, parent=True),
         title=lambda wildcards: title(wildcards.dataset),
         outputs=config["tables"]["systems"],
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         rated=lambda wildcards: rated_levels(wildcards.dataset),
@@ -28,7 +28,7 @@ rule systems_table:
         "Render the systems of {wildcards.dataset}"
     shell:
         "comperdial render systems {input.scores} --tables {params.tables:q} --output {params.stem} "
-        "--title {params.title:q} --outputs {params.outputs} --target {params.target:q} "
+        "--title {params.title:q} --outputs {params.outputs} {params.target:q} "
         "--source {params.source:q} --not-run {params.not_run:q} {params.submissions} {params.simulated} "
         "--rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
 

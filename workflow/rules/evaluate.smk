@@ -15,8 +15,9 @@ rule correlate:
     params:
         ratings=lambda wildcards: sampled_options(wildcards.dataset),
         levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset, "detail-target"),
         outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
+        expected=lambda wildcards: expected_scores(wildcards.dataset),
         resamples=config["evaluation"]["resamples"],
         seed=config["evaluation"]["seed"],
         scipy=version("scipy"),
@@ -24,8 +25,8 @@ rule correlate:
     message:
         "Correlate {wildcards.dataset}"
     shell:
-        "comperdial correlate {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
-        "--resamples {params.resamples} --seed {params.seed} --ceilings {output.ceilings} "
+        "comperdial correlate {input.scores} {params.ratings} {params.levels} {params.target:q} "
+        "--resamples {params.resamples} --seed {params.seed} --expected {params.expected:q} --ceilings {output.ceilings} "
         "--comparisons {output.comparisons} --output {output.correlations} --outputs {params.outputs:q} 2> {log}"
 
 
@@ -43,7 +44,7 @@ rule robustness:
     params:
         ratings=lambda wildcards: sampled_options(wildcards.dataset),
         levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset, "detail-target"),
         outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
         coefficient=config["evaluation"]["curves"]["coefficient"],
         repeats=config["evaluation"]["curves"]["repeats"],
@@ -54,6 +55,6 @@ rule robustness:
     message:
         "Subsample {wildcards.dataset}"
     shell:
-        "comperdial robustness {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
+        "comperdial robustness {input.scores} {params.ratings} {params.levels} {params.target:q} "
         "{params.judgements:q} --coefficient {params.coefficient} --repeats {params.repeats} --seed {params.seed} "
         "--curves {output.curves} --power {output.power} --outputs {params.outputs:q} 2> {log}"

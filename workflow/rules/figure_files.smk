@@ -70,9 +70,9 @@ def plot_options(figure, dataset):
         "--output": f"results/figures/{dataset}_{figure}",
         "--title": title(dataset),
         "--labels": json.dumps(labels, sort_keys=True),
-        "--target": config["evaluation"]["target"],
     }
-    return " ".join(f"{option} {shlex.quote(value)}" for option, value in said.items())
+    words = [word for option, value in said.items() for word in (option, value)]
+    return shlex.join([*words, *target(dataset)])
 
 
 def rating_options(dataset):
@@ -87,6 +87,6 @@ def drawn_options():
 
 def plots_of(dataset):
     """The figures that a rated data set has what it needs for."""
-    kinds = ["heatmap", "scatter", "slope", "length_bias", "curves"]
-    kinds += ["judge_agreement"] if judge_outputs(dataset) else []
+    kinds = ["heatmap", *(["scatter", "length_bias"] if dataset in BY_TURN else []), "slope", "curves"]
+    kinds += ["judge_agreement"] if judge_outputs(dataset) and dataset in BY_TURN else []
     return [f"results/figures/{dataset}_{kind}.png" for kind in kinds]

@@ -3,6 +3,12 @@
 from comperdial.files import read_json
 
 
+def levels_of_file(path, options):
+    from comperdial.datasets.table import rated_levels
+
+    return rated_levels(path, options)
+
+
 def agent_modules():
     return [f"challenge.agents.{kind}" for kind in agent_kinds()]
 
@@ -50,8 +56,24 @@ def submission_report(dataset):
     return [f"data/tables/{dataset}/submissions.json"] if dataset in MADE else []
 
 
+def levels_of(dataset):
+    """The levels at which a data set is rated: as the catalogue, the file or the challenge's entry says."""
+    if dataset in PUBLIC:
+        return list(PUBLIC[dataset].levels)
+    if dataset in OWN:
+        return list(levels_of_file(OWN[dataset]["file"], own_options(dataset)))
+    if dataset in [*SIMULATED, *IMPORTED]:
+        return ["turn", "dialogue"]
+    return list(CHALLENGES[dataset].get("ratings", {}))
+
+
+def own_options(dataset):
+    """How a file of the user's is read."""
+    return {key: OWN[dataset][key] for key in ("columns", "scale") if key in OWN[dataset]}
+
+
 def rated_levels(dataset):
-    return [] if dataset not in RATED else ["turn", "dialogue"] if dataset in BY_DIALOGUE else ["turn"]
+    return LEVELS[dataset]
 
 
 def rating_files(dataset):

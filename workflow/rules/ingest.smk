@@ -50,3 +50,31 @@ rule ingest:
     shell:
         "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} "
         "--options {params.options:q} 2> {log}"
+
+
+rule read_own_data:
+    input:
+        lambda wildcards: OWN[wildcards.dataset]["file"],
+    output:
+        multiext(
+            "data/tables/{dataset}/",
+            "systems.parquet",
+            "contexts.parquet",
+            "personas.parquet",
+            "responses.parquet",
+            "turn_ratings.parquet",
+            "dialogue_ratings.parquet",
+        ),
+    log:
+        "logs/ingest/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(OWN),
+    params:
+        folder=subpath(output[0], parent=True),
+        options=lambda wildcards: json.dumps(own_options(wildcards.dataset), sort_keys=True),
+        code=code("datasets.base"),
+    message:
+        "Read {input} into tables"
+    shell:
+        "comperdial ingest {input:q} --name {wildcards.dataset} --options {params.options:q} --output {params.folder:q} "
+        "2> {log}"

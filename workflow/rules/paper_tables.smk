@@ -20,7 +20,7 @@ rule benchmark_table:
         number="03|04|05|15",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(numbered_dataset(wildcards)),
         not_run=lambda wildcards: not_run([numbered_dataset(wildcards)]),
         titles=lambda wildcards: titles([numbered_dataset(wildcards)]),
         simulated=lambda wildcards: simulated(numbered_dataset(wildcards)),
@@ -30,7 +30,7 @@ rule benchmark_table:
         "Render the paper's Table {wildcards.number} ({output.html})"
     shell:
         "comperdial render paper-table {input.correlations} --ceilings {input.ceilings} --number {wildcards.number} "
-        "--output {params.stem} --target {params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
+        "--output {params.stem} {params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
         "{params.simulated} --judges {params.judges:q} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 

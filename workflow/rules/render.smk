@@ -43,7 +43,7 @@ rule correlation_table:
         "logs/render/{dataset}_correlations.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         not_run=lambda wildcards: not_run([wildcards.dataset]),
         titles=lambda wildcards: titles([wildcards.dataset]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
@@ -51,7 +51,7 @@ rule correlation_table:
     message:
         "Render all correlations on {wildcards.dataset}"
     shell:
-        "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
+        "comperdial render correlations {input.correlations} --output {params.stem} {params.target:q} "
         "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
 
 
@@ -84,13 +84,13 @@ rule summary:
         "logs/render/{dataset}_summary.log",
     params:
         folder=subpath(output[0], parent=True),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         code=code("report.summary"),
     message:
         "Summarise {wildcards.dataset} for dvc"
     shell:
-        "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} "
+        "comperdial render summary {input.correlations} --output {params.folder} {params.target:q} "
         "{params.simulated} 2> {log}"
 
 

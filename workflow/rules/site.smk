@@ -23,7 +23,7 @@ rule site:
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         rated=lambda wildcards: rated_levels(wildcards.dataset),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         main=config["tables"]["systems"],
         outputs=lambda wildcards: site_outputs(wildcards.dataset),
         labels=lambda wildcards: judge_labels(wildcards.dataset),
@@ -34,7 +34,7 @@ rule site:
         "Make the page of {wildcards.dataset}"
     shell:
         "comperdial render site {input.scores} --tables {params.tables:q} --output {output.html} --title {params.title:q} "
-        "--source {params.source:q} {params.simulated} --rated {params.rated} --target {params.target:q} {params.results} "
+        "--source {params.source:q} {params.simulated} --rated {params.rated} {params.target:q} {params.results} "
         "--judgements {input.judgements} --labels {params.labels:q} --not-run {params.not_run:q} --main {params.main:q} "
         "{params.outputs:q} "
         "--figures {input.figures} --made-from {input:q} --code {params.code:q} 2> {log}"

@@ -40,6 +40,13 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         default=1000,
         help="for the details, intervals and tests (default: 1000); 0: no details",
     )
+    command.add_argument(
+        "--expected",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="the metrics that were run: signature, and what each output needs; says why scores are missing",
+    )
     command.add_argument("--ceilings", type=Path, metavar="FILE", help="write how one annotator agrees with the others")
     command.add_argument(
         "--comparisons", type=Path, metavar="FILE", help="write tests of all pairs of metrics; adds ranks"
@@ -73,8 +80,16 @@ def _sampled(command: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="a dimension to detail; default: all",
     )
+    command.add_argument(
+        "--main-target", metavar="TARGET", help="detail this dimension, or the first if it was not rated"
+    )
     command.add_argument("--outputs", nargs="*", metavar="METRIC:OUTPUT", help="scores to detail; default: all")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
+    command.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="scores, ratings and --outputs may be missing",
+    )
 
 
 def _embeddings(command: argparse.ArgumentParser) -> None:
@@ -163,15 +178,20 @@ def _samples(options: argparse.Namespace) -> list[Any]:
             source=options.source,
             levels=options.level or evaluation.LEVELS,
             targets=options.target,
+            allow_missing=options.allow_missing,
         )
     )
 
 
 def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> Any:  # noqa: ANN401
     from comperdial.evaluation import Detail
+    from comperdial.schema.dimensions import main_dimension
 
-    detail = Detail.named(options.outputs, options.detail_target, resamples, options.seed)
-    detail.check(samples)
+    targets = options.detail_target
+    if options.main_target is not None and samples:
+        targets = [main_dimension(options.main_target, {sample.target for sample in samples})]
+    detail = Detail.named(options.outputs, targets, resamples, options.seed)
+    detail.check(samples, allow_missing=options.allow_missing)
     return detail
 
 
@@ -190,7 +210,10 @@ def _correlate(options: argparse.Namespace) -> None:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
     found = _samples(options)
     detail = _detail(options, found, options.resamples) if options.resamples else None
-    correlations = evaluation.correlations(found, detail=detail)
+    expected = None
+    if options.expected and options.contexts:
+        expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))
+    correlations = evaluation.correlations(found, detail=detail, expected=expected)
     if options.comparisons and detail:
         comparisons = evaluation.comparisons(found, detail=detail)
         correlations = evaluation.ranked(correlations, comparisons)

@@ -4,6 +4,7 @@ from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.comparisons import comparisons, ranked
 from comperdial.evaluation.correlations import COEFFICIENTS, Detail, correlations
+from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
 from comperdial.evaluation.sample import Sample
 from comperdial.evaluation.samples import LEVELS, samples
@@ -13,6 +14,7 @@ __all__ = [
     "HUMAN",
     "LEVELS",
     "Detail",
+    "Expected",
     "Sample",
     "Subsampling",
     "ceilings",

@@ -84,6 +84,10 @@ class Metric(ABC):
     def outputs(self) -> tuple[str, ...]:
         """Return the names of the numbers that the metric gives for a response, the main one first."""
 
+    def needed_by(self, output: str) -> tuple[str, ...]:
+        """Return the fields of a :class:`Batch` without which a response has no score of this output."""
+        return self.needs
+
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
         """Return the least and the greatest value that each output can have, None for one that has no such values."""

@@ -132,6 +132,8 @@ def _markdown_table(section: Section) -> list[str]:
 def latex(document: Document, *, label: str) -> str:
     """Return the document as LaTeX, one table a section (packages booktabs and graphicx), specials escaped."""
     lines = [r"% Needs \usepackage{booktabs,graphicx}."]
+    if not document.sections:
+        lines += [_tex(document.caption), ""]
     for count, section in enumerate(document.sections):
         top, rules, at = [], [], 1
         for group, width in section.groups:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.errors import NothingToShowError, SchemaError, UnknownNameError
 from comperdial.files import read_table
 from comperdial.report.document import Document, Section, number, records_by, with_suffix
 from comperdial.stats.correlation import ALPHA, is_starred
@@ -32,10 +32,10 @@ LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "Sy
 
 
 def read_correlations(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Read and join tables ``correlations``; none of them may be empty."""
+    """Read and join tables ``correlations``; without any row there is nothing to show."""
     found = pd.concat([schema.read(path, "correlations") for path in paths], ignore_index=True)
     if found.empty:
-        raise SchemaError("no correlations", where=", ".join(map(str, paths)), expected="at least one")
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
     return found
 
 
@@ -68,15 +68,36 @@ def with_star(value: float, marked: bool) -> str:
 
 def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
     """Return a note for each row that has scores of a part of the responses only, or scores of cut inputs."""
-    partial = frame[frame["coverage"] < 1].drop_duplicates(["dataset", name])
+    partial = frame[frame["coverage"] < 1]
+    # Of a dialogue, some turns may have what those without a score lack: the level of turns knows better.
+    reasons = partial.groupby(["dataset", name])["lacking"].transform("first")
+    partial = partial.assign(lacking=reasons).drop_duplicates(["dataset", name])
     cut = frame[frame["cut"] > 0].drop_duplicates(["dataset", name])
-    return [
-        f"{row[name]}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
-        for row in partial.to_dict("records")
-    ] + [
+    return [scored_note(row, row[name]) for row in partial.to_dict("records")] + [
         f"{row[name]}: the input of {row['cut']:.0f} responses of {row['dataset']} did not fit the model and was cut"
         for row in cut.to_dict("records")
     ]
+
+
+def scored_note(row: Mapping[Any, Any], name: str) -> str:
+    """Say how many of the rated responses have a score, and what the others lack, as far as that is why."""
+    lacking = row["lacking"] if isinstance(row.get("lacking"), str) else None
+    if row["coverage"] == 0:
+        return f"{name}: not run: {no_scores(row)}"
+    scored = f"{name}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
+    return f"{scored}; the others lack {lacking}" if lacking else scored
+
+
+def no_scores(row: Mapping[Any, Any]) -> str:
+    """Say why a row of table ``correlations`` that covers nothing does: what the data set lacks."""
+    if isinstance(row["lacking"], str):
+        return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')}"
+    return f"no rated response of {row['dataset']} has a score"
+
+
+def why_no_scores(rows: pd.DataFrame) -> str | None:
+    """Say why rows of table ``correlations`` about one output have no value; None where one of them covers anything."""
+    return no_scores(rows.iloc[0].to_dict()) if len(rows) and (rows["coverage"] == 0).all() else None
 
 
 def pooled(correlations: pd.DataFrame, against: str | None = None) -> pd.DataFrame:
@@ -110,7 +131,7 @@ def significant(values: pd.Series, digits: int = 3) -> pd.Series:
 def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
     """Write a record of table ``correlations``: ``0.397* [0.36, 0.43] #2``, without what it does not have."""
     if pd.isna(cell["value"]):
-        return "–"
+        return "not run" if cell["coverage"] == 0 else "–"
     text = with_star(cell["value"], starred and is_starred(cell["p"]))
     if pd.notna(cell["low"]) and pd.notna(cell["high"]):
         text += f" [{number(cell['low'], digits=2)}, {number(cell['high'], digits=2)}]"

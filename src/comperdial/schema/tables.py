@@ -178,6 +178,7 @@ TABLES: Mapping[str, Table] = {
                 optional("rank", pa.int32(), lambda value: value >= 1, "a rank from 1"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),
+                optional("lacking", pa.string(), filled, "what is missing"),
                 name_field("signature"),
             ),
             key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),

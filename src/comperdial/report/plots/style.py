@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import ConfigError, SchemaError
+from comperdial.errors import ConfigError, NothingToShowError
 from comperdial.files import read_text, write_text
 from comperdial.report.document import SIMULATED, with_suffix
 
@@ -83,18 +83,18 @@ def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str
 
     Raises
     ------
-    SchemaError
+    NothingToShowError
         When none is left.
     """
     left = sorted(set(known)) if outputs is None else [output for output in outputs if output in set(known)]
     if not left:
         asked = ", ".join(":".join(output) for output in (outputs or [])[:5])
-        raise SchemaError(
+        raise NothingToShowError(
             f"none of the outputs asked for ({asked}) has numbers" if asked else "no output has numbers",
             where=where,
             expected="at least one of " + ", ".join(":".join(name) for name in sorted(set(known))[:8])
             if known
-            else "scores of at least one of them",
+            else None,
         )
     return left
 
