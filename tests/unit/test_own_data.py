@@ -300,3 +300,38 @@ def test_every_way_of_writing_a_file_reads_back_the_same(tmp_path, records, data
     assert set(rows(found[0]["responses"], "context_id", "system_id", "response")) == {
         (r["context_id"], r["system_id"], r["response"]) for r in records
     }
+
+
+def test_validate_says_what_it_understood(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text(
+        "question,reply,bot,warmth,seconds\nhi?,yes,a,4,9\nhi?,no,b,1,7\nyou?,me,a,5,3\nyou?,you,b,,2\n"
+    )
+    columns = {"response": "reply", "system_id": "bot", "history": "question", "rating": "warmth"}
+    assert main(["validate", "mine.csv", "--columns", json.dumps(columns)]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "rows        4",
+        "systems     2, with responses each: a 2, b 2",
+        "contexts    2 in 2 dialogues; no column context_id",
+        "with        references 0, history 2, facts 0 of 2 contexts",
+        "ratings     3 of responses, 0 of dialogues",
+        "annotators  1 (no column annotator_id)",
+        "dimension   warmth: 1 to 5 (the lowest and highest in the data",
+        "levels      turn\n",
+        "not used    columns seconds",
+        "- no references: not run: bertscore, bleu",
+        "- 2 rated systems, fewer than three: no system level",
+        "- no item with ratings by two annotators: no agreement, and no ceiling",
+    ):
+        assert line in said
+    assert "no history" not in said
+    (tmp_path / "params.yaml").write_text("metrics:\n  mine: {kind: bleu, text: raw, datasets: [x]}\n")
+    assert main(["validate", "mine.csv", "--columns", json.dumps(columns), "--scale", "1", "4"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "record 3: rating 5 of 'warmth' is outside its scale; expected 1 to 4" in captured.err
+    assert main(["validate", "mine.csv", "--columns", json.dumps(columns), "--scale", "0", "6"]) == 0
+    said = capsys.readouterr().out
+    assert "warmth: 0 to 6 (as said by the option)" in said
+    assert "- no references: not run: mine\n" in said
