@@ -11,7 +11,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.files import check_columns, read_json, read_table
+from comperdial.files import check_columns, read_json
+from comperdial.own_files import read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats.agreement import pairwise_agreement
 from comperdial.stats.correlation import Coefficient
@@ -46,12 +47,7 @@ def read_ratings(
     """
     path = Path(path)
     columns = schema.table("turn_ratings").columns
-    frame = check_columns(read_table(path), columns, path)
-    needed = ["context_id", "system_id", "rating"]
-    if missing := [column for column in needed if column not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
-        )
+    frame = check_columns(read_columns(path, columns, ["context_id", "system_id", "rating"]), columns, path)
     if path.suffix == ".csv":
         frame = schema.parse_cells(frame, "turn_ratings", path)
     if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
@@ -92,12 +88,9 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
         Columns dataset, context_id, dialogue_id.
     """
     path = Path(path)
-    frame = check_columns(read_table(path), schema.table("contexts").columns, path)
     needed = ["context_id", "dialogue_id"]
-    if missing := [column for column in needed if column not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
-        )
+    known = schema.table("contexts").columns
+    frame = check_columns(read_columns(path, known, needed), known, path)
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
     frame = frame[["dataset", *needed]].astype(str)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import ItemError, SchemaError
-from comperdial.files import check_columns, read_table
+from comperdial.files import check_columns
 from comperdial.metrics import Metric, Scores
+from comperdial.own_files import entries, read_columns, utterances
 from comperdial.scoring import tidy
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,6 @@ _COLUMNS = {
     "context_id": "what it answers; default: the number of the record",
     "system_id": "who wrote it; default: system",
 }
-_ALIASES = {"reference": "references"}
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,7 @@ def read_records(path: str | Path) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    frame = check_columns(read_table(path), [*_COLUMNS, *_ALIASES], path)
-    for alias, column in _ALIASES.items():
-        if alias in frame and column in frame:
-            raise SchemaError(f"columns {alias!r} and {column!r}", where=str(path), expected="one of the two")
-    frame = frame.rename(columns=_ALIASES)
-    if "response" not in frame:
-        raise SchemaError(
-            "no column 'response'",
-            where=str(path),
-            expected="; ".join(f"{column}: {meaning}" for column, meaning in _COLUMNS.items()),
-            hint=f"It has: {', '.join(map(str, frame.columns))}",
-        )
+    frame = check_columns(read_columns(path, _COLUMNS, ["response"]), _COLUMNS, path)
     if "dataset" not in frame:
         frame["dataset"] = path.stem
     if "context_id" not in frame:
@@ -82,7 +71,12 @@ def read_records(path: str | Path) -> Records:
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
-    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")))
+    return Records(
+        responses,
+        _lists(frame, "history", path, utterances),
+        _lists(frame, "references", path),
+        _lists(frame, "facts", path),
+    )
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
@@ -119,24 +113,9 @@ def _report(values: Scores, metric: Metric) -> None:
         log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
 
 
-def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:
+def _lists(
+    frame: pd.DataFrame, column: str, path: Path, read: Callable[[object, str], list[Any]] = entries
+) -> list[list[Any]] | None:
     if column not in frame:
         return None
-    return [_list(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]
-
-
-def _list(cell: Any, where: str) -> list[Any]:  # noqa: ANN401
-    if isinstance(cell, list | np.ndarray):
-        return list(cell)
-    if cell is None or cell == "" or (isinstance(cell, float) and np.isnan(cell)):
-        return []
-    if not isinstance(cell, str):
-        raise SchemaError(f"holds {cell!r}", where=where, expected="a text or a list")
-    if not cell.startswith("["):
-        return [cell]
-    try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        # A text may well start with a bracket: "[laughs] me too".
-        return [cell]
-    return list(value)
+    return [read(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]

@@ -122,7 +122,10 @@ def test_bad_input_to_score(tmp_path, capsys, content, options, message):
     [
         ("response,reference\nx,a,b\ny,d,e\n", "line 2: 3 cells; expected 2, as in the header"),
         ("response,reference,references\nx,a,b\n", "columns 'reference' and 'references'; expected one of the two"),
-        ("response,reference\nx,  \n", "record 1: one of its references is '  '; expected a text that is not empty"),
+        (
+            "response,reference\nx,  \n",
+            "record 1: metric 'f1' needs references; expected references that are not empty",
+        ),
         ('response,references\nx,"[1, 2]"\n', "record 1: one of its references is 1; expected a text"),
         ("response,refernce\nx,y\n", "unknown column 'refernce'"),
         ("response,reference\n", "no records"),

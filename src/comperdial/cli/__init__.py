@@ -23,13 +23,14 @@ from comperdial.cli import (
     render,
     score_all,
     shards,
+    validate,
     why,
 )
 from comperdial.errors import ComperdialError
 
 _GROUPS = (
     evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
-    render, why,
+    render, validate, why,
 )  # fmt: skip
 
 

@@ -32,6 +32,26 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def add_rated_file(command: argparse.ArgumentParser) -> None:
+    """Add ``--columns`` and ``--scale``, which say how a file of rated responses is read."""
+    command.add_argument(
+        "--columns", type=json_object, metavar="JSON", help="of a file of ratings: our names of columns -> the file's"
+    )
+    command.add_argument(
+        "--scale",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="of a file of ratings: lowest and highest possible",
+    )
+
+
+def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the reader's options that the two say."""
+    said = {"columns": options.columns, "scale": options.scale}
+    return {name: value for name, value in said.items() if value is not None}
+
+
 def add_shard(command: argparse.ArgumentParser) -> None:
     """Add ``--shard``."""
     command.add_argument("--shard", metavar="I/N", help="only the I-th of N parts, such as 3/16 (docs/metrics.md)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.judges.ledger import Ledger
@@ -15,6 +14,7 @@ from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
 from comperdial.judging.tasks import family_of, service_of
+from comperdial.own_files import spoken
 from comperdial.score_files import Records, read_records
 
 
@@ -137,16 +137,7 @@ def _items(records: Records, prompt: Prompt) -> Iterator[Item]:
         history, references, facts = (
             [] if column is None else column[row] for column in (records.histories, records.references, records.facts)
         )
-        yield turn_item(prompt, key, context_values(_spoken(history), references, facts), response)
-
-
-def _spoken(history: list[Any]) -> list[Mapping[str, str]]:
-    """Give texts their speakers, as metrics do: the one before the response is by the other of two, A."""
-    last = len(history) - 1
-    return [
-        {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
-        for place, said in enumerate(history)
-    ]
+        yield turn_item(prompt, key, context_values(spoken(history), references, facts), response)
 
 
 def _check_entries(records: Records, path: Path) -> None:
