@@ -72,7 +72,7 @@ rule read_own_data:
     params:
         folder=subpath(output[0], parent=True),
         options=lambda wildcards: json.dumps(own_options(wildcards.dataset), sort_keys=True),
-        code=code("datasets.base"),
+        code=code("datasets.table"),
     message:
         "Read {input} into tables"
     shell:
