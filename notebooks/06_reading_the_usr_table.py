@@ -51,7 +51,7 @@ show(worst.rename("largest |ours - reported|").to_frame(), digits=4)
 
 # %% [markdown]
 # A gap of half a thousandth is what rounding to three digits can make. METEOR is another implementation (nltk's of 2005
-# against the Java one of the papers), and the gaps of the BLEU orders come from how the zeros are ranked;
+# against the Java one of the papers), and BLEU's ranks depend on the tenth digit of scores that are stored with seven;
 # `docs/reproduction-notes.md` explains each of them.
 #
 # ## Which metric agrees best?

@@ -365,7 +365,7 @@ def test_the_tidy_frame_says_the_same_as_the_table(finished):
     run = frame.dropna(subset=["ours", "reported"])
     assert (run["ours"] - run["reported"] - run["difference"]).abs().max() < 2e-6
     metrics = json.loads((finished.path / "results/summary/usr_persona/metrics.json").read_text())
-    row = frame.query("label == 'BLEU-4' and level == 'turn' and coefficient == 'pearson'").iloc[0]
+    row = frame.query("label == 'BLEU-4 (nlg-eval)' and level == 'turn' and coefficient == 'pearson'").iloc[0]
     assert metrics["usr_persona"]["turn"]["bleu_raw"]["bleu-4"]["pearson"] == pytest.approx(row["ours"], abs=1e-4)
     assert row["n"] == 24, "six contexts by four systems: the references are not scored"
 
