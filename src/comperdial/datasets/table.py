@@ -415,7 +415,8 @@ class RatedFile(Reader):
     ) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
         """Return the rows of ``contexts``, and those of ``responses`` with their contexts'."""
         rows, responses = [], []
-        turns: Counter[str] = Counter()
+        # Without a column, a turn is how many of the dialogue's contexts the same system answered before.
+        turns: Counter[tuple[str, str]] = Counter()
         for key, context in self._contexts.items():
             said = context.said
             dialogue = said.get("dialogue_id") or names[key][0]
@@ -427,12 +428,13 @@ class RatedFile(Reader):
             ]
             row = {
                 "dialogue_id": dialogue,
-                "turn": said.get("turn", turns[dialogue]),
+                "turn": said.get("turn", max(turns[dialogue, system] for system in context.answers)),
                 "history": said.get("history", []),
                 "references": said.get("references") or of_references,
                 "facts": said.get("facts", []),
             }
-            turns[dialogue] += 1
+            for system in context.answers:
+                turns[dialogue, system] = row["turn"] + 1
             copies = [{"context_id": name, **row} for name in names[key]]
             rows += copies
             for system, texts in context.answers.items():
