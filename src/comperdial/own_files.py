@@ -54,20 +54,27 @@ def read_columns(
     """
     frame = read_table(path)
     frame.columns = frame.columns.map(str)
+    if twice := frame.columns[frame.columns.duplicated()].tolist():
+        raise SchemaError(f"two columns {twice[0]!r}", where=str(path), expected="each name once")
     written, mapped = list(frame.columns), columns or {}
     for name in mapped:
         if name not in known:
             raise UnknownNameError("column", str(name), known, where=f"{path}, `columns`")
     named = {ours: [theirs] if isinstance(theirs, str) else list(theirs) for ours, theirs in mapped.items()}
-    if lost := [theirs for names in named.values() for theirs in names if theirs not in frame]:
+    given = [theirs for names in named.values() for theirs in names]
+    if lost := [theirs for theirs in given if theirs not in frame]:
         raise SchemaError(
             f"no column {', '.join(map(repr, lost))}, which `columns` names",
             where=str(path),
             expected=f"columns of the file: {', '.join(frame.columns)}",
         )
+    if twice := sorted({name for name in given if given.count(name) > 1}):
+        raise SchemaError(
+            f"`columns` names {twice[0]!r} twice", where=str(path), expected="each column of the file once"
+        )
     found: dict[str, str] = {names[0]: ours for ours, names in named.items() if isinstance(mapped[ours], str)}
-    taken = {theirs for names in named.values() for theirs in names}
-    for ours in sorted(set(known) - set(named)):
+    taken = set(given)
+    for ours in sorted(set(known) - set(named) - taken):
         spellings = {ours, *(alias for alias, name in ALIASES.items() if name == ours)}
         there = [name for name in frame.columns if name not in taken and name in spellings]
         there = there or [name for name in frame.columns if name not in taken and _plain(name) in spellings]
@@ -79,8 +86,14 @@ def read_columns(
             )
         found |= dict.fromkeys(there, ours)
     # A column with one of our names whose place `columns` gives to another is none of ours.
-    frame = frame.drop(columns=[name for name in frame.columns if name in found.values() and name not in found])
-    frame = frame.rename(columns=found)
+    passed = {name: f"{name} (not as mapped)" for name in found.values() if name in frame and name not in found}
+    if both := sorted(taken & set(passed)):
+        raise SchemaError(
+            f"column {both[0]!r} is mapped to another of our columns, and one to it",
+            where=str(path),
+            expected="another name for it in the file",
+        )
+    frame = frame.rename(columns=passed | found)
     if missing := [ours for ours in needed if ours not in frame and ours not in named]:
         hint = f"It has: {', '.join(written) or '(none)'}"
         if columns is not None:

@@ -167,6 +167,21 @@ def test_a_dialogue_with_a_turn_without_a_score_is_left_out_and_counted(by_rules
     }
 
 
+def test_several_responses_of_a_system_to_one_turn_are_no_further_turns(by_rules, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "context_id,dialogue_id,turn,history,system,response,rating\n"
+        "c1,d,0,Hi!,one,Hello you.,1\nc1,d,0,Hi!,one,Hi.,2\nc1,d,0,Hi!,two,What?,3\n"
+        "c2,d,1,Bye!,one,Good bye.,4\nc2,d,1,Bye!,two,See you.,5\n"
+    )
+    assert main(["ingest", str(path), "--output", str(tmp_path / "own")]) == 0
+    tasks, tables = by_rules.tasks("mine"), tmp_path / "own"
+    turns = judge(by_rules, tasks["cpds-d_rules"], tables, dataset="mine").scores
+    assert set(turns["item_id"]) == {"c1", "c1 (2)", "c2"}
+    made = judge(by_rules, tasks["cpds-dial_rules"], tables, dataset="mine", turns=turns)
+    assert (set(made.scores["system_id"]), made.lacking) == ({"one", "two"}, {})
+
+
 def test_a_context_without_reference_is_not_judged_with_one(by_rules, tmp_path):
     folder = write_tables(tmp_path / "mine", reference=False)
     tasks = by_rules.tasks("mine")

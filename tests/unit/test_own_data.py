@@ -1,6 +1,7 @@
 """A researcher's own rated file, read by the reader ``table``."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from comperdial import datasets, schema
 from comperdial.cli import main
-from comperdial.datasets.table import rated_levels
+from comperdial.datasets.table import COLUMNS, rated_levels
 from comperdial.errors import ComperdialError
 from comperdial.files import write_table
+from comperdial.own_files import ALIASES
 
 
 def read(folder, content, options=None, name="mine.csv"):
@@ -77,6 +79,8 @@ def test_several_rating_columns_are_dimensions_and_other_names_are_mapped(tmp_pa
     assert len(tables["responses"]) == 3, "a response that nobody rated is one all the same"
     one = read(tmp_path, "response,system,warmth\nx,a,4\n", {"columns": {"rating": "warmth"}})
     assert rows(one["turn_ratings"], "dimension") == [("warmth",)]
+    kind = read(tmp_path, "response,system,kind\nx,a,4\n", {"columns": {"rating": ["kind"]}})
+    assert rows(kind["turn_ratings"], "dimension", "rating") == [("kind", 4)]
 
 
 def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
@@ -169,6 +173,7 @@ def assert_same(found, expected):
         ),
         ("response,system,rating\nx,a,1\n", {"columns": {"rating": "warmth"}}, "no column 'warmth', which `columns`"),
         ("response,system,rating\nx,a,1\n", {"columns": {"rated": "rating"}}, "Did you mean 'rating'"),
+        ("x,y,rating\nx,a,1\n", {"columns": {"response": "x", "system_id": "x"}}, "`columns` names 'x' twice"),
         ("response,system,rating\nx,a,1\n", {"column": {}}, "unknown option 'column'"),
         ("response,system,rating\nx,a,1\n", {"columns": {"response": 1}}, "expected our name -> the file's"),
         ("response,system,rating\nx,a,1\n,b,2\n", {}, "record 2: a rating, and no response"),
@@ -317,7 +322,7 @@ def test_validate_says_what_it_understood(tmp_path, monkeypatch, capsys):
         "with        references 0, history 2, facts 0 of 2 contexts",
         "ratings     3 of responses, 0 of dialogues",
         "annotators  1 (no column annotator_id)",
-        "dimension   warmth: 1 to 5 (the lowest and highest in the data",
+        "dimension   warmth: 1 to 5 (found in the data; say `scale`",
         "levels      turn\n",
         "not used    columns seconds",
         "- no references: not run: bertscore, bleu",
@@ -333,5 +338,21 @@ def test_validate_says_what_it_understood(tmp_path, monkeypatch, capsys):
     assert "record 3: rating 5 of 'warmth' is outside its scale; expected 1 to 4" in captured.err
     assert main(["validate", "mine.csv", "--columns", json.dumps(columns), "--scale", "0", "6"]) == 0
     said = capsys.readouterr().out
-    assert "warmth: 0 to 6 (as said by the option)" in said
+    assert "warmth: 0 to 6 (as the option says)" in said
     assert "- no references: not run: mine\n" in said
+
+
+def test_the_page_of_a_file_of_ratings(root, tmp_path, monkeypatch, capsys):
+    """docs/adding-a-dataset.md: what `validate` says of its file, and the columns that there are."""
+    page = (root / "docs/adding-a-dataset.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text(page.split("```csv\n")[1].split("```")[0])
+    assert main(["validate", "mine.csv"]) == 0
+    assert capsys.readouterr().out == page.split("```text\n")[1].split("```")[0]
+    listed = page.split("| column |")[1].split("\n\n")[0]
+    names = {name for line in listed.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert names - set(ALIASES) == set(COLUMNS)
+    assert main(["ingest", "mine.csv"]) == 0
+    assert main(["score", "data/tables/mine", "--metric", "f1", "--output", "f1.parquet"]) == 0
+    assert main(["correlate", "f1.parquet", "--ratings", "data/tables/mine/turn_ratings.parquet"]) == 0
+    assert "mine,turn,turn,warmth,f1,f1,pooled,spearman," in capsys.readouterr().out

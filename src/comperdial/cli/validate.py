@@ -19,9 +19,9 @@ _FIELDS = ("references", "history", "facts")
 # What metrics call the fields of a context.
 _NEEDS = {"references": "references", "history": "histories"}
 _ORIGINS = {
-    "option": "as said by the option",
-    "columns": "as its columns say",
-    "data": "the lowest and highest in the data; say `scale` if others are possible",
+    "option": "as the option says",
+    "columns": "as the file says",
+    "data": "found in the data; say `scale` if it is another",
 }
 _SHOWN = 10
 

@@ -136,8 +136,9 @@ class RatedFile(Reader):
         frame, rated = _read(self._path, self.options)
         if frame.empty:
             raise SchemaError("no records", where=str(self._path), expected="one record a rating, or one a response")
-        self._cells = {name: frame[name].tolist() for name in frame.columns if name in COLUMNS or name in rated}
-        self._rated = rated
+        # A column of ratings may have one of our names, such as "kind" for how kind a response is.
+        self._cells = {name: frame[name].tolist() for name in COLUMNS if name in frame and name not in rated}
+        self._rated = [(name, dimension, frame[name].tolist()) for name, dimension in rated.items()]
         self._contexts: dict[tuple[str, ...], _Context] = {}
         self._kinds: dict[str, str | None] = {}
         self._dialogues: set[tuple[str, str]] = set()
@@ -148,9 +149,9 @@ class RatedFile(Reader):
         return Content(
             self._tables(ratings, scales),
             len(frame),
-            tuple(name or "(without a name)" for name in frame.columns if name not in self._cells),
+            tuple(name or "(without a name)" for name in frame.columns if name not in {*self._cells, *rated}),
             origins,
-            frozenset(name for name in COLUMNS if name in frame or (name == "rating" and rated)),
+            frozenset({*self._cells, "rating"}),
         )
 
     def _cell(self, name: str, place: int) -> Any:  # noqa: ANN401
@@ -262,7 +263,7 @@ class RatedFile(Reader):
         value = number(self._cell("turn", place))
         if value is None:
             return None
-        if isinstance(value, str) or value < 0 or not value.is_integer():
+        if isinstance(value, str) or not 0 <= value < 2**31 or not value.is_integer():
             held = value if isinstance(value, str) else f"{value:g}"
             raise SchemaError(f"holds {held}", where=self._where(place, "turn"), expected="a whole number of 0 or more")
         return int(value)
@@ -290,14 +291,14 @@ class RatedFile(Reader):
 
     def _ratings_of(self, place: int) -> Iterator[tuple[str, float, _Scale | None]]:
         """Yield dimension, rating and scale, as far as a record says them."""
-        for column in self._rated:
-            where = self._where(place, column)
-            value = number(self._cell(column, place))
+        for column, named, cells in self._rated:
+            value = number(cells[place])
             if value is None:
                 continue
             if isinstance(value, str):
+                where = self._where(place, column)
                 raise SchemaError(f"holds {value}", where=where, expected="a number, one rating a cell")
-            dimension: str | None = self._rated[column]
+            dimension = named
             if dimension is None:
                 cell = self._cell("dimension", place)
                 if is_missing(cell):
@@ -415,7 +416,8 @@ class RatedFile(Reader):
     ) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
         """Return the rows of ``contexts``, and those of ``responses`` with their contexts'."""
         rows, responses = [], []
-        turns: Counter[str] = Counter()
+        # Without a column, a turn is how many of the dialogue's contexts the same system answered before.
+        turns: Counter[tuple[str, str]] = Counter()
         for key, context in self._contexts.items():
             said = context.said
             dialogue = said.get("dialogue_id") or names[key][0]
@@ -427,12 +429,13 @@ class RatedFile(Reader):
             ]
             row = {
                 "dialogue_id": dialogue,
-                "turn": said.get("turn", turns[dialogue]),
+                "turn": said.get("turn", max(turns[dialogue, system] for system in context.answers)),
                 "history": said.get("history", []),
                 "references": said.get("references") or of_references,
                 "facts": said.get("facts", []),
             }
-            turns[dialogue] += 1
+            for system in context.answers:
+                turns[dialogue, system] = row["turn"] + 1
             copies = [{"context_id": name, **row} for name in names[key]]
             rows += copies
             for system, texts in context.answers.items():
