@@ -183,7 +183,13 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
 
 
 def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
-    """Lay a metric's outputs out as table ``scores``, without the values that are missing."""
+    """Lay a metric's outputs out as table ``scores``, without the values that are missing.
+
+    What a model computed is rounded to single precision, which is more than holds on another machine; all else to
+    twelve significant digits, so that equal scores tie whatever they were computed by: nlg-eval's BLEU tells responses
+    apart by the tenth.
+    """
+    rounded = _single if metric.runs_model or metric.keeps_vectors else _significant
     frames = [
         pd.DataFrame(
             {
@@ -193,7 +199,7 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
                 "system_id": responses["system_id"].to_numpy(),
                 "metric": name,
                 "output": output,
-                "value": np.asarray(column, dtype=np.float32),
+                "value": rounded(column),
                 "cut": 0 if values.cut is None else values.cut,
                 "signature": metric.signature(),
             }
@@ -202,3 +208,16 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
     ]
     frame = pd.concat(frames, ignore_index=True)
     return schema.validate(frame[frame["value"].notna()], "scores")
+
+
+def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float32).astype(np.float64)
+
+
+def _significant(values: npt.NDArray[np.float64], digits: int = 12) -> npt.NDArray[np.float64]:
+    """Round to significant digits; 0 and NaN stay."""
+    table = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(table))))
+        rounded = np.round(table * scale) / scale
+    return np.where(np.isfinite(rounded), rounded, table)

@@ -190,7 +190,11 @@ def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> 
     targets = options.detail_target
     if options.main_target is not None and samples:
         targets = [main_dimension(options.main_target, {sample.target for sample in samples})]
-    detail = Detail.named(options.outputs, targets, resamples, options.seed)
+    outputs = options.outputs
+    if options.allow_missing and outputs is not None:
+        # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
+        outputs = outputs if {":".join(name) for sample in samples for name in sample.names} & set(outputs) else None
+    detail = Detail.named(outputs, targets, resamples, options.seed)
     detail.check(samples, allow_missing=options.allow_missing)
     return detail
 

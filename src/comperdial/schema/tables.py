@@ -130,7 +130,7 @@ TABLES: Mapping[str, Table] = {
                 name_field("system_id"),
                 name_field("metric"),
                 name_field("output"),
-                Field("value", pa.float32(), check=math.isfinite, expected="a finite number"),
+                number_field("value"),
                 count_field("cut", default=0),
                 name_field("signature"),
             ),

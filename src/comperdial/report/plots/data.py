@@ -12,7 +12,7 @@ from comperdial import aggregate, schema
 from comperdial.errors import NothingToShowError
 from comperdial.evaluation import Sample, samples
 from comperdial.evaluation.samples import FEWEST_SYSTEMS
-from comperdial.report.plots.style import Output, chosen, pairs
+from comperdial.report.plots.style import Output
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ def read_tables(folder: Path, rated: Sequence[str] | None = None) -> Tables:
 
 
 def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> pd.DataFrame:
-    """Read tables ``scores`` and keep some outputs; files without any of them are not opened further.
+    """Read tables ``scores`` and keep some outputs, or all where there are none of these.
+
+    Files without any of them are not opened further.
 
     Raises
     ------
     NothingToShowError
-        When no output is left.
+        When there are no scores.
     """
     import pyarrow.parquet
 
@@ -60,15 +62,13 @@ def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> p
         there = pyarrow.parquet.read_table(path, columns=["metric"])["metric"].unique().to_pylist()
         return not {metric for metric, _ in outputs}.isdisjoint(there)
 
-    wanted = [path for path in paths if is_wanted(path)]
-    if not wanted:
-        chosen(outputs, [], "scores")
-    scores = aggregate.read_scores(wanted)
-    if outputs is None:
-        return scores
-    kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
-    chosen(outputs, pairs(kept.drop_duplicates(["metric", "output"])), "scores")
-    return kept
+    scores = aggregate.read_scores([path for path in paths if is_wanted(path)] or paths)
+    kept = scores if outputs is None else scores[pd.MultiIndex.from_arrays(
+        [scores["metric"], scores["output"]]).isin(list(outputs))]  # fmt: skip
+    found = kept if len(kept) else scores
+    if found.empty:
+        raise NothingToShowError("no response has a score")
+    return found
 
 
 def one_sample(

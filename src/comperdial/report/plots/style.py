@@ -79,24 +79,18 @@ def parse_outputs(names: Sequence[str]) -> list[Output]:
 
 
 def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str) -> list[Output]:
-    """Return those of the outputs asked for that are known, in the order asked for; None asks for all.
+    """Return those of the outputs asked for that are known, in the order asked for.
+
+    None asks for all; so do outputs of which none is known, as those of metrics that a data set gives nothing to.
 
     Raises
     ------
     NothingToShowError
-        When none is left.
+        When nothing is known.
     """
-    left = sorted(set(known)) if outputs is None else [output for output in outputs if output in set(known)]
-    if not left:
-        asked = ", ".join(":".join(output) for output in (outputs or [])[:5])
-        raise NothingToShowError(
-            f"none of the outputs asked for ({asked}) has numbers" if asked else "no output has numbers",
-            where=where,
-            expected="at least one of " + ", ".join(":".join(name) for name in sorted(set(known))[:8])
-            if known
-            else None,
-        )
-    return left
+    if not known:
+        raise NothingToShowError("no output has numbers", where=where)
+    return [output for output in outputs or () if output in set(known)] or sorted(set(known))
 
 
 def label(output: Output, labels: Mapping[str, str]) -> str:
