@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -22,8 +23,8 @@ def correlated(*tables, **choice):
 
 
 @pytest.fixture(scope="session")
-def correlations(usr_tables, tmp_path_factory):
-    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+def scored(usr_tables, tmp_path_factory):
+    """Return a function: dataset, metric kind and options -> table ``scores``."""
     folders = {}
     for dataset, tables in usr_tables.items():
         folders[dataset] = tmp_path_factory.mktemp(dataset)
@@ -32,11 +33,22 @@ def correlations(usr_tables, tmp_path_factory):
 
     @cache
     def score(dataset, kind, options):
-        found = scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+        return scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+
+    return lambda dataset, kind, **options: score(dataset, kind, tuple(options.items()))
+
+
+@pytest.fixture(scope="session")
+def correlations(usr_tables, scored):
+    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+
+    @cache
+    def of_metric(dataset, kind, options):
+        found = scored(dataset, kind, **dict(options))
         return correlated(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
 
     def look_up(dataset, output, kind, **options):
-        found = score(dataset, kind, tuple(options.items()))
+        found = of_metric(dataset, kind, tuple(options.items()))
         found = found[found["output"] == output]
         return {(row.level, row.coefficient): row for row in found.itertuples()}
 
@@ -79,6 +91,32 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
     if system:
         assert found["system", "pearson"].value == pytest.approx(system[0], abs=within)
         assert found["system", "spearman"].value == pytest.approx(system[1], abs=within)
+
+
+@pytest.mark.parametrize("dataset", ["usr_topical", "usr_persona"])
+@pytest.mark.parametrize("text", ["raw", "normalised"])
+def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
+    """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
+    human = aggregate.mean_ratings(usr_tables[dataset]["turn_ratings"])["Overall"].droplevel("dataset")
+    ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+    of_dataset = scored(dataset, "bleu", text=text)
+    for output, rows in of_dataset.groupby("output"):
+        x = rows.set_index(["item_id", "system_id"])["value"].astype(np.float64)
+        y = human.reindex(x.index)
+        exact = [
+            side.map(Fraction).groupby("system_id").sum().map(lambda total: total / 60)
+            # Ratings are thirds: three people gave whole numbers.
+            for side in (x, (3 * y).round())
+        ]
+        of_systems = [side.rank().to_numpy() for side in exact]
+        found = correlations(dataset, output, "bleu", text=text)
+        for name, way in ways.items():
+            assert found["turn", name].value == pytest.approx(way(x, y).statistic, abs=1e-12), (output, name)
+            if name != "pearson":
+                assert found["system", name].value == pytest.approx(way(*of_systems).statistic, abs=1e-12), (
+                    output,
+                    name,
+                )
 
 
 def test_published_asterisks(root, correlations):

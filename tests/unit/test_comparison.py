@@ -21,7 +21,7 @@ from comperdial.stats.comparison import (
 )
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.means import paired_means, settled, system_means
+from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.power import components
 from comperdial.stats.resampling import coefficients, intervals
 
@@ -427,15 +427,16 @@ def test_differences_are_those_of_the_coefficients_with_means_tied_but_for_round
     assert power.difference == pytest.approx(values[0] - values[1], abs=1e-12)
 
 
-def test_settled_numbers():
-    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-9, -1.0])
-    found = settled(near)
+def test_means_are_ties_by_their_own_size_and_not_by_that_of_others():
+    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-12, -1.0, 1e-12, 2e-12])
+    found = merge_ties(near)
     assert found[0] == found[1] == 0.3
     np.testing.assert_array_equal(found[2:], near[2:])
-    # What is in another row does not matter; numbers of both signs may have a mean near 0.
-    np.testing.assert_array_equal(settled([[1e-14, 2e-14], [1.0, 2.0]]), [[1e-14, 2e-14], [1.0, 2.0]])
-    assert np.ptp(settled([1e-17, -3e-17, 0.0], 1.0)) == 0
-    assert settled(np.empty((2, 0))).shape == (2, 0)
+    # The mean of numbers of both signs may be near 0, and was rounded at their size.
+    assert np.ptp(merge_ties([1e-17, -3e-17, 0.0], [1.0, 1.0, 1.0])) == 0
+    assert merge_ties(np.empty((2, 0))).shape == (2, 0)
+    design = Design(np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3), average=True)
+    assert np.unique(system_means([0.1, 0.2, -0.3, -0.3, 0.2, 0.1, 0.2, -0.3, 0.1], design)).size == 1
 
 
 def test_means_of_systems_leave_out_what_is_missing():
