@@ -42,7 +42,8 @@ def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed:
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, systems) and (systems,): as :func:`comperdial.stats.means.system_means` gives them, nothing missing, metrics on one scale; each varies.
+        Shapes (metrics, systems) and (systems,): as :func:`comperdial.stats.means.system_means` gives them, nothing
+        missing, metrics on one scale; each varies.
     name
         ``spearman`` or ``kendall``.
     resamples, most
