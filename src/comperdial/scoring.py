@@ -189,7 +189,7 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
     twelve significant digits, so that equal scores tie whatever they were computed by: nlg-eval's BLEU tells responses
     apart by the tenth.
     """
-    rounded = _single if metric.runs_model or metric.keeps_vectors else _significant
+    rounded = _single if metric.runs_model or metric.keeps_vectors else significant
     frames = [
         pd.DataFrame(
             {
@@ -214,7 +214,7 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(values, dtype=np.float32).astype(np.float64)
 
 
-def _significant(values: npt.NDArray[np.float64], digits: int = 12) -> npt.NDArray[np.float64]:
+def significant(values: npt.NDArray[np.float64], digits: int = 12) -> npt.NDArray[np.float64]:
     """Round to significant digits; 0 and NaN stay."""
     table = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

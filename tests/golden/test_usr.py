@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -22,8 +23,8 @@ def correlated(*tables, **choice):
 
 
 @pytest.fixture(scope="session")
-def correlations(usr_tables, tmp_path_factory):
-    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+def scored(usr_tables, tmp_path_factory):
+    """Return a function: dataset, metric kind and options -> table ``scores``."""
     folders = {}
     for dataset, tables in usr_tables.items():
         folders[dataset] = tmp_path_factory.mktemp(dataset)
@@ -32,11 +33,22 @@ def correlations(usr_tables, tmp_path_factory):
 
     @cache
     def score(dataset, kind, options):
-        found = scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+        return scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+
+    return lambda dataset, kind, **options: score(dataset, kind, tuple(options.items()))
+
+
+@pytest.fixture(scope="session")
+def correlations(usr_tables, scored):
+    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+
+    @cache
+    def of_metric(dataset, kind, options):
+        found = scored(dataset, kind, **dict(options))
         return correlated(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
 
     def look_up(dataset, output, kind, **options):
-        found = score(dataset, kind, tuple(options.items()))
+        found = of_metric(dataset, kind, tuple(options.items()))
         found = found[found["output"] == output]
         return {(row.level, row.coefficient): row for row in found.itertuples()}
 
@@ -69,6 +81,32 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
     if system:
         assert found["system", "pearson"].value == pytest.approx(system[0], abs=within)
         assert found["system", "spearman"].value == pytest.approx(system[1], abs=within)
+
+
+@pytest.mark.parametrize("dataset", ["usr_topical", "usr_persona"])
+@pytest.mark.parametrize("text", ["raw", "normalised"])
+def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
+    """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
+    human = aggregate.mean_ratings(usr_tables[dataset]["turn_ratings"])["Overall"].droplevel("dataset")
+    ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+    of_dataset = scored(dataset, "bleu", text=text)
+    for output, rows in of_dataset.groupby("output"):
+        x = rows.set_index(["item_id", "system_id"])["value"].astype(np.float64)
+        y = human.reindex(x.index)
+        exact = [
+            side.map(Fraction).groupby("system_id").sum().map(lambda total: total / 60)
+            # Ratings are thirds: three people gave whole numbers.
+            for side in (x, (3 * y).round())
+        ]
+        of_systems = [side.rank().to_numpy() for side in exact]
+        found = correlations(dataset, output, "bleu", text=text)
+        for name, way in ways.items():
+            assert found["turn", name].value == pytest.approx(way(x, y).statistic, abs=1e-12), (output, name)
+            if name != "pearson":
+                assert found["system", name].value == pytest.approx(way(*of_systems).statistic, abs=1e-12), (
+                    output,
+                    name,
+                )
 
 
 def test_published_asterisks(root, correlations):
@@ -175,11 +213,8 @@ def test_what_the_files_hold(usr_tables):
     assert {d: len(r) for d, r in raters.items()} == {"usr_persona": 4, "usr_topical": 5}
 
 
-def test_float32_mends_ties_and_does_nothing_else(usr_tables):
-    """rouge-score's F = 2PR/(P+R) gives equal scores different last digits, which moves Spearman from 0.1142 to 0.1118.
-
-    Rounded to 12 significant digits, where no such noise is left, float64 agrees with the float32 that we store.
-    """
+def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
+    """rouge-score's F = 2PR/(P+R) gives equal scores different last digits, which moves Spearman from 0.1142 to 0.1118."""
     tables = usr_tables["usr_persona"]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
@@ -187,11 +222,11 @@ def test_float32_mends_ties_and_does_nothing_else(usr_tables):
     rating = np.array([human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)])
     for kind in ("f1", "bleu", "rouge", "chrf"):
         for scores in create(kind).score(list(rows["response"]), list(references[rows["context_id"]])).values():
-            without_noise = np.array([float(f"{score:.12g}") for score in scores])
-            exact, stored = (stats.spearmanr(x, rating)[0] for x in (without_noise, scores.astype(np.float32)))
-            assert exact == pytest.approx(stored, abs=1e-9)
+            stored = scoring.significant(scores)
+            assert [f"{score:.12g}" for score in stored] == [f"{score:.12g}" for score in scores]
+            assert len(np.unique(stored)) == len({f"{score:.12g}" for score in scores})
     rouge = create("rouge").score(list(rows["response"]), list(references[rows["context_id"]]))["rougeL-f"]
-    noisy, mended = (stats.spearmanr(x, rating)[0] for x in (rouge, rouge.astype(np.float32)))
+    noisy, mended = (stats.spearmanr(x, rating)[0] for x in (rouge, scoring.significant(rouge)))
     assert (round(noisy, 4), round(mended, 4)) == (0.1118, 0.1142)
 
 

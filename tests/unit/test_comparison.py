@@ -21,7 +21,7 @@ from comperdial.stats.comparison import (
 )
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.means import paired_means, settled, system_means
+from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.power import components
 from comperdial.stats.resampling import coefficients, intervals
 
@@ -80,19 +80,17 @@ def test_leaving_out_is_what_scipy_gives_without_the_cluster(name):
 
 
 def plain_perm_both(a, b, y, systems, average, name, masks):
-    """One metric's scores for the other's, unit by unit, as the paper says it."""
-    if name == "spearman" and not average:
-        a, b, y = (stats.rankdata(side) for side in (a, b, y))
+    """One metric's standardised scores for the other's, unit by unit, as mt-metrics-eval does it."""
     a, b = stats.zscore(a), stats.zscore(b)
 
     def value(x):
         if average:
             x, target = (np.array([side[systems == one].mean() for one in np.unique(systems)]) for side in (x, y))
+            # Sums in another order must not break ties.
+            x = np.round(x, 10)
         else:
             target = y
-        if name == "spearman" and not average:
-            return stats.pearsonr(x, target).statistic
-        return correlate(np.round(x, 10), target, name).value
+        return correlate(x, target, name).value
 
     observed = abs(value(a) - value(b))
     far = [abs(value(np.where(m, a, b)) - value(np.where(m, b, a))) >= observed - 1e-12 for m in masks]
@@ -427,15 +425,16 @@ def test_differences_are_those_of_the_coefficients_with_means_tied_but_for_round
     assert power.difference == pytest.approx(values[0] - values[1], abs=1e-12)
 
 
-def test_settled_numbers():
-    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-9, -1.0])
-    found = settled(near)
+def test_means_are_ties_by_their_own_size_and_not_by_that_of_others():
+    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-12, -1.0, 1e-12, 2e-12])
+    found = merge_ties(near)
     assert found[0] == found[1] == 0.3
     np.testing.assert_array_equal(found[2:], near[2:])
-    # What is in another row does not matter; numbers of both signs may have a mean near 0.
-    np.testing.assert_array_equal(settled([[1e-14, 2e-14], [1.0, 2.0]]), [[1e-14, 2e-14], [1.0, 2.0]])
-    assert np.ptp(settled([1e-17, -3e-17, 0.0], 1.0)) == 0
-    assert settled(np.empty((2, 0))).shape == (2, 0)
+    # The mean of numbers of both signs may be near 0, and was rounded at their size.
+    assert np.ptp(merge_ties([1e-17, -3e-17, 0.0], [1.0, 1.0, 1.0])) == 0
+    assert merge_ties(np.empty((2, 0))).shape == (2, 0)
+    design = Design(np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3), average=True)
+    assert np.unique(system_means([0.1, 0.2, -0.3, -0.3, 0.2, 0.1, 0.2, -0.3, 0.1], design)).size == 1
 
 
 def test_means_of_systems_leave_out_what_is_missing():
@@ -471,13 +470,14 @@ ONE = [1, 2, 3, 3, 7, 3, 5, 5]
 TWO = [2, 1, 2, 6, 8, 8, 7, 6]
 
 
-def test_perm_both_of_mt_metrics_eval_example():
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_perm_both_of_mt_metrics_eval_example(name):
     # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
     design = Design(np.repeat(np.arange(4), 2), np.tile(np.arange(2), 4))
-    found = compare([ONE, TWO], GOLD, design, "pearson", resamples=20_000, seed=0)
-    assert found.difference[1, 0] == pytest.approx(stats.pearsonr(TWO, GOLD)[0] - stats.pearsonr(ONE, GOLD)[0])
+    found = compare([ONE, TWO], GOLD, design, name, resamples=20_000, seed=0)
+    assert found.difference[1, 0] == pytest.approx(correlate(TWO, GOLD, name).value - correlate(ONE, GOLD, name).value)
     masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
-    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, "pearson", masks) * 257 - 1
+    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, name, masks) * 257 - 1
     assert found.p_perm_both[0, 1] == pytest.approx(exact / 256, abs=0.015)
 
 

@@ -17,6 +17,8 @@ from comperdial.evaluation._frames import (
     check_targets,
     dialogue_names,
     mean_by_dialogue,
+    mean_ratings,
+    mean_scores,
     of_dataset,
     of_target,
     ratings_by_dialogue,
@@ -27,7 +29,6 @@ from comperdial.evaluation._frames import (
 )
 from comperdial.evaluation.sample import Sample
 from comperdial.stats.design import Design
-from comperdial.stats.means import settled
 
 log = logging.getLogger(__name__)
 
@@ -136,12 +137,12 @@ class _Tables:
         self._check_rated(of_dialogues, self.dialogue, "dialogue")
         self.turn_scores, self.turn_cut = wide(of_turns, "value"), wide(of_turns, "cut")
         own, own_cut = wide(of_dialogues, "value"), wide(of_dialogues, "cut")
-        both = (by_dialogue(self.turn_scores, names).mean(), by_dialogue(self.turn_cut, names).max())
+        both = (mean_scores(self.turn_scores, names), by_dialogue(self.turn_cut, names).max())
         self.dialogue_scores, self.dialogue_cut = (
             mean.join(other, how="outer") for mean, other in zip(both, (own, own_cut), strict=True)
         )
         # A score of a whole dialogue counts for each of its turns, where systems are averaged over turns.
-        self.spread = own
+        self.spread, self.spread_cut = own, own_cut
         self.turn_means = None if self.turn is None else mean_by_dialogue(self.turn, names)
         raters = 0 if self.turn is None else self.turn.columns.size
         self.human_signature = f"human|ratings:turn|annotators:{raters}"
@@ -169,12 +170,12 @@ class _Tables:
         """Go through what there is at each level."""
         for level in dict.fromkeys(levels):
             if level in ("turn", "system") and self.turn is not None:
-                yield from self._of_ratings(level, "turn", self.turn, self.turn.mean(axis="columns"), targets)
+                yield from self._of_ratings(level, "turn", self.turn, mean_ratings(self.turn), targets)
             if level == "dialogue" and self.turn is not None and self.turn_means is not None and self._has_several():
                 single = ratings_by_dialogue(self.turn, self.dialogue_of)
                 yield from self._of_ratings(level, "turn", single, self.turn_means, targets)
             if level in ("dialogue", "system") and self.dialogue is not None:
-                means = self.dialogue.mean(axis="columns")
+                means = mean_ratings(self.dialogue)
                 yield from self._of_ratings(level, "dialogue", self.dialogue, means, targets)
 
     def _has_several(self) -> bool:
@@ -191,17 +192,17 @@ class _Tables:
             return self.dialogue_scores, self.dialogue_cut
         if level == "turn":
             return self.turn_scores, self.turn_cut
-        return self._with_spread(self.turn_scores), self._with_spread(self.turn_cut)
+        return self._with_spread(self.turn_scores, self.spread), self._with_spread(self.turn_cut, self.spread_cut)
 
-    def _with_spread(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the scores of whole dialogues: where systems are averaged over turns, one counts once a turn."""
-        if self.spread.empty or self.turn is None:
+    def _with_spread(self, frame: pd.DataFrame, spread: pd.DataFrame) -> pd.DataFrame:
+        """Add what whole dialogues have: where systems are averaged over turns, it counts once a turn."""
+        if spread.empty or self.turn is None:
             return frame
         units = units_of(self.turn)
         items = self.dialogue_of.reindex(units.get_level_values(0)).to_numpy()
         at = pd.MultiIndex.from_arrays([items, units.get_level_values(1)])
-        spread = pd.DataFrame(self.spread.reindex(at).to_numpy(), index=units, columns=self.spread.columns)
-        return frame.join(spread, how="outer")
+        by_turn = pd.DataFrame(spread.reindex(at).to_numpy(), index=units, columns=spread.columns)
+        return frame.join(by_turn, how="outer")
 
     def _of_ratings(
         self, level: str, against: str, single: pd.DataFrame, means: pd.Series, targets: Sequence[str] | None
@@ -252,8 +253,7 @@ class _Tables:
         codes, names = pd.factorize(rated.index.get_level_values(1), sort=True)
         of_turns = against == "turn" and level != "dialogue"  # as Sample.of_turns
         dialogues = self.dialogue_of.reindex(item_names).to_numpy()[items] if of_turns else item_names[items]
-        # Means that differ only in the order of adding are ties.
-        matrix = settled(values.to_numpy(dtype=np.float64).T)
+        matrix = values.to_numpy(dtype=np.float64).T
         chosen = tuple((str(name[0]), str(name[1])) for name in values.columns)
         was_cut = cut.reindex(columns=values.columns).fillna(0).to_numpy() > 0
         return Sample(
@@ -264,8 +264,8 @@ class _Tables:
             names=chosen,
             scores=matrix,
             annotators=tuple(map(str, rated.columns)),
-            single=settled(rated.to_numpy(dtype=np.float64).T),
-            ratings=settled(means.to_numpy(dtype=np.float64)),
+            single=rated.to_numpy(dtype=np.float64).T,
+            ratings=means.to_numpy(dtype=np.float64),
             design=Design(codes, pd.factorize(dialogues, sort=True)[0], average=level == "system"),
             items=items,
             units=tuple((str(unit[0]), str(unit[1])) for unit in rated.index),

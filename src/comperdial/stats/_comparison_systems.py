@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from comperdial.stats.means import settled
+from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -42,7 +42,8 @@ def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed:
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, systems) and (systems,): settled means, nothing missing, metrics on one scale; each varies.
+        Shapes (metrics, systems) and (systems,): as :func:`comperdial.stats.means.system_means` gives them, nothing
+        missing, metrics on one scale; each varies.
     name
         ``spearman`` or ``kendall``.
     resamples, most
@@ -107,7 +108,8 @@ class _Pair:
 
     def __init__(self, a: Floats, b: Floats, human: _Human) -> None:
         self.human, systems = human, len(a)
-        codes = np.unique(settled(np.concatenate([a, b])), return_inverse=True)[1].reshape(2, systems)
+        # Standardised values lie about 0, and were rounded at 1.
+        codes = np.unique(merge_ties(np.concatenate([a, b]), 1.0), return_inverse=True)[1].reshape(2, systems)
         self._codes = codes
         of_a, across, back, of_b = self._above()
         self.linear: Floats = (human.weights * (of_a - of_b + across - back)).sum(axis=1) / 4
