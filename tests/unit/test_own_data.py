@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comperdial import datasets, schema
+from comperdial import annotation, datasets, evaluation, schema
 from comperdial.cli import main
 from comperdial.datasets.table import COLUMNS, rated_levels
 from comperdial.errors import ComperdialError
@@ -129,6 +129,40 @@ def test_several_responses_of_one_system_to_one_context(tmp_path):
     assert rows(tables["turn_ratings"], "context_id", "rating") == [
         ("c1", 1), ("c1", 2), ("c1 (2)", 3), ("c1 (3)", 4), ("c2", 5),
     ]  # fmt: skip
+
+
+def test_several_responses_to_one_context_all_count(tmp_path, caplog):
+    values = {"a": [[1, 4, 2], [5, 3, 3]], "b": [[2], [1]], "c": [[3], [3]]}
+    lines = [
+        f"d,{turn},q{turn},{system},answer {value} of {number},{value}"
+        for system, by_turn in values.items()
+        for turn, ratings in enumerate(by_turn)
+        for number, value in enumerate(ratings)
+    ]
+    tables = read(tmp_path, "\n".join(["dialogue_id,turn,history,system,response,rating", *lines]))
+    for name, frame in tables.items():
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    scores = tables["responses"].rename(columns={"context_id": "item_id", "response": "value"})
+    scores["value"] = scores["value"].map(lambda text: float(text.split()[1]) ** 2 + len(text) % 2)
+    scores = scores.assign(level="turn", metric="m", output="o", cut=0, signature="s")
+    samples = evaluation.samples(scores, tables["turn_ratings"], contexts=tables["contexts"])
+    found = evaluation.correlations(samples, detail=evaluation.Detail(resamples=20)).set_index(
+        ["level", "grouping", "coefficient"]
+    )
+    both = scores.merge(tables["turn_ratings"], left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    assert found.loc[("turn", "pooled", "pearson"), "value"] == pytest.approx(both["value"].corr(both["rating"]))
+    by_system = both.groupby("system_id")[["value", "rating"]].mean()
+    for level in ("dialogue", "system"):
+        # There is one dialogue.
+        assert found.loc[(level, "pooled", "pearson"), "value"] == pytest.approx(by_system.corr().iloc[0, 1])
+    # Only the two contexts that all systems answered can be correlated within.
+    assert found.loc[("turn", "item", "pearson"), "n"] == 2
+    of_items = [
+        group["value"].corr(group["rating"]) for _, group in both.groupby("item_id") if group["rating"].nunique() > 1
+    ]
+    assert found.loc[("turn", "item", "pearson"), "value"] == pytest.approx(sum(of_items) / 2)
+    assert annotation.export(tmp_path, tmp_path / "tasks", levels=["dialogue"], seed=1) == {"dialogue": 3}
+    assert "left out" not in caplog.text
 
 
 def test_a_system_called_reference_is_a_system_unless_its_kind_says_otherwise(tmp_path):
