@@ -214,7 +214,7 @@ def test_what_the_files_hold(usr_tables):
 
 
 def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
-    """rouge-score's F = 2PR/(P+R) gives equal scores different last digits, which moves Spearman from 0.1142 to 0.1118."""
+    """rouge-score's F = 2PR/(P+R) gives equal scores other last digits: Spearman goes from 0.1142 to 0.1118."""
     tables = usr_tables["usr_persona"]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
