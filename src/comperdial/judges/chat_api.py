@@ -25,6 +25,7 @@ from comperdial.judges.prices import (
     estimate_tokens,
     most_input,
 )
+from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection, Service
 
@@ -232,6 +233,7 @@ def _service(options: Mapping[str, Any]) -> Service:
         raise ConfigError(f"`parameters` are {parameters!r}", expected="a mapping")
     if taken := [name for name in _LENGTHS if name in parameters]:
         raise ConfigError(f"`{taken[0]}` among the parameters", expected="the agent to say how much it wants")
+    refuse_secrets(parameters, "parameters")
     connection = Connection(
         options["service"], options["model"], base_url=options.get("base_url"), key_variable=options.get("key")
     )

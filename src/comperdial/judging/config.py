@@ -10,6 +10,7 @@ from typing import Any
 from comperdial.config import check
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.judges.base import Form
+from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import services
 from comperdial.judges.services.base import address
 from comperdial.judges.weighting import check_labels
@@ -72,6 +73,8 @@ def read_judging(
     for name, entry in (judges or {}).items():
         if isinstance(entry, dict):
             check_key(entry.get("key"), f"params.yaml, judges.{name}")
+            if isinstance(parameters := entry.get("parameters"), dict):
+                refuse_secrets(parameters, f"params.yaml, judges.{name}.parameters")
     _check_label_texts(judging)
     check({"judges": judges, "judging": judging}, Path(__file__).with_name("params.schema.yaml"))
     judging, groups = judging or {}, groups or {}
