@@ -142,8 +142,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
     path = Path(path)
     if path.suffix == ".parquet":
+        from pyarrow.fs import LocalFileSystem
+
         try:
-            return pd.read_parquet(path)
+            # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold
+            # when the interpreter ends (comperdial.judges._parts).
+            return pd.read_parquet(path, filesystem=LocalFileSystem())
         except FileNotFoundError:
             raise FileError("no such file", where=str(path)) from None
         except (OSError, ValueError) as error:

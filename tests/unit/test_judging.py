@@ -541,3 +541,32 @@ def test_show_prints_a_dialogue_with_scores_and_rationales(project, tmp_path, ta
     assert main(["judge", "show", "three", "d1", *where]) == 1
     assert "unknown system 'three'" in capsys.readouterr().err
     assert main(["judge", "show", "one", "d7", *where]) == 1
+
+
+@pytest.mark.parametrize("parameters", [{"token": "abc"}, {"user": "sk-abcdefgh"}, {"extra_headers": {"X-Org": "abc"}}])
+def test_a_secret_among_the_parameters_is_refused_before_a_signature_shows_it(changed, parameters):
+    with pytest.raises(ConfigError, match=r"judges\.gpt-4\.parameters: .* looks like a secret") as error:
+        changed(lambda judges, judging: judges["gpt-4"].update(parameters=parameters))
+    assert "abc" not in str(error.value)
+
+
+def test_parameters_that_only_sound_like_secrets_are_kept(changed):
+    known = {"max_tokens": 9, "stop_token_ids": [1], "chat_template_kwargs": {"bos_token": ""}, "stop": ["task-force"]}
+    judging = changed(lambda judges, judging: judges["gpt-4"].update(parameters=known))
+    assert judging.judges["gpt-4"].parameters == known
+
+
+def test_a_url_that_is_none_is_named_with_its_judge(changed):
+    with pytest.raises(ConfigError, match=r"params.yaml, judges\.gpt-4: base_url is not a valid URL"):
+        changed(lambda judges, judging: judges["gpt-4"].update(base_url="http://[::1/v1"))
+
+
+def test_a_data_set_without_tables_is_made_if_it_is_known_and_else_a_mistake(root, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    for command in ("list", "plan", "run"):
+        assert main(["judge", command, "--datasets", "usr_topicl", "--tables", str(tmp_path)]) == 1
+        error = capsys.readouterr().err
+        assert "unknown data set 'usr_topicl'" in error and "Did you mean 'usr_topical'" in error
+        assert "snakemake" not in error
+    assert main(["judge", "plan", "--datasets", "usr_topical", "--tables", str(tmp_path)]) == 1
+    assert "Make them: snakemake" in capsys.readouterr().err

@@ -80,10 +80,14 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
 
 def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
     """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
-    from comperdial.errors import FileError
+    from comperdial.errors import FileError, UnknownNameError
+    from comperdial.judging.groups import unperturbed
 
     folder = options.tables / dataset
     if not (folder / "responses.parquet").is_file():
+        known = _known(options)
+        if known and unperturbed(dataset) not in known:
+            raise UnknownNameError("data set", dataset, known, where=str(options.params))
         raise FileError(
             "no tables of this data set",
             where=str(folder),
@@ -108,6 +112,18 @@ def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
         whole = _has_dialogues(options.tables / dataset)
         return {"turns": True, "dialogues": whole} if options.variants else judged | {"dialogues": whole}
     return judged
+
+
+def _known(options: argparse.Namespace) -> set[str]:
+    """Return the data sets that there are or that can be made; none where there is no catalogue to say so."""
+    from comperdial.config import load_yaml
+    from comperdial.judging.groups import groups_of
+
+    config = load_yaml(options.params)
+    if not (catalogued := _catalogued(options.params)):
+        return set()
+    groups = {name for names in groups_of(config).values() for name in names}
+    return {*catalogued, *(config.get("challenges") or {}), *(path.name for path in options.tables.glob("*/")), *groups}
 
 
 @functools.cache
