@@ -246,7 +246,7 @@ def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.parametrize("lacking", [{"c3"}, {"c1", "c2", "c3", "c4", "c5"}])
+@pytest.mark.parametrize("lacking", [{"c3"}, {"c0", "c1", "c2", "c3", "c4"}])
 def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeypatch, caplog, lacking):
     class NeedsFacts(Length):
         needs = ("facts",)

@@ -109,7 +109,7 @@ def test_what_lacks_something_is_left_out_counted_and_nothing_else(tables, metri
         assert items[name] == everything - {"c0"}
     said = [record.getMessage() for record in caplog.records]
     assert said.count("f1: 4 of 12 responses have no references and no score") == 1
-    assert said.count("grounded: 2 of 12 responses have no histories") == 1
+    assert said.count("grounded: 2 of 12 responses have no history and no score") == 1
     assert len(said) == 8, "one line a metric that lacked something"
     # What is left does not change because others are left out.
     scoring.score_all(metrics, without_lacking(tables, tmp_path / "w"), tmp_path / "w.parquet", tmp_path / "vectors")

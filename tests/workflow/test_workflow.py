@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import yaml
 
 import tinymodels
 from comperdial import schema, scoring
@@ -273,25 +272,6 @@ def test_no_output_names_this_machine(finished):
         assert sys.prefix.encode() not in content, name
     for record in (finished.path / ".snakemake/metadata").rglob("*"):
         assert not record.is_file() or sys.prefix.encode() not in record.read_bytes()
-
-
-def test_a_data_set_added_as_its_page_says(fresh):
-    """docs/adding-a-dataset.md, followed: the reader, the catalogue's entries, and the data set is in the tables."""
-    page = (fresh.path / "docs/adding-a-dataset.md").read_text()
-    (fresh.path / "src/comperdial/datasets/mine.py").write_text(page.split("```python\n")[1].split("```")[0])
-    content = page.split("```json\n")[1].split("```")[0].encode()
-    place = fresh.path / "mirror/owner/name/data/ratings.json"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(content)
-    entry = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
-    entry["files"]["mine_ratings"] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    path = fresh.path / "data/sources.yaml"
-    catalogue = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
-    fresh.edit("params.yaml", "datasets: [usr_persona]", "datasets: [mine]")
-    without_models(fresh)
-    fresh.snakemake("results/tables/mine_correlations.md")
-    assert "| f1 f1 |" in (fresh.path / "results/tables/mine_correlations.md").read_text()
 
 
 def test_one_level_alone_runs_through(finished):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.judges.ledger import Ledger
