@@ -346,7 +346,7 @@ def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, sys
     ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
     if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
         return
-    p = swap_ranks(scores, ratings, name, 40, seed, 40)
+    p = swap_ranks(scores, ratings, name, 40, seed, 40)[0]
     signs = draw_signs(np.random.default_rng(seed), 40, systems)
     for one, other in ((0, 1), (0, 2), (1, 2)):
         plain = plain_swap(scores[one], scores[other], ratings, name, signs)
