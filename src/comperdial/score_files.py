@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ItemError, SchemaError
+from comperdial.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.files import check_columns, read_table
-from comperdial.metrics import Metric, Scores
-from comperdial.scoring import tidy
-
-log = logging.getLogger(__name__)
+from comperdial.metrics import Batch, Metric
+from comperdial.scoring import score_many
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -47,6 +44,14 @@ class Records:
     histories: list[list[Any]] | None
     references: list[list[Any]] | None
     facts: list[list[Any]] | None
+    path: Path
+
+    def batch(self) -> Batch:
+        """Return what each response has to be scored with; a record whose entries are no texts is an error."""
+        try:
+            return Batch.checked(list(self.responses["response"]), self.references, self.histories, self.facts)
+        except ItemError as error:
+            raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
 def read_records(path: str | Path) -> Records:
@@ -82,7 +87,7 @@ def read_records(path: str | Path) -> Records:
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
-    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")))
+    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")), path)
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
@@ -91,32 +96,23 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table ``scores``.
+        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log.
 
     Raises
     ------
     SchemaError
-        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
+        When ``response`` is missing, no record has what the metric needs, or two records have the same names.
+    MissingResourceError
+        When the metric needs something that this machine lacks.
     """
+    if problem := metric.unavailable():
+        raise MissingResourceError(problem, where=f"metric {name!r}")
     records = read_records(path)
-    responses = records.responses
-    try:
-        values = metric.score(list(responses["response"]), records.references, records.histories, records.facts)
-    except ItemError as error:
-        raise error.at(f"{path}, record {error.index + 1}") from error
-    except SchemaError as error:
-        raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
-    _report(values, metric)
-    return tidy(responses, values, metric, name)
-
-
-def _report(values: Scores, metric: Metric) -> None:
-    """Say what a reader of the table alone could overlook."""
-    main = values[metric.outputs[0]]
-    if missing := int(np.isnan(main).sum()):
-        log.warning("%d of %d responses have no score", missing, len(main))
-    if values.cut is not None and (cut := int((values.cut > 0).sum())):
-        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
+    scores, not_run = score_many({name: metric}, [(records.responses, records.batch())])
+    for problem in not_run.values():
+        needs = " and ".join(metric.needs)
+        raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")
+    return scores
 
 
 def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:

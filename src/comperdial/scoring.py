@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema, sharding
-from comperdial.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 from comperdial.sharding import WHOLE, Shard
 
@@ -65,19 +64,103 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
 
 
 def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+    lacking = Lacking()
+    for responses, batch in batches(folder, shard):
+        yield from (tidy(*found) for found in compute({name: metric}, responses, batch, lacking))
+    lacking.warn()
+
+
+class Lacking:
+    """Counts, for each metric and each thing that it needs, the responses without it."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._left: Counter[str] = Counter()
+
+    def add(self, name: str, metric: Metric, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Count for one metric and a batch, and return which of its responses have all that the metric needs."""
+        whole = np.ones(len(batch), dtype=np.bool_)
+        for need in metric.needs:
+            held = batch.has(need)
+            self._counts[name, need] += int((~held).sum())
+            whole &= held
+        self._left[name] += int(whole.sum())
+        return whole
+
+    def warn(self, names: Collection[str] | None = None) -> None:
+        """Say for each metric (default: all) how many of the responses lacked something."""
+        for (name, need), count in self._counts.items():
+            if count and (names is None or name in names):
+                log.warning("%s: %d of %d responses have no %s", name, count, self.total, need)
+
+    def reason(self, name: str) -> str | None:
+        """Say why a metric scored nothing; None if it did."""
+        needs = [need for (of, need), count in self._counts.items() if of == name and count]
+        return None if self._left[name] else f"no response has {' and '.join(needs)}"
+
+
+def batches(folder: str | Path, shard: Shard = WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
+    """Yield a dataset's responses to score, some thousand at a time, with what each has to be scored with."""
     for responses, context in parts(folder, shard=shard):
-        found = [_score(metric, responses[held], context[held], folder) for held in _blocks(metric, responses)]
-        yield tidy(responses, _joined(found), metric, name)
+        # The tables are checked: their entries need not be looked at again.
+        yield responses, Batch(list(responses["response"]), *(list(context[column]) for column in _HELD.values()))
 
 
-def _joined(found: Sequence[Scores]) -> Scores:
-    """Return the scores of several blocks as one."""
-    if len(found) == 1:
-        return found[0]
-    values = {output: np.concatenate([scores[output] for scores in found]) for output in found[0]}
-    cuts = [scores.cut for scores in found if scores.cut is not None]
-    # A metric counts what it cuts, or it does not.
-    return Scores(values, np.concatenate(cuts) if len(cuts) == len(found) else None)
+def compute(
+    metrics: Mapping[str, Metric], responses: pd.DataFrame, batch: Batch, lacking: Lacking
+) -> Iterator[tuple[pd.DataFrame, Scores, Metric, str]]:
+    """Score responses with each metric, those that have what it needs; yields what :func:`tidy` takes."""
+    lacking.total += len(batch)
+    for name, metric in metrics.items():
+        whole = lacking.add(name, metric, batch)
+        for held in (whole & block for block in _blocks(metric, responses)):
+            if held.any():
+                yield responses[held], metric.compute(batch.only(held)), metric, name
+
+
+def score_many(
+    metrics: Mapping[str, Metric], parts: Iterable[tuple[pd.DataFrame, Batch]]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Score responses with many metrics, each by its name, as far as it can run.
+
+    Parameters
+    ----------
+    metrics
+        By the name to call each in the table.
+    parts
+        Responses and what each has to be scored with: :func:`batches`, or :meth:`comperdial.score_files.Records.batch`.
+
+    Returns
+    -------
+    tuple
+        Table ``scores``, and the metrics that were not run: why. That some responses lack what a metric needs, have no
+        score or were cut goes into the log.
+    """
+    not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
+    able = {name: metric for name, metric in metrics.items() if name not in not_run}
+    lacking, frames = Lacking(), []
+    unscored: Counter[str] = Counter()
+    cut: Counter[str] = Counter()
+    scored: Counter[str] = Counter()
+    for responses, batch in parts:
+        for found in compute(able, responses, batch, lacking):
+            _, values, _, name = found
+            frames.append(tidy(*found))
+            scored[name] += len(found[0])
+            unscored[name] += int(np.all([np.isnan(column) for column in values.values()], axis=0).sum())
+            cut[name] += 0 if values.cut is None else int((values.cut > 0).sum())
+    not_run |= {name: why for name in able if (why := lacking.reason(name))}
+    lacking.warn([name for name in able if name not in not_run])
+    for name in able:
+        if unscored[name]:
+            log.warning("%s: %d of %d responses have no score", name, unscored[name], scored[name])
+        if cut[name]:
+            log.warning(
+                "%s: the input of %d of %d responses did not fit the model and was cut", name, cut[name], scored[name]
+            )
+    frame = schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
+    return frame, not_run
 
 
 def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
@@ -111,29 +194,13 @@ def score_all(
     for name, metric in metrics.items():
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
-    lacking: Counter[tuple[str, str]] = Counter()
-    total = 0
+    lacking = Lacking()
     with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
-        for responses, context in parts(folder):
-            total += len(responses)
-            # The tables are checked: once for all metrics is enough.
-            columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
-            frames = []
-            for name, metric in metrics.items():
-                whole = np.ones(len(responses), dtype=np.bool_)
-                for need in metric.needs:
-                    held = context[_HELD[need]].map(len).to_numpy() > 0
-                    lacking[name, need] += int((~held).sum())
-                    whole &= held
-                for held in (whole & block for block in _blocks(metric, responses)):
-                    if held.any():
-                        values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
-                        frames.append(tidy(responses[held], values, metric, name))
+        for responses, batch in batches(folder):
+            frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
             if frames:
                 add(pd.concat(frames, ignore_index=True))
-    for (name, need), count in lacking.items():
-        if count:
-            log.warning("%s: %d of %d responses have no %s", name, count, total, need)
+    lacking.warn()
 
 
 @contextmanager
@@ -178,17 +245,6 @@ def parts(
         scored = part[part["system_id"].map(systems["kind"]) != "reference"]
         if len(scored):
             yield scored, contexts.loc[scored["context_id"]]
-
-
-def _score(metric: Metric, responses: pd.DataFrame, context: pd.DataFrame, folder: str | Path) -> Scores:
-    try:
-        return metric.score(
-            list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
-        )
-    except ItemError as error:
-        key = responses.iloc[error.index]
-        place = f"{folder}, context {key['context_id']!r}, system {key['system_id']!r}"
-        raise error.at(place) from error
 
 
 def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Path) -> None:

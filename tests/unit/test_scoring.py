@@ -246,18 +246,16 @@ def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_a_metric_lacks_is_named_by_context_and_system(tmp_path, monkeypatch):
-    """The place in the part is no place that a reader could find."""
-
+def test_what_lacks_something_that_a_metric_needs_is_left_out_and_counted(tmp_path, monkeypatch, caplog):
     class NeedsFacts(Length):
         needs = ("facts",)
 
     monkeypatch.setattr(scoring, "_PART", 2)
     contexts = [context | {"facts": [] if context["context_id"] == "c3" else ["f"]} for context in CONTEXTS]
     tables = write_tables(tmp_path / "tables", contexts=contexts)
-    with pytest.raises(ComperdialError, match=r"tables, context 'c3', system 'a': metric 'length' needs facts"):
-        scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "out/s.parquet")
-    assert list((tmp_path / "out").iterdir()) == []
+    scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "s.parquet")
+    assert set(schema.read(tmp_path / "s.parquet", "scores")["item_id"]) == {"c0", "c1", "c2", "c4"}
+    assert "mine: 3 of 15 responses have no facts" in caplog.text
 
 
 def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):
