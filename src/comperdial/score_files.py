@@ -54,11 +54,12 @@ class Records:
             raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
-def read_records(path: str | Path) -> Records:
+def read_records(path: str | Path, *, repeated: bool = False) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
     Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
-    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
+    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``. With
+    ``repeated``, as in a file of one record a rating, a response that stands there several times counts once.
 
     Raises
     ------
@@ -84,10 +85,25 @@ def read_records(path: str | Path) -> Records:
         frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
     if "system_id" not in frame:
         frame["system_id"] = "system"
+    if repeated:
+        frame = _once(frame, path)
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
     return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")), path)
+
+
+def _once(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Keep the first record of each response; the others must have the same text."""
+    key = ["dataset", "context_id", "system_id"]
+    if (other := frame.drop_duplicates([*key, "response"]).duplicated(key)).any():
+        record = int(other.index[other.to_numpy().argmax()])
+        raise SchemaError(
+            "another response of the same system to the same context",
+            where=f"{path}, record {record + 1}",
+            expected="one response of a system to a context_id",
+        )
+    return frame.drop_duplicates(key).reset_index(drop=True)
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:

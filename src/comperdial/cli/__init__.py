@@ -12,6 +12,7 @@ from comperdial import __version__
 from comperdial.cli import (
     annotate,
     challenge,
+    compare,
     data,
     dimensions,
     evaluate,
@@ -28,7 +29,7 @@ from comperdial.cli import (
 from comperdial.errors import ComperdialError
 
 _GROUPS = (
-    evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
+    compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
     render, why,
 )  # fmt: skip
 

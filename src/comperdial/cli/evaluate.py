@@ -149,7 +149,7 @@ def _score(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{options.input} is no folder", where="--shard", expected="a folder of tables: they have shards"
         )
-    _keep_embeddings(options)
+    keep_embeddings(options)
     if options.metrics:
         _score_several(options)
         return
@@ -195,7 +195,8 @@ def say_not_run(not_run: Mapping[str, str], metrics: Collection[str], where: Pat
         print(f"{name}: not run: {why}", file=sys.stderr)
 
 
-def _keep_embeddings(options: argparse.Namespace) -> None:
+def keep_embeddings(options: argparse.Namespace) -> None:
+    """Have vectors kept in the folder `--embeddings`."""
     if options.embeddings:
         from comperdial.models.encoder import STORE_VARIABLE
 

@@ -86,6 +86,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
         log.warning("%d pairs are too many for %s: after Holm's correction none can differ", len(pairs), found.test)
     adjusted = holm([found.p[pair] for pair in pairs])
     williams_p = _williams(sample, name, found.n)
+    low, high = (np.clip(found.difference + side * found.reach, -2, 2) for side in (-1, 1))
     rows = []
     for (one, other), p_adjusted in zip(pairs, adjusted, strict=True):
         a, b = (one, other) if found.difference[one, other] >= 0 else (other, one)
@@ -96,7 +97,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
             | {"output_b": output_b, "difference": found.difference[a, b], "p": found.p[a, b]}
             | {"p_adjusted": p_adjusted, "p_perm_both": found.p_perm_both[a, b], "p_williams": williams_p[a, b]}
             | {"n": found.n[a, b], "test": test}
-            | {"low": found.difference[a, b] - found.reach[a, b], "high": found.difference[a, b] + found.reach[a, b]}
+            | {"low": low[a, b], "high": high[a, b]}
         )
     return rows
 

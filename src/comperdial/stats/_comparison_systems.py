@@ -102,7 +102,8 @@ def _reach(drawn: Floats) -> float:
     p = (1 + as_far) / (1 + len(ordered))
     usual = ordered[p >= ALPHA]
     some = np.isfinite(ordered[p < ALPHA]).any() and len(usual)
-    return float(usual[-1]) if some else float("nan")
+    # What differs from it by rounding only is no more significant.
+    return float(usual[-1]) + CLOSE if some else float("nan")
 
 
 class _Human:
