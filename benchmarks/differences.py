@@ -1,7 +1,7 @@
 """What the 95 % intervals of differences between metrics cover, over simulated benchmarks whose truth is known.
 
-The intervals of `stats.comparison.compare`, which `comperdial compare` prints; what is to be covered is the difference of
-the two long-run values that coverage.py defines. Prints a Markdown table; everything is SIMULATED (simulated.py).
+The intervals of `stats.comparison.compare`, which `comperdial compare` prints; what is to be covered is the difference
+of the two long-run values that coverage.py defines. Prints a Markdown table; everything is SIMULATED (simulated.py).
 `OMP_NUM_THREADS=1 python benchmarks/differences.py --benchmarks 400`.
 """
 
@@ -15,17 +15,27 @@ from itertools import combinations
 from multiprocessing import get_context
 
 import numpy as np
-from coverage import LEVELS, ZOO, samples, truth
+from coverage import LEVELS, ZOO, samples
 from simulated import Floats, demo, draw
 
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.resampling import NAMES
+from comperdial.stats.resampling import NAMES, coefficients
 
 PAIRS = list(combinations(range(len(ZOO)), 2))
 ROWS, COLUMNS = np.array(PAIRS).T
 # Kendall over units takes long; the others say enough about units.
 COEFFICIENTS = {level: NAMES if level.startswith("system") else NAMES[:2] for level in LEVELS}
+
+
+def truth(index: int, seed: int, systems: int) -> Floats:
+    """Return the differences of one large benchmark: shape (levels, coefficients, pairs)."""
+    drawn = draw(np.random.default_rng([seed, 1, index]), list(ZOO.values()), *demo(), systems=systems)
+    found = np.full((len(LEVELS), len(NAMES), len(PAIRS)), np.nan)
+    for level, (label, x, y, design) in enumerate(samples(drawn)):
+        values = coefficients(x, y, design, COEFFICIENTS[label]).T
+        found[level, : len(values)] = values[:, ROWS] - values[:, COLUMNS]
+    return found
 
 
 def ends(index: int, seed: int, systems: int, resamples: int) -> Floats:
@@ -53,7 +63,6 @@ def main() -> None:
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         known = list(pool.map(partial(truth, seed=options.seed, systems=1000), range(options.truths), chunksize=4))
         true = np.mean(known, axis=0)
-        true = (true[:, ROWS] - true[:, COLUMNS]).swapaxes(1, 2)
         lines, agree = [], True
         for systems in options.systems:
             work = partial(ends, seed=options.seed, systems=systems, resamples=options.resamples)
@@ -71,9 +80,7 @@ def main() -> None:
                     elif not there[here].mean() > 0.01:
                         cells.append("none")
                     else:
-                        by_pair = [
-                            100 * covered[here][there[here][:, pair], pair].mean() for pair in range(len(PAIRS))
-                        ]
+                        by_pair = [100 * covered[here][there[here][:, pair], pair].mean() for pair in range(len(PAIRS))]
                         share = there[here].mean()
                         cells.append(
                             f"{np.mean(by_pair):.1f} ({min(by_pair):.1f} to {max(by_pair):.1f}), "

@@ -38,6 +38,8 @@ class Records:
         Table ``responses``, one row a record, in the file's order.
     histories, references, facts
         A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+    path
+        Where it was read.
     """
 
     responses: pd.DataFrame
@@ -90,14 +92,15 @@ def read_records(path: str | Path, *, repeated: bool = False) -> Records:
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
-    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")), path)
+    histories, references, facts = (_lists(frame, column, path) for column in ("history", "references", "facts"))
+    return Records(responses, histories, references, facts, path)
 
 
 def _once(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Keep the first record of each response; the others must have the same text."""
     key = ["dataset", "context_id", "system_id"]
     if (other := frame.drop_duplicates([*key, "response"]).duplicated(key)).any():
-        record = int(other.index[other.to_numpy().argmax()])
+        record = other[other].index.to_list()[0]
         raise SchemaError(
             "another response of the same system to the same context",
             where=f"{path}, record {record + 1}",

@@ -96,7 +96,7 @@ class Lacking:
 
     def reason(self, name: str) -> str | None:
         """Say why a metric scored nothing; None if it did."""
-        needs = [need for (of, need), count in self._counts.items() if of == name and count]
+        needs = [_HELD[need] for (of, need), count in self._counts.items() if of == name and count]
         return None if self._left[name] else f"no response has {' and '.join(needs)}"
 
 

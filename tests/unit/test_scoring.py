@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from comperdial import schema, score_files, scoring
-from comperdial.errors import ComperdialError, FileError, SchemaError
+from comperdial.errors import FileError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 
 ROOM = 3

@@ -29,8 +29,8 @@ from comperdial.cli import (
 from comperdial.errors import ComperdialError
 
 _GROUPS = (
-    compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
-    render, why,
+    compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+    annotate, render, why,
 )  # fmt: skip
 
 

@@ -31,7 +31,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="kinds or names of params.yaml (`comperdial metrics`); options follow, as in bleu,text=raw",
     )
     add_params(command)
-    command.add_argument("--scores", type=Path, nargs="+", default=[], metavar="FILE", help="ready-made tables `scores`")
+    command.add_argument(
+        "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="ready-made tables `scores`"
+    )
     command.add_argument("--ratings", type=Path, help="ratings of responses, if the input has none")
     command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to")
@@ -141,8 +143,8 @@ def _with_tables(error: UnknownNameError, known: set[str]) -> ConfigError:
 
 
 def _only(scores: pd.DataFrame | None) -> str | None:
-    names = [] if scores is None else scores["dataset"].unique()
-    return str(names[0]) if len(names) == 1 else None
+    names = set() if scores is None else {str(name) for name in scores["dataset"]}
+    return names.pop() if len(names) == 1 else None
 
 
 def _wanted(texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | None) -> dict[tuple[str, str], str]:
@@ -193,7 +195,9 @@ def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
     if not few or not rest:
         return samples, []
     count = len(few[0].systems)
-    return rest, [f"System level is left out: {count} system{'s' * (count > 1)}, and nothing can be tested below {FEWEST}"]
+    return rest, [
+        f"System level is left out: {count} system{'s' * (count > 1)}, and nothing can be tested below {FEWEST}"
+    ]
 
 
 def _caption(options: argparse.Namespace, source: str) -> str:

@@ -22,7 +22,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("score", help="score a file of responses, or a folder of tables, with metrics")
     command.add_argument("input", type=Path, help="JSONL, CSV or Parquet with `response`, `references`, …; or a folder")
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--metric", metavar="NAME", help="a kind of metric or a name of params.yaml: `comperdial metrics`")
+    which.add_argument(
+        "--metric", metavar="NAME", help="a kind of metric or a name of params.yaml: `comperdial metrics`"
+    )
     which.add_argument("--metrics", nargs="+", metavar="NAME", help="several; options follow, as in bleu,text=raw")
     add_params(command)
     command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of --metric")
@@ -95,7 +97,9 @@ def _output(command: argparse.ArgumentParser) -> None:
 
 def add_params(command: argparse.ArgumentParser) -> None:
     """Add ``--params``, which names of metrics are looked up in."""
-    command.add_argument("--params", type=Path, metavar="FILE", help="names of metrics; default: params.yaml if it exists")
+    command.add_argument(
+        "--params", type=Path, metavar="FILE", help="names of metrics; default: params.yaml if it exists"
+    )
 
 
 def _metrics(options: argparse.Namespace) -> None:

@@ -90,8 +90,12 @@ class Batch:
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> Batch:
         """Return the batch with some of its responses."""
-        columns = (self.responses, self.references, self.histories, self.facts)
-        return Batch(*(list(compress(column, chosen)) for column in columns))
+        return Batch(
+            list(compress(self.responses, chosen)),
+            list(compress(self.references, chosen)),
+            list(compress(self.histories, chosen)),
+            list(compress(self.facts, chosen)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
 from comperdial.stats.correlation import ALPHA
 
@@ -66,12 +67,12 @@ def comparison_document(
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
             "dialogue are not, and is too small for Spearman over few systems. The intervals and the tests of pairs "
             "take systems and dialogues as what was sampled",
-            f"The interval of a difference leaves out 0 just where its p is below {ALPHA}",
             *(
-                ["Holm: p after Holm's correction for all pairs of a block and coefficient"]
-                if len(labels) > 2
+                [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
+                if len(labels) > 1
                 else []
             ),
+            *(["Holm: p after Holm's correction for all pairs of a block and coefficient"] if len(labels) > 2 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
             *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
         ],
@@ -88,7 +89,7 @@ def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
 def _metrics(
     title: str, found: pd.DataFrame, ceilings: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
 ) -> Section:
-    cells = {(row["metric"], row["output"], row["coefficient"]): row for row in found.to_dict("records")}
+    cells = records_by(found, ["metric", "output", "coefficient"])
     partial = bool((found["coverage"] < 1).any())
     rows = []
     for name, label in labels.items():
@@ -123,10 +124,9 @@ def _pairs(
     rows = []
     here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
     for coefficient in coefficients:
-        found = {
-            frozenset([_name(pair, "a"), _name(pair, "b")]): pair
-            for pair in differences[differences["coefficient"] == coefficient].to_dict("records")
-        }
+        of_coefficient = differences[differences["coefficient"] == coefficient]
+        records = records_by(of_coefficient, ["metric_a", "output_a", "metric_b", "output_b"])
+        found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in records.values()}
         for one, other in combinations([name for name in labels if name in here], 2):
             pair = found.get(frozenset([one, other]))
             said = (
@@ -165,16 +165,17 @@ def _interval(cell: Mapping[str, Any], *, space: str = "") -> str:
 
 def _end(value: float) -> str:
     # An end near 0 says by its sign on which side it lies.
-    return number(value, digits=2) if value == 0 or abs(value) >= 0.005 else f"{value:.1g}"
+    text = number(value, digits=2)
+    return f"{value:.1g}" if text == "0.00" and value else text
 
 
 def _p(p: float, *, equals: bool = False) -> str:
-    if pd.isna(p):
+    if math.isnan(p):
         return "–"
     if p < 0.001:
         return "< 0.001"
     # Rounding must not carry p over the line.
-    digits = next(digits for digits in (3, 4, 6, 17) if (round(p, digits) < ALPHA) == (p < ALPHA))
+    digits = next((digits for digits in (3, 4) if (round(p, digits) < ALPHA) == (p < ALPHA)), 6)
     return f"{'= ' if equals else ''}{p:.{digits}f}"
 
 

@@ -23,9 +23,10 @@ Floats = npt.NDArray[np.float64]
 def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: str) -> tuple[Floats, Floats, Floats]:
     """Return coefficients (metrics,), p of each pair and half the width of each difference's 95 % interval.
 
-    Student's t with a two-way jackknife variance: p < 0.05 just where the interval leaves out 0. Each system is left out once and each dialogue once, and the coefficients are computed anew; cells, which weigh
-    little, count by their influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters.
-    With one system only, or one dialogue, the other alone counts. ``design.average`` is not looked at.
+    Student's t with a two-way jackknife variance: p < 0.05 just where the interval leaves out 0. Each system is left
+    out once and each dialogue once, and the coefficients are computed anew; cells, which weigh little, count by their
+    influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters. With one system only,
+    or one dialogue, the other alone counts. ``design.average`` is not looked at.
     """
     values, moves = influence(scores, ratings, name)
     by_system = _jackknife(scores, ratings, design.systems, name)
