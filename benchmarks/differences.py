@@ -63,7 +63,8 @@ def main() -> None:
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         known = list(pool.map(partial(truth, seed=options.seed, systems=1000), range(options.truths), chunksize=4))
         true = np.mean(known, axis=0)
-        lines, agree = [], True
+        agree = True
+        print("| systems | level | " + " | ".join(NAMES) + " |\n|--:|:--|" + ":--|" * len(NAMES), flush=True)
         for systems in options.systems:
             work = partial(ends, seed=options.seed, systems=systems, resamples=options.resamples)
             found = np.stack(list(pool.map(work, range(options.benchmarks), chunksize=4)))
@@ -86,16 +87,14 @@ def main() -> None:
                             f"{np.mean(by_pair):.1f} ({min(by_pair):.1f} to {max(by_pair):.1f}), "
                             f"{2 * np.nanmean(reach[here]):.2f}" + (f", {share:.0%} have one" if share < 0.995 else "")
                         )
-                lines.append(f"| {systems} | {label} | " + " | ".join(cells) + " |")
+                print(f"| {systems} | {label} | " + " | ".join(cells) + " |", flush=True)
     print(
-        f"{options.benchmarks} SIMULATED benchmarks each of so many systems x 15 dialogues x 7 turns, the {len(PAIRS)} "
-        f"pairs of {len(ZOO)} metrics ({', '.join(ZOO)}), {options.resamples} swaps and more, seed {options.seed}, "
-        f"{time.perf_counter() - begun:.0f} s. Truth: mean over {options.truths} benchmarks of 1000 systems. A cell: "
+        f"\n{options.benchmarks} SIMULATED benchmarks of each number of systems x 15 dialogues x 7 turns, the "
+        f"{len(PAIRS)} pairs of {len(ZOO)} metrics ({', '.join(ZOO)}), {options.resamples} swaps and more, "
+        f"seed {options.seed}, {time.perf_counter() - begun:.0f} s. Truth: mean over {options.truths} benchmarks of 1000 systems. A cell: "
         "coverage of 95 % intervals in %, all pairs together (least to most of a pair), mean width. "
-        f"p < {ALPHA} just where the interval leaves out 0: {'always' if agree else 'NOT ALWAYS'}.\n"
+        f"p < {ALPHA} just where the interval leaves out 0: {'always' if agree else 'NOT ALWAYS'}."
     )
-    print("| systems | level | " + " | ".join(NAMES) + " |\n|--:|:--|" + ":--|" * len(NAMES))
-    print("\n".join(lines))
 
 
 if __name__ == "__main__":
