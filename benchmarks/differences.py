@@ -91,9 +91,9 @@ def main() -> None:
     print(
         f"\n{options.benchmarks} SIMULATED benchmarks of each number of systems x 15 dialogues x 7 turns, the "
         f"{len(PAIRS)} pairs of {len(ZOO)} metrics ({', '.join(ZOO)}), {options.resamples} swaps and more, "
-        f"seed {options.seed}, {time.perf_counter() - begun:.0f} s. Truth: mean over {options.truths} benchmarks of 1000 systems. A cell: "
-        "coverage of 95 % intervals in %, all pairs together (least to most of a pair), mean width. "
-        f"p < {ALPHA} just where the interval leaves out 0: {'always' if agree else 'NOT ALWAYS'}."
+        f"seed {options.seed}, {time.perf_counter() - begun:.0f} s. Truth: mean over {options.truths} benchmarks of "
+        "1000 systems. A cell: coverage of 95 % intervals in %, all pairs together (least to most of a pair), mean "
+        f"width. p < {ALPHA} just where the interval leaves out 0: {'always' if agree else 'NOT ALWAYS'}."
     )
 
 
