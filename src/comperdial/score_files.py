@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ItemError, SchemaError
+from comperdial.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.files import check_columns
-from comperdial.metrics import Metric, Scores
+from comperdial.metrics import Batch, Metric
 from comperdial.own_files import entries, read_columns, utterances
-from comperdial.scoring import tidy
-
-log = logging.getLogger(__name__)
+from comperdial.scoring import score_many
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -41,19 +37,30 @@ class Records:
         Table ``responses``, one row a record, in the file's order.
     histories, references, facts
         A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+    path
+        Where it was read.
     """
 
     responses: pd.DataFrame
     histories: list[list[Any]] | None
     references: list[list[Any]] | None
     facts: list[list[Any]] | None
+    path: Path
+
+    def batch(self) -> Batch:
+        """Return what each response has to be scored with; a record whose entries are no texts is an error."""
+        try:
+            return Batch.checked(list(self.responses["response"]), self.references, self.histories, self.facts)
+        except ItemError as error:
+            raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
-def read_records(path: str | Path) -> Records:
+def read_records(path: str | Path, *, repeated: bool = False) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
     Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
-    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
+    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``. With
+    ``repeated``, as in a file of one record a rating, a response that stands there several times counts once.
 
     Raises
     ------
@@ -68,6 +75,8 @@ def read_records(path: str | Path) -> Records:
         frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
     if "system_id" not in frame:
         frame["system_id"] = "system"
+    if repeated:
+        frame = _once(frame, path)
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
@@ -76,7 +85,21 @@ def read_records(path: str | Path) -> Records:
         _lists(frame, "history", path, utterances),
         _lists(frame, "references", path),
         _lists(frame, "facts", path),
+        path,
     )
+
+
+def _once(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Keep the first record of each response; the others must have the same text."""
+    key = ["dataset", "context_id", "system_id"]
+    if (other := frame.drop_duplicates([*key, "response"]).duplicated(key)).any():
+        record = other[other].index.to_list()[0]
+        raise SchemaError(
+            "another response of the same system to the same context",
+            where=f"{path}, record {record + 1}",
+            expected="one response of a system to a context_id",
+        )
+    return frame.drop_duplicates(key).reset_index(drop=True)
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
@@ -85,32 +108,23 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table ``scores``.
+        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log.
 
     Raises
     ------
     SchemaError
-        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
+        When ``response`` is missing, no record has what the metric needs, or two records have the same names.
+    MissingResourceError
+        When the metric needs something that this machine lacks.
     """
+    if problem := metric.unavailable():
+        raise MissingResourceError(problem, where=f"metric {name!r}")
     records = read_records(path)
-    responses = records.responses
-    try:
-        values = metric.score(list(responses["response"]), records.references, records.histories, records.facts)
-    except ItemError as error:
-        raise error.at(f"{path}, record {error.index + 1}") from error
-    except SchemaError as error:
-        raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
-    _report(values, metric)
-    return tidy(responses, values, metric, name)
-
-
-def _report(values: Scores, metric: Metric) -> None:
-    """Say what a reader of the table alone could overlook."""
-    main = values[metric.outputs[0]]
-    if missing := int(np.isnan(main).sum()):
-        log.warning("%d of %d responses have no score", missing, len(main))
-    if values.cut is not None and (cut := int((values.cut > 0).sum())):
-        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
+    scores, not_run = score_many({name: metric}, [(records.responses, records.batch())])
+    for problem in not_run.values():
+        needs = " and ".join(metric.needs)
+        raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")
+    return scores
 
 
 def _lists(

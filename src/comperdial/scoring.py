@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
         Table ``scores``, turn level; responses that lack what the metric needs, or that it could not score, are absent,
         and the log says how many lack what.
     """
-    frames = [frame for frame in _scored({name: metric}, folder, shard) if len(frame)]
+    frames = [frame for frame in _scored(metric, name, folder, shard) if len(frame)]
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
 
 
@@ -62,31 +61,108 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
     total = schema.count(Path(folder) / "responses.parquet", "responses")
     made = f"{name} ({metric.signature()}), {total:,} responses"
     with schema.writing_sorted(output, "scores", shard, made) as add:
-        for frame in _scored({name: metric}, folder, shard):
+        for frame in _scored(metric, name, folder, shard):
             add(frame)
 
 
-def _scored(metrics: Mapping[str, Metric], folder: str | Path, shard: Shard = WHOLE) -> Iterator[pd.DataFrame]:
-    """Score the responses that have what a metric needs, some thousand at a time; log how many had not."""
-    lacking: Counter[tuple[str, str]] = Counter()
-    total = 0
+def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+    lacking = Lacking()
+    for responses, batch in batches(folder, shard):
+        yield from (tidy(*found) for found in compute({name: metric}, responses, batch, lacking))
+    lacking.warn()
+
+
+class Lacking:
+    """Counts, for each metric and each thing that it needs, the responses without it."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._left: Counter[str] = Counter()
+
+    def add(self, name: str, metric: Metric, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Count for one metric and a batch, and return which of its responses have all that the metric needs."""
+        whole = np.ones(len(batch), dtype=np.bool_)
+        for need in metric.needs:
+            held = batch.has(need)
+            self._counts[name, need] += int((~held).sum())
+            whole &= held
+        self._left[name] += int(whole.sum())
+        return whole
+
+    def warn(self, names: Collection[str] | None = None) -> None:
+        """Say for each metric (default: all) how many of the responses lacked something."""
+        for (name, need), count in self._counts.items():
+            if count and (names is None or name in names):
+                log.warning("%s: %d of %d responses have no %s and no score", name, count, self.total, _HELD[need])
+
+    def reason(self, name: str) -> str | None:
+        """Say why a metric scored nothing; None if it did."""
+        needs = [_HELD[need] for (of, need), count in self._counts.items() if of == name and count]
+        return None if self._left[name] else f"no response has {' and '.join(needs)}"
+
+
+def batches(folder: str | Path, shard: Shard = WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
+    """Yield a dataset's responses to score, some thousand at a time, with what each has to be scored with."""
     for responses, context in parts(folder, shard=shard):
-        total += len(responses)
-        # The tables are checked: once for all metrics is enough.
-        columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
-        there = {need: context[column].map(len).to_numpy() > 0 for need, column in _HELD.items()}
-        for name, metric in metrics.items():
-            whole = np.ones(len(responses), dtype=np.bool_)
-            for need in metric.needs:
-                lacking[name, need] += int((~there[need]).sum())
-                whole &= there[need]
-            for held in (whole & block for block in _blocks(metric, responses)):
-                if held.any():
-                    values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
-                    yield tidy(responses[held], values, metric, name)
-    for (name, need), count in lacking.items():
-        if count:
-            log.warning("%s: %d of %d responses have no %s and no score", name, count, total, _HELD[need])
+        # The tables are checked: their entries need not be looked at again.
+        yield responses, Batch(list(responses["response"]), *(list(context[column]) for column in _HELD.values()))
+
+
+def compute(
+    metrics: Mapping[str, Metric], responses: pd.DataFrame, batch: Batch, lacking: Lacking
+) -> Iterator[tuple[pd.DataFrame, Scores, Metric, str]]:
+    """Score responses with each metric, those that have what it needs; yields what :func:`tidy` takes."""
+    lacking.total += len(batch)
+    for name, metric in metrics.items():
+        whole = lacking.add(name, metric, batch)
+        for held in (whole & block for block in _blocks(metric, responses)):
+            if held.any():
+                yield responses[held], metric.compute(batch.only(held)), metric, name
+
+
+def score_many(
+    metrics: Mapping[str, Metric], parts: Iterable[tuple[pd.DataFrame, Batch]]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Score responses with many metrics, each by its name, as far as it can run.
+
+    Parameters
+    ----------
+    metrics
+        By the name to call each in the table.
+    parts
+        Responses and what each has to be scored with: :func:`batches`, or :meth:`comperdial.score_files.Records.batch`.
+
+    Returns
+    -------
+    tuple
+        Table ``scores``, and the metrics that were not run: why. That some responses lack what a metric needs, have no
+        score or were cut goes into the log.
+    """
+    not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
+    able = {name: metric for name, metric in metrics.items() if name not in not_run}
+    lacking, frames = Lacking(), []
+    unscored: Counter[str] = Counter()
+    cut: Counter[str] = Counter()
+    scored: Counter[str] = Counter()
+    for responses, batch in parts:
+        for found in compute(able, responses, batch, lacking):
+            _, values, _, name = found
+            frames.append(tidy(*found))
+            scored[name] += len(found[0])
+            unscored[name] += int(np.all([np.isnan(column) for column in values.values()], axis=0).sum())
+            cut[name] += 0 if values.cut is None else int((values.cut > 0).sum())
+    not_run |= {name: why for name in able if (why := lacking.reason(name))}
+    lacking.warn([name for name in able if name not in not_run])
+    for name in able:
+        if unscored[name]:
+            log.warning("%s: %d of %d responses have no score", name, unscored[name], scored[name])
+        if cut[name]:
+            log.warning(
+                "%s: the input of %d of %d responses did not fit the model and was cut", name, cut[name], scored[name]
+            )
+    frame = schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
+    return frame, not_run
 
 
 def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
@@ -119,9 +195,13 @@ def score_all(
     for name, metric in metrics.items():
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
+    lacking = Lacking()
     with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
-        for frame in _scored(metrics, folder):
-            add(frame)
+        for responses, batch in batches(folder):
+            frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
+            if frames:
+                add(pd.concat(frames, ignore_index=True))
+    lacking.warn()
 
 
 def expected_of(metric: Metric) -> dict[str, Any]:

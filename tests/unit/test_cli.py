@@ -100,9 +100,9 @@ def test_a_csv_of_plain_texts(tmp_path, capsys):
         ('{"answer": "x"}\n', [], "no column 'response'; expected response: the text to score"),
         ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=system): column 'response'"),
         (
-            '{"response": "x", "reference": "y"}\n{"response": "x"}\n',
+            '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n',
             [],
-            "mine.jsonl, record 2: metric 'f1' needs ref",
+            "mine.jsonl, record 2: one of its references is ' '",
         ),
         ('{"response": "x", "reference": 7}\n', [], "record 1, column 'references': holds 7"),
         ('{"response": "x"\n', [], "line 1, column 17: not valid JSON"),

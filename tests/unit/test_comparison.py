@@ -215,6 +215,33 @@ def test_more_metrics_do_not_change_a_pair():
 
 
 @pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interval_of_a_difference_leaves_out_0_just_where_p_is_below_5_percent(name, average):
+    significant = []
+    for seed in range(12):
+        design = crossed(9, 6, 1, average=average)
+        rng = np.random.default_rng(seed)
+        ratings = rng.integers(1, 6, len(design.systems)).astype(np.float64)
+        # Of few values, so that there are ties, and of all qualities, so that some differences are significant.
+        scores = np.round(ratings * np.array([[0], [0.3], [1], [3]]) + rng.normal(size=(4, len(ratings))), 1)
+        found = compare(scores, ratings, design, name, resamples=99, seed=seed, intervals=True)
+        there = ~np.isnan(found.reach) & ~np.eye(4, dtype=bool)
+        assert there.any()
+        assert ((np.abs(found.difference) > found.reach) == (found.p < 0.05))[there].all()
+        significant += list(found.p[there] < 0.05)
+    assert 0 < np.mean(significant) < 1
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+def test_too_few_systems_for_a_significant_difference_have_no_interval_of_it(name):
+    design = crossed(5, 20, 1, average=True)
+    scores, ratings = drawn(design, seed=3)
+    found = compare(scores, ratings, design, name, resamples=99, seed=0, intervals=True)
+    assert np.isnan(found.reach).all()
+    assert (found.p >= 0.05).all()
+
+
+@pytest.mark.parametrize("average", [False, True])
 def test_a_pair_is_compared_over_the_units_that_both_have(average):
     design = crossed(average=average)
     scores, ratings = drawn(design, metrics=4, seed=10)
@@ -344,7 +371,7 @@ def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, sys
     ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
     if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
         return
-    p = swap_ranks(scores, ratings, name, 40, seed, 40)
+    p = swap_ranks(scores, ratings, name, 40, seed, 40)[0]
     signs = draw_signs(np.random.default_rng(seed), 40, systems)
     for one, other in ((0, 1), (0, 2), (1, 2)):
         plain = plain_swap(scores[one], scores[other], ratings, name, signs)

@@ -12,6 +12,7 @@ from comperdial import __version__
 from comperdial.cli import (
     annotate,
     challenge,
+    compare,
     data,
     dimensions,
     evaluate,
@@ -29,8 +30,8 @@ from comperdial.cli import (
 from comperdial.errors import ComperdialError
 
 _GROUPS = (
-    evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
-    render, validate, why,
+    compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+    annotate, render, validate, why,
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import comparisons, ranked
+from comperdial.evaluation.comparisons import comparisons, differences, ranked
 from comperdial.evaluation.correlations import COEFFICIENTS, Detail, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
@@ -21,6 +21,7 @@ __all__ = [
     "comparisons",
     "correlations",
     "curves",
+    "differences",
     "power",
     "ranked",
     "samples",

@@ -1,4 +1,4 @@
-"""A table for readers, in four forms made from one content: Markdown, LaTeX (booktabs), HTML and CSV."""
+"""A table for readers, in forms made from one content: plain text, Markdown, LaTeX (booktabs), HTML and CSV."""
 
 from __future__ import annotations
 
@@ -106,6 +106,51 @@ def write(document: Document, stem: str | Path) -> None:
     # Who reads the CSV alone must see it too.
     tidy = document.tidy.assign(simulated=True) if SIMULATED in document.caption else document.tidy
     write_text(stem.with_suffix(".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
+"""What :func:`rendered` makes, with the suffix of a file of it."""
+
+
+def rendered(document: Document, form: str, *, label: str) -> str:
+    """Return the document in one of :data:`FORMATS`; ``label`` is LaTeX's name for it."""
+    if form == "csv":
+        return document.tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    if form == "latex":
+        return latex(document, label=label)
+    return {"text": text, "markdown": markdown}[form](document)
+
+
+def text(document: Document) -> str:
+    """Return the document as plain text, its columns aligned."""
+    lines = [document.title, "", document.caption, ""]
+    for section in document.sections:
+        lines += [section.title, "", *_text_table(section), ""]
+    return "\n".join([*lines, *(f"- {note}" for note in document.notes), ""])
+
+
+def _text_table(section: Section) -> list[str]:
+    groups = [name if place == 0 else "" for name, width in section.groups for place in range(width)]
+    table = [[name for _, name in section.columns], *section.rows]
+    widths = [max(len(row[place]) for row in table) for place in range(len(section.columns))]
+    starts = [place for place, name in enumerate(groups) if name]
+    for start in starts:
+        # A group's name may be longer than what stands below it.
+        inside = range(start, start + next(width for name, width in section.groups if name == groups[start]))
+        widths[inside[-1]] += max(0, len(groups[start]) - sum(widths[place] + 2 for place in inside) + 2)
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if place < section.labels else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    above = ""
+    for start in starts:
+        above = above.ljust(sum(width + 2 for width in widths[:start])) + groups[start]
+    body = [line(row) for row in table]
+    return [*([above] if starts else []), body[0], "-" * max(map(len, body)), *body[1:]]
 
 
 def markdown(document: Document) -> str:

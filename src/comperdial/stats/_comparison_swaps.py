@@ -48,18 +48,35 @@ def swap_p(
     array
         Shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a metric that does not vary.
     """
+    return swap_test(scores, ratings, design, name, scheme, resamples, seed, most)[0]
+
+
+def swap_test(
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    name: str,
+    scheme: str,
+    resamples: int,
+    seed: int,
+    most: int = 0,
+    *,
+    intervals: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return p as :func:`swap_p` does, and the reach of intervals (:func:`swap_ranks`), NaN where there are none."""
     if design.average and scheme == "systems":
         scores, ratings, design = averaged(scores, ratings, design)
     count = len(scores)
-    p = np.full((count, count), np.nan)
+    p, reach = np.full((count, count), np.nan), np.full((count, count), np.nan)
     usable = np.flatnonzero(np.ptp(scores, axis=1) > 0)
     if len(usable) == 0 or np.ptp(ratings) == 0:
-        return p
+        return p, reach
     chosen = scores[usable]
     chosen = (chosen - chosen.mean(axis=1, keepdims=True)) / chosen.std(axis=1, keepdims=True)
     if goes_on(scheme, design, name):
-        p[np.ix_(usable, usable)] = swap_ranks(chosen, ratings, name, resamples, seed, most)
-        return p
+        cell = np.ix_(usable, usable)
+        p[cell], reach[cell] = swap_ranks(chosen, ratings, name, resamples, seed, most, intervals=intervals)
+        return p, reach
     codes, rng = _codes(design, scheme), np.random.default_rng(seed)
     found = np.zeros((len(usable), len(usable)))
     over_units = _of_ranks if name == "spearman" else _of_units
@@ -72,7 +89,7 @@ def swap_p(
             found += over_units(chosen, ratings, codes, signs)
     p[np.ix_(usable, usable)] = (1 + found) / (1 + resamples)
     p[usable, usable] = 1
-    return p
+    return p, reach
 
 
 def goes_on(scheme: str, design: Design, name: str) -> bool:
