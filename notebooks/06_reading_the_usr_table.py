@@ -15,7 +15,6 @@
 # level be trusted?
 
 # %%
-
 from comperdial.report.document import number
 from comperdial.report.reading import here
 from comperdial.report.showing import say, show
