@@ -1,11 +1,7 @@
 # ---
 # jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
 #   kernelspec:
-#     display_name: Python 3
+#     display_name: Python 3 (ipykernel)
 #     language: python
 #     name: python3
 # ---
@@ -19,14 +15,11 @@
 # level be trusted?
 
 # %%
-import pandas as pd
-
 from comperdial.report.document import number
 from comperdial.report.reading import here
 from comperdial.report.showing import say, show
 
-root = here("usr_topical").root
-table = pd.read_csv(root / "results/tables/usr.csv")
+table = here("usr_topical").rendered("usr")
 run = table.dropna(subset=["ours"])
 show(run.groupby(["dataset", "level"])["n"].max().astype(int).rename("responses or systems").to_frame())
 

@@ -68,7 +68,11 @@ class SourceError(ComperdialError):
 
 
 class MissingResourceError(ComperdialError):
-    """Something a metric needs (a lexicon, a model) is not on this machine."""
+    """Something that is needed (a lexicon, a model, a result) is not on this machine."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython's hook: in a notebook the sentence is all that helps, since no code is at fault.
+        return [str(self)]
 
 
 class UnknownNameError(ConfigError):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# What a table or a figure can be written as.
+FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 TABLE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 
@@ -273,6 +275,12 @@ def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd
     if others:
         log.info("%s: columns not used: %s", path, ", ".join(others))
     return frame
+
+
+def form_path(stem: str | Path, suffix: str) -> Path:
+    """Return where one form of a table or figure lies, from its stem, which may hold points, or another form's name."""
+    path = Path(stem)
+    return path.with_name((path.stem if path.suffix in FORMS else path.name) + suffix)
 
 
 def write_table(path: str | Path, frame: pd.DataFrame) -> None:

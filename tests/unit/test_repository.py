@@ -73,7 +73,11 @@ def test_the_embedded_remote_stays_small(root):
 
 
 def test_no_path_of_a_machine_and_no_pickle(root):
-    code = [n for n in tracked(root) if n.endswith((".py", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile"))]
+    code = [
+        n
+        for n in tracked(root)
+        if n.endswith((".py", ".ipynb", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile"))
+    ]
     for name in code:
         text = (root / name).read_text(encoding="utf-8")
         assert not re.search(r"(?<![\w.])/(work|root|home|Users)/\w", text), name

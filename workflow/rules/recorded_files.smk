@@ -56,5 +56,7 @@ def recorded_tables(recorded, *names):
 
 
 def recorded_ratings(recorded):
-    """The ratings that check the join, where there are any."""
-    return recorded_tables(recorded, "turn_ratings") if TAKEN[recorded].dataset in RATED else []
+    """The ratings that check the join, by the option that takes them."""
+    dataset = TAKEN[recorded].dataset
+    options = {"turn": "ratings", "dialogue": "dialogue-ratings"}
+    return {options[level]: f"data/tables/{dataset}/{level}_ratings.parquet" for level in rated_levels(dataset)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.files import write_text
+from comperdial.files import form_path, write_text
 
 _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -98,14 +98,13 @@ def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dic
 
 def write(document: Document, stem: str | Path) -> None:
     """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, 6 significant digits)."""
-    stem = Path(stem)
-    write_text(stem.with_suffix(".md"), markdown(document))
-    write_text(stem.with_suffix(".tex"), latex(document, label=f"tab:{stem.name}"))
-    write_text(stem.with_suffix(".html"), html_page(document))
+    write_text(form_path(stem, ".md"), markdown(document))
+    write_text(form_path(stem, ".tex"), latex(document, label=f"tab:{Path(stem).name}"))
+    write_text(form_path(stem, ".html"), html_page(document))
     # Six digits: more would differ between processors' arithmetic, and the study has no use for them.
     # Who reads the CSV alone must see it too.
     tidy = document.tidy.assign(simulated=True) if SIMULATED in document.caption else document.tidy
-    write_text(stem.with_suffix(".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}

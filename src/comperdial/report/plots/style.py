@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.errors import ConfigError, NothingToShowError
-from comperdial.files import read_text, write_text
+from comperdial.files import form_path, read_text, write_text
 from comperdial.report.document import SIMULATED, with_suffix
 
 if TYPE_CHECKING:
@@ -196,16 +196,14 @@ def finish(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: 
     from comperdial.report import figures
 
     figures.save(figure, stem)
-    drawn = Path(stem).with_suffix(".svg")
+    drawn = form_path(stem, ".svg")
     head, tag, rest = read_text(drawn).partition("<svg ")
     attributes, end, content = rest.partition(">")
     write_text(drawn, f"{head}{tag}{attributes}{end}<desc>{html.escape(str(figure.get_label()))}</desc>{content}")
     measured = [name for name in frame.columns if pd.api.types.is_float_dtype(frame[name])]
     tidy = frame.assign(**{name: _digits(frame[name]) for name in measured})
     tidy = tidy.assign(simulated=True) if simulated else tidy
-    # No suffix is taken off: a stem may hold a point.
-    path = Path(f"{stem}.csv")
-    write_text(path, tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def _digits(values: pd.Series) -> pd.Series:
