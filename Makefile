@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml requirements.lock
 
 CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))
 # Only those that exist after the run are named.
-START = $(foreach name,$(CHOSEN),results/report/$(name).html results/local/$(name).html) \
+START = $(foreach name,$(basename $(notdir $(CHOSEN))),results/report/$(name).html results/local/$(name).html) \
   $(if $(findstring usr_,$(CHOSEN)),results/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
   $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from comperdial import aggregate, schema, scoring
+from comperdial.datasets.table import RatedFile
 from comperdial.errors import ConfigError, FileError
-from comperdial.files import read_table
 from comperdial.metrics import Batch
 from comperdial.score_files import read_records
 
@@ -42,19 +43,22 @@ def read_rated(
     dialogue_ratings: str | Path | None = None,
     contexts: str | Path | None = None,
     dataset: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> RatedData:
     """Read responses with their ratings.
 
     Parameters
     ----------
     path
-        A folder of tables, or a file of responses (:func:`comperdial.score_files.read_records`) which may have ratings
-        too: columns as :func:`comperdial.aggregate.read_ratings` takes them, one record a rating or a response. None:
+        A folder of tables; a file of rated responses (:class:`comperdial.datasets.table.RatedFile`); or, where the
+        ratings are in a file of their own, a file of responses (:func:`comperdial.score_files.read_records`). None:
         there is nothing to score.
     ratings, dialogue_ratings, contexts
         Files that go before what the folder or the file has.
     dataset
         The name of the data set for ratings that do not say; default: that of the responses.
+    options
+        How a file of rated responses is read.
 
     Raises
     ------
@@ -64,7 +68,7 @@ def read_rated(
     if path is not None and Path(path).is_dir():
         found = _read_folder(Path(path))
     elif path is not None:
-        found = _read_file(Path(path), rated=ratings is None)
+        found = _read_responses(Path(path)) if ratings or dialogue_ratings else _read_file(Path(path), options or {})
     else:
         found = RatedData([], None, None, None, None)
     if dataset is None and isinstance(found.parts, list) and found.parts:
@@ -99,10 +103,22 @@ def _read_folder(folder: Path) -> RatedData:
     return RatedData(scoring.batches(folder), *tables)
 
 
-def _read_file(path: Path, *, rated: bool) -> RatedData:
-    """Read a file of responses, and its ratings if it has any and they are wanted."""
-    rated = rated and "rating" in read_table(path)
-    records = read_records(path, repeated=rated)
-    names = records.responses["dataset"].unique()
-    ratings = aggregate.read_ratings(path, dataset=str(names[0]) if len(names) == 1 else None) if rated else None
-    return RatedData([(records.responses, records.batch())], ratings, None, None, None)
+def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
+    """Read a file of responses with their ratings, as a data set of one's own is read."""
+    tables = RatedFile(path.stem, {"table": path}, options).read()
+    kinds = tables["systems"].set_index("system_id")["kind"]
+    responses = tables["responses"]
+    responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
+    contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
+    columns = (list(contexts[column]) for column in ("references", "history", "facts"))
+    turns, dialogues = (
+        None if (found := tables[f"{level}_ratings"]).empty else found for level in ("turn", "dialogue")
+    )
+    batch = Batch(list(responses["response"]), *columns)
+    return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"])
+
+
+def _read_responses(path: Path) -> RatedData:
+    """Read a file of responses whose ratings are in another."""
+    records = read_records(path)
+    return RatedData([(records.responses, records.batch())], None, None, None, None)

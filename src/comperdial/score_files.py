@@ -55,12 +55,11 @@ class Records:
             raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
-def read_records(path: str | Path, *, repeated: bool = False) -> Records:
+def read_records(path: str | Path) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
     Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
-    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``. With
-    ``repeated``, as in a file of one record a rating, a response that stands there several times counts once.
+    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
 
     Raises
     ------
@@ -75,8 +74,6 @@ def read_records(path: str | Path, *, repeated: bool = False) -> Records:
         frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
     if "system_id" not in frame:
         frame["system_id"] = "system"
-    if repeated:
-        frame = _once(frame, path)
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
@@ -87,19 +84,6 @@ def read_records(path: str | Path, *, repeated: bool = False) -> Records:
         _lists(frame, "facts", path),
         path,
     )
-
-
-def _once(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Keep the first record of each response; the others must have the same text."""
-    key = ["dataset", "context_id", "system_id"]
-    if (other := frame.drop_duplicates([*key, "response"]).duplicated(key)).any():
-        record = other[other].index.to_list()[0]
-        raise SchemaError(
-            "another response of the same system to the same context",
-            where=f"{path}, record {record + 1}",
-            expected="one response of a system to a context_id",
-        )
-    return frame.drop_duplicates(key).reset_index(drop=True)
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:

@@ -124,7 +124,7 @@ def test_bad_input_to_score(tmp_path, capsys, content, options, message):
         ("response,reference,references\nx,a,b\n", "columns 'reference' and 'references'; expected one of the two"),
         (
             "response,reference\nx,  \n",
-            "record 1: metric 'f1' needs references; expected references that are not empty",
+            "metric 'f1' needs references: no response has references; expected references of a record",
         ),
         ('response,references\nx,"[1, 2]"\n', "record 1: one of its references is 1; expected a text"),
         ("response,refernce\nx,y\n", "unknown column 'refernce'"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comperdial.cli.common import add_rated_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
 from comperdial.errors import ConfigError, UnknownNameError
 
@@ -34,6 +35,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument(
         "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="ready-made tables `scores`"
     )
+    add_rated_file(command)
     command.add_argument("--ratings", type=Path, help="ratings of responses, if the input has none")
     command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to")
@@ -80,6 +82,7 @@ def _compare(options: argparse.Namespace) -> None:
         dialogue_ratings=options.dialogue_ratings,
         contexts=options.contexts,
         dataset=_only(ready),
+        options=rated_file_options(options),
     )
     keep_embeddings(options)
     scores, not_run = score_many(metrics, data.parts) if metrics else (None, {})
