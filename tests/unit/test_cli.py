@@ -415,3 +415,22 @@ def test_starting_up_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corelate", "x"], "unknown command 'corelate'; .*Did you mean 'correlate'"),
+        (["judge", "pln"], "comperdial judge: error: .*Did you mean 'plan'"),
+        (["render", "plot-heatmp"], "Did you mean 'plot-heatmap'"),
+        (["annotate", "import", "x", "--level", "dialog"], "unknown choice 'dialog'; .*Did you mean 'dialogue'"),
+        (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
+        (["metrics", "--no\x1b[31m" + "y" * 5000], r"unrecognized arguments: --no\\x1b\[31my{500,2000} … "),
+        (["render", "usr", "x", "--output", "o", "--titles", '{"a": "x", "a": "y"}'], "the key 'a' is given twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert re.search(message, capsys.readouterr().err)
