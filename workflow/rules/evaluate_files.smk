@@ -26,11 +26,14 @@ def sampled_judgements(dataset):
 def sampled_options(dataset):
     """What `comperdial correlate` is told of the ratings of a data set."""
     tables = f"data/tables/{dataset}"
-    dialogue = f" --dialogue-ratings {tables}/dialogue_ratings.parquet" if "dialogue" in rated_levels(dataset) else ""
-    return (
-        f"--ratings {tables}/turn_ratings.parquet{dialogue} --contexts {tables}/contexts.parquet "
-        f"--systems {tables}/systems.parquet --source {shlex.quote(source(dataset))}"
-    )
+    dialogue = "dialogue" in rated_levels(dataset)
+    return [
+        f"--ratings={tables}/turn_ratings.parquet",
+        *([f"--dialogue-ratings={tables}/dialogue_ratings.parquet"] if dialogue else []),
+        f"--contexts={tables}/contexts.parquet",
+        f"--systems={tables}/systems.parquet",
+        f"--source={source(dataset)}",
+    ]
 
 
 known = {*METRICS, *RECORDED, *ENTRIES, *(task.name for task in JUDGED.values())}
