@@ -201,6 +201,20 @@ def test_bad_ratings(tmp_path, capsys, responses):
     )
 
 
+def test_a_scale_that_nobody_stated_is_said(tmp_path, capsys, caplog, responses):
+    scores, ratings = tmp_path / "scores.csv", tmp_path / "ratings.csv"
+    main(["score", str(responses), "--metric", "f1", "--output", str(scores)])
+    ratings.write_text(RATINGS.replace("1,a,5", "1,a,55"))
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert "ratings.csv: no columns scale_min and scale_max: the scale is taken to be the range" in caplog.text
+    assert "1 to 55" in caplog.text
+    caplog.clear()
+    header, *rows = RATINGS.split()
+    ratings.write_text("\n".join([f"{header},scale_min,scale_max", *(f"{row},1,5" for row in rows)]) + "\n")
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert "scale" not in caplog.text
+
+
 def test_scores_that_do_not_go_together(tmp_path, capsys, responses):
     ratings = tmp_path / "ratings.csv"
     ratings.write_text(RATINGS)
