@@ -118,8 +118,8 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
         if not isinstance(entry["files"], dict):
             raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
         for file in entry["files"].values():
-            if file not in files:
-                raise UnknownNameError("source", file, files, where=where)
+            if not isinstance(file, str) or file not in files:
+                raise UnknownNameError("source", str(file), files, where=where)
         datasets[name] = Dataset(
             name,
             entry["reader"],
@@ -176,7 +176,8 @@ _RULES = {
     "url": r"https://.+",
     "bytes": r"[1-9]\d*",
     "reader": r"[a-z0-9_]+",
-    "title": r"[^\x00-\x1f\x7f]+",
+    "revision": r"[\w./-]+",
+    **dict.fromkeys(("title", "licence", "citation"), r"[^\x00-\x1f\x7f]+"),
 }
 _PINS = {"commit", "sha256", "bytes"}
 

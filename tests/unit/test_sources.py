@@ -231,6 +231,7 @@ ENTRY = {
         ({"path": None}, "path|leaves"),
         ({"path": "data/{x}.json"}, "path is 'data/{x}.json'"),
         ({"commit": 10**39}, "commit is 1"),
+        ({"licence": ["MIT"]}, "licence is"),
     ],
 )
 def test_a_wrong_catalogue_is_refused(tmp_path, change, message):

@@ -11,6 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
+from comperdial.challenge.roster import read_roster
 from comperdial.closure import code_version
 from comperdial.config import check, load_yaml
 from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
@@ -62,6 +63,12 @@ for path in [*named, config["personas"]["graph"], config["personas"]["constraint
     # Without this, a wrong name would go unnoticed where results of an earlier run lie.
     if not os.path.exists(path):
         raise WorkflowError(f"Wrong configuration. params.yaml: {path}: no such file or folder")
+try:
+    for challenge in CHALLENGES.values():
+        if "agents" in challenge:
+            read_roster(challenge["agents"])
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
 for name, dataset in PUBLIC.items():
     if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
         raise WorkflowError(
