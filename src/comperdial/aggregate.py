@@ -42,8 +42,8 @@ def read_ratings(
     dimension
         What was rated, for a file that does not say.
     scale
-        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found, with a warning
-        that says them.
+        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found,
+        and a warning that says them.
     """
     path = Path(path)
     columns = schema.table("turn_ratings").columns
