@@ -43,7 +43,8 @@ def read_ratings(
     dimension
         What was rated, for a file that does not say.
     scale
-        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found.
+        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found,
+        and a warning that says them.
     """
     path = Path(path)
     columns = schema.table("turn_ratings").columns
@@ -66,10 +67,18 @@ def read_ratings(
         "scale_max": scale[1] if scale else numbers.max(),
         "source": "human",
     }
+    guessed = scale is None and not {"scale_min", "scale_max"} <= set(frame)
     for column, value in filled.items():
         if column not in frame:
             frame[column] = value
-    return schema.validate(frame[columns], "turn_ratings", where=str(path))
+    checked = schema.validate(frame[columns], "turn_ratings", where=str(path))
+    if guessed:
+        # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
+        log.warning(
+            "%s: no columns scale_min and scale_max: the scale is taken to be the range of the ratings, %g to %g",
+            path, checked["scale_min"].min(), checked["scale_max"].max(),
+        )  # fmt: skip
+    return checked
 
 
 def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:

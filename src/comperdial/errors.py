@@ -6,6 +6,14 @@ import difflib
 from collections.abc import Iterable
 
 
+def shown(text: str, *, at_most: int = 500) -> str:
+    """Return a text fit for one line of a log: control characters escaped, a long text cut in its middle."""
+    if len(text) > at_most:
+        kept = at_most // 2
+        text = f"{text[:kept]} … ({len(text) - 2 * kept:,} characters) … {text[-kept:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class ComperdialError(Exception):
     """Base of all errors that the user's input or surroundings can cause.
 
@@ -31,11 +39,13 @@ class ComperdialError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        problem = shown(self.problem)
+        text = f"{shown(self.where)}: {problem}" if self.where else problem
         if self.expected:
-            text += f"; expected {self.expected}"
+            text += f"; expected {shown(self.expected, at_most=2000)}"
         if self.hint:
-            text += f". {self.hint}"
+            # Our own words, which may be several lines: a map to paste, for one.
+            text += ". " + "\n".join(shown(line, at_most=2000) for line in self.hint.split("\n"))
         return text
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -92,18 +93,34 @@ def read_text(path: str | Path) -> str:
 
 def read_json(path: str | Path) -> Any:  # noqa: ANN401
     """Read a JSON file; a syntax error is named by line and column, and a truncated file is called so."""
-    return _parse_json(read_text(path), str(path), expected="one complete JSON value")
+    return parse_json(read_text(path), str(path), expected="one complete JSON value")
 
 
-def _parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  # noqa: ANN401
-    """Parse JSON. ``line`` is the number of the line that the text is, when it is one line of many."""
+def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  # noqa: ANN401
+    """Parse JSON, and refuse what Python's parser would let pass: a key that is given twice, half a character.
+
+    ``line`` is the number of the line that the text is, when it is one line of many.
+
+    Raises
+    ------
+    FileError
+        Names the line.
+    """
+    place = f"{where}, line {line}" if line else where
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
+    except _RepeatedKeyError:
+        key, found = _repeated_key(text)
+        raise FileError(
+            f"the key {key!r} is given twice in one object",
+            where=f"{where}, line {line or found}",
+            expected="each key once",
+            hint="Delete one of them",
+        ) from None
     except UnicodeEncodeError as error:
-        place = f"{where}, line {line}" if line else where
         raise FileError("half of a surrogate pair, which is no character", where=place, expected=expected) from error
     except json.JSONDecodeError as error:
         cut_short = not line and _cut_short(text, error)
@@ -116,8 +133,36 @@ def _parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any: 
     except (ValueError, RecursionError) as error:
         # Python's own limits: a number of thousands of digits, lists inside lists a thousand deep.
         reason = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
-        place = f"{where}, line {line}" if line else where
         raise FileError(f"the JSON cannot be read: {reason}", where=place, expected=expected) from error
+
+
+class _RepeatedKeyError(Exception):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs, as the parser asks for it."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise _RepeatedKeyError
+    return value
+
+
+def _repeated_key(text: str) -> tuple[str, int]:
+    """Return the first key that is given twice in one object of valid JSON, and the line where it is given again."""
+    objects: list[set[str]] = []
+    for token in re.finditer(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', text):
+        string, colon = token.groups()
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif colon:
+            key = json.loads(string)
+            if key in objects[-1]:
+                return key, text.count("\n", 0, token.start()) + 1
+            objects[-1].add(key)
+    raise AssertionError("no key is given twice")
 
 
 def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
@@ -246,7 +291,7 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise
         if not line.strip():
             continue
-        record = _parse_json(line, str(path), expected="one JSON object a line", line=number)
+        record = parse_json(line, str(path), expected="one JSON object a line", line=number)
         if not isinstance(record, dict):
             raise FileError(
                 f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"

@@ -174,7 +174,7 @@ def test_row_order_does_not_change_the_bytes(tmp_path):
 def test_a_list_column_of_a_csv_must_be_json(tmp_path):
     path = tmp_path / "contexts.csv"
     path.write_text("dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hello,[],[]\n")
-    with pytest.raises(SchemaError, match="record 1: column 'history' holds 'hello'; expected a JSON list"):
+    with pytest.raises(SchemaError, match=r"record 1: column 'history' holds 'hello' .*expected a JSON list"):
         schema.read(path, "contexts")
 
 

@@ -450,6 +450,12 @@ def test_datasets_can_be_chosen(finished):
         ("cosine, model: all-MiniLM-L6-v2", "cosine, model: all-MiniLM", "unknown model 'all-MiniLM'; expected one of"),
         ("[usr_topical, usr_persona]", "[usr_topicl]", "unknown dataset 'usr_topicl'"),
         ("datasets: [usr_persona]", "dataset: [usr_persona]", "Additional properties|'datasets' is a required"),
+        (
+            "  f1: {kind: f1}",
+            "  f1: {kind: f1}\n  f1: {kind: chrf}",
+            "params.yaml, line 14: not valid YAML (the key 'f1' is",
+        ),
+        ("  f1: {kind: f1}", "   f1: {kind: f1}", "params.yaml, line 14: not valid YAML"),
     ],
 )
 def test_a_wrong_configuration_is_one_message(fresh, old, new, message):

@@ -12,6 +12,7 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
+from comperdial.challenge.roster import read_roster
 from comperdial.closure import code_version
 from comperdial.config import check, load_yaml
 from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
@@ -81,6 +82,12 @@ for path in [*named, config["personas"]["graph"], config["personas"]["constraint
     # Without this, a wrong name would go unnoticed where results of an earlier run lie.
     if not os.path.exists(path):
         raise WorkflowError(f"Wrong configuration. params.yaml: {path}: no such file or folder")
+try:
+    for challenge in CHALLENGES.values():
+        if "agents" in challenge:
+            read_roster(challenge["agents"])
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
 for name, dataset in PUBLIC.items():
     if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
         raise WorkflowError(
@@ -144,13 +151,13 @@ def source(dataset):
 def simulated(dataset):
     """The option that makes every caption say that the ratings are no people's."""
     said = source(dataset)
-    return "" if said == "human" else "--simulated" if said == "simulated" else f"--rated-by {shlex.quote(said)}"
+    return [] if said == "human" else ["--simulated"] if said == "simulated" else [f"--rated-by={said}"]
 
 
 def target(dataset, option="target"):
     """The option that names the rated dimension of tables and figures: the data set's, or the one that most have."""
     said = PUBLIC[dataset].target if dataset in PUBLIC else entry_of_data(dataset).get("target")
-    return [f"--{option}", said] if said else ["--main-target", config["evaluation"]["target"]]
+    return [f"--{option}={said}" if said else f"--main-target={config['evaluation']['target']}"]
 
 
 def reader_options(dataset):

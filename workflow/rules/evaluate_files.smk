@@ -28,11 +28,13 @@ def sampled_options(dataset):
     """What `comperdial correlate` is told of the ratings of a data set."""
     tables = f"data/tables/{dataset}"
     options = {"turn": "--ratings", "dialogue": "--dialogue-ratings"}
-    ratings = " ".join(f"{options[level]} {tables}/{level}_ratings.parquet" for level in rated_levels(dataset))
-    return (
-        f"{ratings} --contexts {tables}/contexts.parquet --systems {tables}/systems.parquet "
-        f"--source {shlex.quote(source(dataset))} --allow-missing"
-    )
+    return [
+        *(f"{options[level]}={tables}/{level}_ratings.parquet" for level in rated_levels(dataset)),
+        f"--contexts={tables}/contexts.parquet",
+        f"--systems={tables}/systems.parquet",
+        f"--source={source(dataset)}",
+        "--allow-missing",
+    ]
 
 
 def expected_scores(dataset):

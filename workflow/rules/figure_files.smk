@@ -61,7 +61,7 @@ def figure_tables(dataset):
 
 
 def plot_options(figure, dataset):
-    """What every drawing is told, quoted for a shell."""
+    """What every drawing is told."""
     # Not from the rule's output: Snakemake would not notice that a title or a label changed.
     there = {Path(path).stem for path in score_files_of(dataset)}
     named = {name: label for name, label in FIGURES.get("labels", {}).items() if name.partition(":")[0] in there}
@@ -71,18 +71,16 @@ def plot_options(figure, dataset):
         "--title": title(dataset),
         "--labels": json.dumps(labels, sort_keys=True),
     }
-    words = [word for option, value in said.items() for word in (option, value)]
-    return shlex.join([*words, *target(dataset)])
+    return [*(f"{option}={value}" for option, value in said.items()), *target(dataset)]
 
 
 def rating_options(dataset):
-    rated = " ".join(rated_levels(dataset))
-    return f"--tables {shlex.quote(f'data/tables/{dataset}')} --source {shlex.quote(source(dataset))} --rated {rated}"
+    return [f"--tables=data/tables/{dataset}", f"--source={source(dataset)}", "--rated", *rated_levels(dataset)]
 
 
 def drawn_options():
     """How many resamples intervals are made of that only a figure shows, and their seed."""
-    return f"--resamples {FIGURES['resamples']} --seed {config['evaluation']['seed']}"
+    return [f"--resamples={FIGURES['resamples']}", f"--seed={config['evaluation']['seed']}"]
 
 
 def plots_of(dataset):

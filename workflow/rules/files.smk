@@ -1,6 +1,6 @@
 # Which files challenges are made of; functions only.
 
-from comperdial.files import read_json
+from comperdial.files import printable, read_json
 
 
 def levels_of_file(path, options):
@@ -25,7 +25,11 @@ def roster_files(challenge):
     beside = [
         str(path) for agent in roster["agents"] if "file" in agent for path in Path(agent["file"]).parent.glob("*.py")
     ]
-    return sorted({*beside, *(value for value in values if os.path.isfile(value))})
+    found = sorted({*beside, *(value for value in values if os.path.isfile(value))})
+    for path in found:
+        if set("{}") & set(path):
+            raise WorkflowError(f"{CHALLENGES[challenge]['agents']}: {path}: a name without braces is needed here")
+    return found
 
 
 def run_files(challenge):
@@ -47,9 +51,11 @@ def submission_names(challenge):
 def submission_files(challenge):
     """The submissions of a challenge as inputs of a rule: what agents made here, and the files that were handed in.
 
-    A name that Snakemake would read as a pattern is left out here; the command reads whole folders and reports it.
+    A name that Snakemake would read as a pattern, or cannot write into its records, is left out here; the command reads whole
+    folders and reports it.
     """
-    return run_files(challenge) + [name for name in submission_names(challenge) if not set("{}") & set(name)]
+    names = [name for name in submission_names(challenge) if not set("{}") & set(name) and printable(name) == name]
+    return run_files(challenge) + names
 
 
 def submission_report(dataset):
@@ -103,5 +109,5 @@ def exported_source(dataset):
 def roster_options(challenge):
     """The options of `challenge tables` for a challenge whose agents run here."""
     if "agents" not in CHALLENGES[challenge]:
-        return ""
-    return f"--roster {shlex.quote(CHALLENGES[challenge]['agents'])} --runs {run_reports(challenge)[0]}"
+        return []
+    return ["--roster", CHALLENGES[challenge]["agents"], "--runs", *run_reports(challenge)]

@@ -19,7 +19,7 @@ rule fetch:
     message:
         "Fetch {wildcards.file}"
     shell:
-        "comperdial fetch {params.name} --catalogue {params.catalogue:q} 2> {log}"
+        "comperdial fetch {params.name:q} --catalogue {params.catalogue:q} 2> {log:q}"
 
 
 rule ingest:
@@ -48,8 +48,8 @@ rule ingest:
     message:
         "Read {wildcards.dataset} into tables"
     shell:
-        "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} "
-        "--options {params.options:q} 2> {log}"
+        "comperdial ingest {wildcards.dataset:q} --output {params.folder:q} --catalogue {params.catalogue:q} "
+        "--options {params.options:q} 2> {log:q}"
 
 
 rule read_own_data:
@@ -76,5 +76,5 @@ rule read_own_data:
     message:
         "Read {input} into tables"
     shell:
-        "comperdial ingest {input:q} --name {wildcards.dataset} --options {params.options:q} --output {params.folder:q} "
-        "2> {log}"
+        "comperdial ingest {input:q} --name {wildcards.dataset:q} --options {params.options:q} --output {params.folder:q} "
+        "2> {log:q}"

@@ -20,5 +20,5 @@ rule worth_table:
     message:
         "Render the {wildcards.kind} of {wildcards.dataset}"
     shell:
-        "comperdial render {wildcards.kind}-table {input.found} --output {params.stem} {params.target:q} "
-        "--titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render {wildcards.kind:q}-table {input.found:q} --output {params.stem:q} {params.target:q} "
+        "--titles {params.titles:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,10 +22,13 @@ def add_catalogue(command: argparse.ArgumentParser) -> None:
 
 def json_object(text: str) -> dict[str, Any]:
     """Parse an argument that holds a JSON object."""
+    from comperdial.errors import FileError
+    from comperdial.files import parse_json
+
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
+        value = parse_json(text, "the option's JSON", expected="a JSON object")
+    except FileError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("expected a JSON object")
     return value

@@ -262,7 +262,7 @@ def curves_document(curves: pd.DataFrame, title: str, target: str, *, suffix: st
             suffix,
         ),
         sections=sections,
-        tidy=shown,
+        tidy=shown.round({"agreement": 4, "width": 4}),
         notes=[
             "Agreement of rankings: Kendall's tau of the metrics' ranking with that on all the data, the mean over the "
             "parts drawn; 1 is the same ranking",

@@ -97,13 +97,13 @@ def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dic
 
 
 def write(document: Document, stem: str | Path) -> None:
-    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, 6 significant digits)."""
+    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, to the digits that hold)."""
     write_text(form_path(stem, ".md"), markdown(document))
     write_text(form_path(stem, ".tex"), latex(document, label=f"tab:{Path(stem).name}"))
     write_text(form_path(stem, ".html"), html_page(document))
-    # Six digits: more would differ between processors' arithmetic, and the study has no use for them.
+    tidy = document.tidy.assign(**{name: _held(document.tidy[name]) for name in _measured(document.tidy)})
     # Who reads the CSV alone must see it too.
-    tidy = document.tidy.assign(simulated=True) if SIMULATED in document.caption else document.tidy
+    tidy = tidy.assign(simulated=True) if SIMULATED in document.caption else tidy
     write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
@@ -150,6 +150,22 @@ def _text_table(section: Section) -> list[str]:
         above = above.ljust(sum(width + 2 for width in widths[:start])) + groups[start]
     body = [line(row) for row in table]
     return [*([above] if starts else []), body[0], "-" * max(map(len, body)), *body[1:]]
+
+
+def _measured(frame: pd.DataFrame) -> list[Any]:
+    return [name for name in frame.columns if pd.api.types.is_float_dtype(frame[name])]
+
+
+def _held(values: pd.Series) -> pd.Series:
+    """Round to the digits that hold where a processor's arithmetic moves a model's scores in the seventh digit.
+
+    Correlations hold to six. A difference of two that are nearly the same has fewer, and so has a small p-value, which
+    is the tail of a distribution.
+    """
+    name = str(values.name)
+    if name == "p" or name.endswith("_p"):
+        return values.map(lambda p: float(f"{p:.2g}") if p < 0.01 else round(p, 4), na_action="ignore")
+    return values.round(6) if name.endswith("difference") else values
 
 
 def markdown(document: Document) -> str:
