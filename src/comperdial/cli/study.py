@@ -78,6 +78,7 @@ def _alpha(options: argparse.Namespace) -> None:
 
     from comperdial import ratings
     from comperdial.report import document
+    from comperdial.report.document import SIMULATED
     from comperdial.report.ratings import agreement_document
 
     turn, dialogue = read_ratings(options, "turn"), read_ratings(options, "dialogue")
@@ -94,7 +95,7 @@ def _alpha(options: argparse.Namespace) -> None:
     levels = [level for level in (turn, dialogue) if level is not None]
     bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
     ending = suffix_of(options)
-    found = agreement_document(alphas, bias, options.title, simulated=bool(ending), suffix=ending)
+    found = agreement_document(alphas, bias, options.title, simulated=ending == SIMULATED, suffix=ending)
     document.write(found, options.output)
 
 
