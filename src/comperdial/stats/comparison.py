@@ -62,8 +62,8 @@ class Comparison:
         Two-sided, by the method asked for. Symmetric; 1 on the diagonal.
     p_perm_both
         Two-sided p of PERM-BOTH, for comparison with the literature: standardised scores are swapped unit by unit, and
-        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those: that is ``swap_systems``.) NaN for Kendall over
-        units: every swap would have to compare all pairs of units anew.
+        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those: that
+        is ``swap_systems``.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
     n
         Points correlated: units, or systems where units are averaged.
     test
