@@ -112,11 +112,15 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
 
 def _report(values: Scores, metric: Metric) -> None:
     """Say what a reader of the table alone could overlook."""
-    main = values[metric.outputs[0]]
-    if missing := int(np.isnan(main).sum()):
-        log.warning("%d of %d responses have no score", missing, len(main))
+    missing = {output: np.isnan(values[output]) for output in metric.outputs}
+    none = np.logical_and.reduce(list(missing.values()))
+    if none.any():
+        log.warning("%d of %d responses have no score", int(none.sum()), len(none))
+    for output, lacking in missing.items():
+        if (lacking & ~none).any():
+            log.warning("%d of %d responses have no score of %s", int(lacking.sum()), len(none), output)
     if values.cut is not None and (cut := int((values.cut > 0).sum())):
-        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
+        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(none))
 
 
 def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:
