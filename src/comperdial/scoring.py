@@ -142,7 +142,7 @@ def score_many(
     not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
     able = {name: metric for name, metric in metrics.items() if name not in not_run}
     lacking, frames = Lacking(), []
-    unscored: Counter[str] = Counter()
+    unscored: Counter[tuple[str, str]] = Counter()
     cut: Counter[str] = Counter()
     scored: Counter[str] = Counter()
     for responses, batch in parts:
@@ -150,13 +150,19 @@ def score_many(
             _, values, _, name = found
             frames.append(tidy(*found))
             scored[name] += len(found[0])
-            unscored[name] += int(np.all([np.isnan(column) for column in values.values()], axis=0).sum())
+            missing = {output: np.isnan(column) for output, column in values.items()}
+            none = np.logical_and.reduce(list(missing.values()))
+            unscored[name, ""] += int(none.sum())
+            for output, lacks in missing.items():
+                unscored[name, output] += int(lacks.sum()) if (lacks & ~none).any() else 0
             cut[name] += 0 if values.cut is None else int((values.cut > 0).sum())
     not_run |= {name: why for name in able if (why := lacking.reason(name))}
     lacking.warn([name for name in able if name not in not_run])
     for name in able:
-        if unscored[name]:
-            log.warning("%s: %d of %d responses have no score", name, unscored[name], scored[name])
+        for (of, output), count in unscored.items():
+            if of == name and count:
+                what = f" of {output}" if output else ""
+                log.warning("%s: %d of %d responses have no score%s", name, count, scored[name], what)
         if cut[name]:
             log.warning(
                 "%s: the input of %d of %d responses did not fit the model and was cut", name, cut[name], scored[name]

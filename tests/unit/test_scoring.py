@@ -280,3 +280,10 @@ def test_a_file_of_responses_carries_its_cuts(tmp_path):
     found = score_files.score_file(Length(), "mine", path).set_index(["output", "item_id"])["cut"]
     assert found["words"].to_dict() == {"1": 2, "2": 0}
     assert found["context"].to_dict() == {"1": 2, "2": 0, "3": 0}
+
+
+def test_a_file_of_which_one_output_has_no_score_is_not_said_to_have_none(tmp_path, caplog):
+    path = tmp_path / "mine.csv"
+    path.write_text("response\na b\nno\n")
+    score_files.score_file(Length(), "mine", path)
+    assert caplog.messages == ["1 of 2 responses have no score of words"]

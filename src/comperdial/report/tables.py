@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,26 +67,49 @@ def with_star(value: float, marked: bool) -> str:
     return f"{text}*" if marked and text != "–" else text
 
 
+# What a record of table ``correlations`` counts, by level and level of ratings, from what says most to what says least.
+_COUNTED = {
+    ("turn", "turn"): "responses",
+    ("dialogue", "dialogue"): "dialogues",
+    ("dialogue", "turn"): "dialogues",
+    ("system", "dialogue"): "dialogues",
+    ("system", "turn"): "responses",
+}
+
+
 def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
-    """Return a note for each row that has scores of a part of the responses only, or scores of cut inputs."""
-    partial = frame[frame["coverage"] < 1]
-    # Of a dialogue, some turns may have what those without a score lack: the level of turns knows better.
-    reasons = partial.groupby(["dataset", name])["lacking"].transform("first")
-    partial = partial.assign(lacking=reasons).drop_duplicates(["dataset", name])
-    cut = frame[frame["cut"] > 0].drop_duplicates(["dataset", name])
-    return [scored_note(row, row[name]) for row in partial.to_dict("records")] + [
-        f"{row[name]}: the input of {row['cut']:.0f} responses of {row['dataset']} did not fit the model and was cut"
-        for row in cut.to_dict("records")
+    """Return a note for each row that has scores of a part of what was rated only, or scores of cut inputs.
+
+    Responses are counted where a row has a turn level, and dialogues where it has none: a score of a whole dialogue
+    belongs to no single response, and counts once a turn at system level.
+    """
+    order = list(_COUNTED)
+    against = frame["against"] if "against" in frame else ["turn"] * len(frame)
+    place = [order.index(pair) for pair in zip(frame["level"], against, strict=True)]
+    best = frame.assign(place=place).reset_index(drop=True)
+    best = best.sort_values("place", kind="stable").drop_duplicates(["dataset", name]).sort_index()
+    records = [(record, _COUNTED[order[record["place"]]]) for record in best.to_dict("records")]
+    return [_coverage_note(record, name, what) for record, what in records if record["coverage"] < 1] + [
+        _cut_note(record, name, what) for record, what in records if record["cut"] > 0
     ]
 
 
-def scored_note(row: Mapping[Any, Any], name: str) -> str:
-    """Say how many of the rated responses have a score, and what the others lack, as far as that is why."""
-    lacking = row["lacking"] if isinstance(row.get("lacking"), str) else None
-    if row["coverage"] == 0:
-        return f"{name}: not run: {no_scores(row)}"
-    scored = f"{name}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
-    return f"{scored}; the others lack {lacking}" if lacking else scored
+def _coverage_note(record: Mapping[Any, Any], name: str, what: str) -> str:
+    if record["coverage"] == 0:
+        return f"{record[name]}: not run: {no_scores(record)}"
+    others = f"; the others lack {record['lacking']}" if isinstance(record["lacking"], str) else ""
+    # Rounded down: what lacks one score is not whole.
+    share = f"{math.floor(record['coverage'] * 1000 + 1e-9) / 10:.1f}%"
+    if what == "responses":
+        return f"{record[name]}: {share} of the rated responses of {record['dataset']} have a score{others}"
+    return f"{record[name]}: of the rated dialogues of {record['dataset']}, {share} is scored, on average{others}"
+
+
+def _cut_note(record: Mapping[Any, Any], name: str, what: str) -> str:
+    whose = f"the input of {record['cut']:.0f} {what} of {record['dataset']}"
+    return f"{record[name]}: {whose} did not fit the model and was cut" + (
+        "" if what == "responses" else ", in one turn or more"
+    )
 
 
 def no_scores(row: Mapping[Any, Any]) -> str:

@@ -62,8 +62,8 @@ class Comparison:
         Two-sided, by the method asked for. Symmetric; 1 on the diagonal.
     p_perm_both
         Two-sided p of PERM-BOTH, for comparison with the literature: standardised scores are swapped unit by unit, and
-        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those:
-        ``swap_systems``.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
+        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those: that
+        is ``swap_systems``.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
     reach
         Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN where
         the method has none, or none is honest: over ranks of systems' means, where no difference could be significant.
