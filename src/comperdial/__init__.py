@@ -9,5 +9,5 @@
 from comperdial.errors import ComperdialError
 from comperdial.metrics import create as metric
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 __all__ = ["ComperdialError", "__version__", "metric"]

@@ -286,4 +286,4 @@ def test_a_file_of_which_one_output_has_no_score_is_not_said_to_have_none(tmp_pa
     path = tmp_path / "mine.csv"
     path.write_text("response\na b\nno\n")
     score_files.score_file(Length(), "mine", path)
-    assert caplog.messages == ["1 of 2 responses have no score of words"]
+    assert caplog.messages == ["mine: 1 of 2 responses have no score of words"]
