@@ -6,8 +6,21 @@
 [0.857]
 """
 
+from typing import TYPE_CHECKING, Any
+
 from comperdial.errors import ComperdialError
-from comperdial.metrics import create as metric
+
+if TYPE_CHECKING:
+    from comperdial.metrics import create as metric
 
 __version__ = "0.8.0"
 __all__ = ["ComperdialError", "__version__", "metric"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    # numpy comes with it, which commands are to import only once they can be interrupted without a traceback.
+    if name == "metric":
+        from comperdial.metrics import create
+
+        return create
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

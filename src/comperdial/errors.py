@@ -27,7 +27,14 @@ class ComperdialError(Exception):
         What would have been right.
     hint
         What to do about it.
+
+    Attributes
+    ----------
+    status
+        The exit status of a command that it ends.
     """
+
+    status = 1
 
     def __init__(
         self, problem: str, *, where: str | None = None, expected: str | None = None, hint: str | None = None

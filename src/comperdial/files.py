@@ -6,9 +6,9 @@ import codecs
 import hashlib
 import json
 import logging
-import os
 import re
-import tempfile
+import secrets
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,23 +30,93 @@ TABLE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path in the folder of ``path``; rename it to ``path`` when the block ends without an error.
 
-    The temporary name keeps the suffix, so that writers which go by it behave the same.
+    The temporary name keeps the suffix, so that writers which go by it behave the same. A link stays one: what it leads
+    to is replaced.
+
+    Raises
+    ------
+    FileError
+        As :func:`check_output`.
     """
-    target = Path(path)
+    target = check_output(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    # Named before it is made, so that whatever interrupts finds the name and removes the file.
+    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(4)}{target.suffix}")
     try:
+        temporary.touch(exist_ok=False)
         yield temporary
-        # mkstemp makes files that only their owner can read; results are for everybody.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         temporary.replace(target)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def check_output(path: str | Path) -> Path:
+    """Return the file that is replaced when ``path`` is written: ``path``, or what it leads to as a symbolic link.
+
+    Raises
+    ------
+    FileError
+        When there is something that is no regular file, such as a folder or a device; or a link to a file that nobody
+        may write, as in DVC's cache.
+    """
+    path = Path(path)
+    mode = _mode(path, "written")
+    if mode is not None and not stat.S_ISREG(mode):
+        raise FileError(f"is {_kind(mode)}", where=str(path), expected="the name of a new file, or of one to replace")
+    if not path.is_symlink():
+        return path
+    if mode is not None and not mode & 0o222:
+        raise FileError(
+            "is a link to a read-only file", where=str(path), expected="a file to replace", hint="Remove the link first"
+        )
+    return path.resolve()
+
+
+def check_table_output(path: Path | None, option: str = "--output") -> None:
+    """Refuse a name that no table can be written under, before all is computed; None stands for no output.
+
+    Raises
+    ------
+    FileError
+        When the suffix is unknown, or as :func:`check_output`.
+    """
+    if path is None:
+        return
+    if path.suffix not in TABLE_SUFFIXES:
+        raise _unknown_suffix(path, option)
+    check_output(path)
+
+
+def check_input(path: str | Path) -> Path:
+    """Return ``path`` unless there is something that is no regular file: reading a pipe could wait for ever.
+
+    Raises
+    ------
+    FileError
+        When there is a folder, pipe, device or socket, or nothing that can be looked at.
+    """
+    mode = _mode(Path(path), "read")
+    if mode is not None and not stat.S_ISREG(mode):
+        raise FileError(f"is {_kind(mode)}", where=str(path), expected="a file")
+    return Path(path)
+
+
+def _mode(path: Path, done: str) -> int | None:
+    """Return the type and permissions of what is there, through links; None when nothing is."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        # ValueError: a name that no file can have.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FileError(f"cannot be {done} ({reason})", where=str(path)) from error
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def printable(text: str) -> str:
@@ -74,7 +144,7 @@ def read_text(path: str | Path) -> str:
         When the file cannot be opened, or holds a byte that is not UTF-8 (named by line and byte offset).
     """
     try:
-        data = Path(path).read_bytes()
+        data = check_input(path).read_bytes()
     except OSError as error:
         raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
     text = data.removeprefix(codecs.BOM_UTF8)
@@ -174,7 +244,7 @@ def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
 
 def sha256(path: str | Path) -> str:
     """Return the hex SHA-256 of a file's bytes."""
-    with Path(path).open("rb") as file:
+    with check_input(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -194,11 +264,14 @@ def read_table(path: str | Path) -> pd.DataFrame:
         try:
             # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold
             # when the interpreter ends (comperdial.judges._parts).
-            return pd.read_parquet(path, filesystem=LocalFileSystem())
+            frame = pd.read_parquet(check_input(path), filesystem=LocalFileSystem())
         except FileNotFoundError:
             raise FileError("no such file", where=str(path)) from None
         except (OSError, ValueError) as error:
             raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+        if not frame.columns.is_unique:
+            raise FileError("a column's name stands twice", where=str(path), expected="each name once")
+        return frame
     if path.suffix == ".csv":
         return _read_csv(path)
     if path.suffix == ".jsonl":
@@ -206,10 +279,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
     raise _unknown_suffix(path)
 
 
-def _unknown_suffix(path: Path) -> FileError:
+def _unknown_suffix(path: Path, option: str | None = None) -> FileError:
     return FileError(
         f"unknown kind of file {path.suffix!r}",
-        where=str(path),
+        where=f"{option} {path}" if option else str(path),
         expected="a name ending in " + ", ".join(TABLE_SUFFIXES),
     )
 
@@ -301,7 +374,7 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _lines(path: str | Path) -> Iterator[bytes]:
     try:
-        with Path(path).open("rb") as file:
+        with check_input(path).open("rb") as file:
             for number, line in enumerate(file):
                 yield line.removeprefix(codecs.BOM_UTF8) if not number else line
     except OSError as error:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
+import os
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from comperdial.catalogue import Source, read_lock
+from comperdial.errors import ConfigError, SourceError
 from comperdial.files import replacing, sha256, write_text
-from comperdial.sources import RETRY_STATUS, in_mirror, refused, unreachable
+from comperdial.sources import RETRY_STATUS, in_mirror, refused, session, unreachable
+
+LIMIT_VARIABLE = "COMPERDIAL_MAX_DOWNLOAD"
+_GIB = 1
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +40,9 @@ def lock(
     Raises
     ------
     SourceError
-        When the mirror lacks the file, or the network does not give it whole.
+        When the mirror lacks the file, or the network does not give it whole or gives more than the limit.
+    ConfigError
+        When the limit is no number.
     """
     origin = in_mirror(source, mirror)
     locked = read_lock(lock_file)
@@ -69,6 +77,27 @@ def _record(path: Path, locked: dict[str, dict[str, Any]]) -> None:
     write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
 
 
+def _most_bytes() -> float:
+    """Return how much a download of a file may bring whose size nobody has recorded."""
+    given = os.environ.get(LIMIT_VARIABLE) or _GIB
+    try:
+        found = float(given)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise ConfigError(repr(given), where=LIMIT_VARIABLE, expected="a number of GiB above 0")
+    return found * 2**30
+
+
+def _too_large(source: Source, url: str, most: float) -> SourceError:
+    return SourceError(
+        f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
+        where=url,
+        expected="the file that the catalogue names",
+        hint=f"Set {LIMIT_VARIABLE} to more GiB if it is to be that large",
+    )
+
+
 def _download(source: Source, commit: str | None, target: Path, attempts: int) -> str | None:
     """Download whole, and return the commit that the server names; the one asked for, if it names none."""
     import requests
@@ -77,19 +106,27 @@ def _download(source: Source, commit: str | None, target: Path, attempts: int) -
     url = source.url
     if commit and source.revision:
         url = url.replace(f"/{source.revision}/", f"/{commit}/")
-    reason = ""
+    reason, most = "", _most_bytes()
     for attempt in range(1, attempts + 1):
         try:
             headers = {"Accept-Encoding": "identity"}
-            with requests.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
+            with (
+                session(source, url) as opened,
+                opened.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer,
+            ):
                 if answer.status_code == 200:
-                    expected = int(answer.headers.get("Content-Length", 0))
+                    stated = answer.headers.get("Content-Length", "")
+                    expected = int(stated) if stated.isdecimal() else 0
+                    if expected > most:
+                        raise _too_large(source, url, most)
                     named = [a.headers.get(_COMMIT_HEADER) for a in (*answer.history, answer)]
                     bar = tqdm(total=expected or None, unit="B", unit_scale=True, desc=source.name, disable=None)
                     with target.open("wb") as file, bar:
                         for chunk in answer.iter_content(1 << 18):
                             file.write(chunk)
                             bar.update(len(chunk))
+                            if file.tell() > most:
+                                raise _too_large(source, url, most)
                     if not expected or target.stat().st_size == expected:
                         return next((name for name in named if name), commit)
                     reason = f"{target.stat().st_size} of {expected} bytes"

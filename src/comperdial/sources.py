@@ -6,12 +6,17 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from comperdial.catalogue import Source
 from comperdial.errors import SourceError
-from comperdial.files import replacing, sha256
+from comperdial.files import check_output, replacing, sha256
+
+if TYPE_CHECKING:
+    from requests import Session
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +119,31 @@ def in_mirror(source: Source, mirror: str | Path | None = None) -> Path | None:
     return origin
 
 
+@contextmanager
+def session(source: Source, url: str) -> Iterator[Session]:
+    """Give a session in which HTTPS never leads to HTTP, where anyone on the way can put other bytes in.
+
+    Raises
+    ------
+    SourceError
+        When a server redirects to an address that is not HTTPS.
+    """
+    import requests
+
+    with requests.Session() as opened:
+        if url.startswith("https:"):
+            del opened.adapters["http://"]
+        try:
+            yield opened
+        except requests.exceptions.InvalidSchema as error:
+            raise SourceError(
+                f"source {source.name!r}: the server redirects to an address without encryption",
+                where=url,
+                expected="HTTPS all the way",
+                hint=f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it",
+            ) from error
+
+
 def unreachable(source: Source, url: str, attempts: int, reason: str) -> SourceError:
     """Return the error for a file that the network did not give."""
     return SourceError(
@@ -149,6 +179,7 @@ def _verify(source: Source, path: Path, origin: str, hint: str) -> None:
 def _download(source: Source, target: Path, attempts: int) -> None:
     import requests
 
+    target = check_output(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Named after the content wanted, so that a pin that moved never goes on with the bytes of the old file.
     part = target.with_name(f".{target.name}-{source.sha256[:12]}.part")
@@ -175,7 +206,6 @@ def _download(source: Source, target: Path, attempts: int) -> None:
 
 def _receive(source: Source, part: Path) -> float | None:
     """Receive what is still missing of a file; return None when complete, else the seconds the server asks to wait."""
-    import requests
     from tqdm import tqdm
 
     have = part.stat().st_size if part.exists() else 0
@@ -184,7 +214,10 @@ def _receive(source: Source, part: Path) -> float | None:
         have = 0
     # Not compressed: a range counts the bytes that travel, and we count the bytes of the file.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with requests.get(source.url, headers=headers, stream=True, timeout=(10, 60)) as answer:
+    with (
+        session(source, source.url) as opened,
+        opened.get(source.url, headers=headers, stream=True, timeout=(10, 60)) as answer,
+    ):
         if answer.status_code in RETRY_STATUS:
             after = answer.headers.get("Retry-After", "")
             return min(float(after), 60.0) if after.isdigit() else 0.0

@@ -379,6 +379,22 @@ def test_a_key_is_never_written_over(tmp_path):
     assert files(out) == before
 
 
+@pytest.mark.parametrize("name", ["README.md", "turn/tasks.json", "turn/guidelines.md", "turn/config.xml"])
+def test_files_of_others_are_never_written_over(tmp_path, name):
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("# My project\n")
+    with pytest.raises(FileError, match=rf"{name}: is no file of an export; .* Export into another folder"):
+        exported(tmp_path)
+    assert files(tmp_path / "out") == {Path(name): b"# My project\n"}
+
+
+def test_levels_may_be_exported_one_by_one(tmp_path):
+    _, out = exported(tmp_path, levels=["turn"])
+    export(tmp_path / "tables", out, levels=["dialogue"])
+    assert {"turn/key.csv", "dialogue/key.csv", "README.md"} <= set(map(str, files(out)))
+
+
 # --- Import
 
 

@@ -1,6 +1,8 @@
 import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -145,9 +147,71 @@ def test_two_names_for_one_column_in_different_records(tmp_path, capsys):
 
 def test_a_place_that_cannot_be_written_to(tmp_path, capsys, responses):
     (tmp_path / "folder.csv").mkdir()
-    for place in (responses / "x.csv", tmp_path / "folder.csv"):
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    for place in (responses / "x.csv", tmp_path / "folder.csv", tmp_path / "full.csv"):
         fails(capsys, "score", responses, "--metric", "f1", "--output", place)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "mine.jsonl"], "no debris"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "full.csv", "mine.jsonl"], "no debris"
+
+
+def test_an_empty_name_is_no_path(capsys, responses):
+    """As a shell's variable that is not set makes it; "" would be the folder in which the command runs."""
+    for option in (["--output", ""], ["--embeddings="]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["score", str(responses), "--metric", "f1", *option])
+        assert f"argument {option[0].strip('=')}: the name is empty; expected a file or" in capsys.readouterr().err
+
+
+INTERRUPTS = {
+    "in an import": "if name == 'pandas': os.kill(os.getpid(), signal.SIGINT)",
+    "in an import that makes another error of it": """
+        if name == 'pandas':
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                pass
+            raise ImportError('pandas is broken')""",
+}
+
+
+@pytest.mark.parametrize("place", INTERRUPTS.values(), ids=INTERRUPTS)
+def test_ctrl_c_is_one_line_and_status_130(responses, place):
+    script = f"""
+import importlib.abc, os, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        {place}
+sys.meta_path.insert(0, Finder())
+from comperdial.cli import main
+assert "numpy" not in sys.modules, "what takes its time is imported where Ctrl-C is expected"
+sys.exit(main())
+"""
+    command = ["score", responses, "--metric", "f1", "--output", responses.parent / "scores.csv"]
+    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "comperdial: interrupted\n")
+
+
+def test_an_error_that_no_check_foresaw_is_one_line_too(responses, monkeypatch, capsys):
+    def broken(*arguments, **options):
+        raise KeyError("nobody\nknew")
+
+    monkeypatch.setattr("comperdial.score_files.score_file", broken)
+    error = fails(capsys, "score", responses, "--metric", "f1")
+    assert "unexpected KeyError" in error
+    assert "--debug" in error
+    with pytest.raises(KeyError):
+        main(["--debug", "score", str(responses), "--metric", "f1"])
+
+
+def test_ctrl_c_leaves_no_half_written_file(responses, monkeypatch, capsys):
+    def interrupted(frame, path, **options):
+        path.write_text("half a table")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", interrupted)
+    output = responses.parent / "made" / "scores.csv"
+    assert main(["score", str(responses), "--metric", "f1", "--output", str(output)]) == 130
+    assert capsys.readouterr().err == "comperdial: interrupted\n"
+    assert list(output.parent.iterdir()) == []
 
 
 def test_names_keep_their_zeros(tmp_path, capsys):

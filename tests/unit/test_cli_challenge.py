@@ -1,7 +1,10 @@
 """The commands that make a benchmark, called as users call them."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -184,6 +187,26 @@ def test_one_agent_that_fails(here, capsys, agent, problem):
     assert "0 of 1 agents" in out
     assert problem in json.loads((here / "r.json").read_text())["agents"][0]["problem"]
     assert not (here / "mine.jsonl").exists()
+
+
+def test_ctrl_c_ends_agents_that_are_at_work(here):
+    """The agents have sessions of their own, which Ctrl-C does not reach; their threads wait for them."""
+    (here / "slow.py").write_text(
+        f"import os, pathlib, signal, time\n\n{START}"
+        "pathlib.Path(f'{os.getpid()}.pid').touch()\n"
+        "        os.kill(os.getppid(), signal.SIGINT)\n"
+        "        time.sleep(1000)\n"
+    )
+    (here / "roster.yaml").write_text(
+        "agents:\n" + "".join(f"- {{id: a{number}, file: slow.py}}\n" for number in range(8))
+    )
+    command = ["challenge", "run", "dialogues.json", "--roster", "roster.yaml", "--output", "runs.jsonl"]
+    done = subprocess.run([sys.executable, "-m", "comperdial.cli", *command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "comperdial: interrupted\n")
+    assert {path.suffix for path in here.iterdir()} == {".py", ".yaml", ".json", ".pid"}
+    [agent] = here.glob("*.pid")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(agent.stem), 0)
 
 
 def test_a_roster_with_an_agent_that_fails(here, capsys):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
-from comperdial.errors import ComperdialError
+from comperdial.errors import ComperdialError, SchemaError
 from comperdial.files import read_table
 from comperdial.report import document, figures
 from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document, pipeline_numbers
@@ -77,6 +77,9 @@ def test_the_figure_s_numbers_come_from_the_files(benchmarks, counts):
     assert NUMBERS["agents"] + NUMBERS["humans"] == NUMBERS["systems"]
     assert NUMBERS["systems"] * NUMBERS["dialogues"] == NUMBERS["rated_dialogues"]
     assert NUMBERS["rated_dialogues"] * NUMBERS["turns"] == NUMBERS["rated_turns"]
+    for broken in (benchmarks[:0], benchmarks.assign(value="many"), benchmarks.drop(columns="property")):
+        with pytest.raises(SchemaError, match="the reported numbers lack one of the pipeline's"):
+            pipeline_numbers(broken, counts)
 
 
 def test_every_fact_has_a_known_source(root, benchmarks, counts):

@@ -1,8 +1,12 @@
+import json
 import os
+import socket
 
 import pandas as pd
 import pytest
 
+from comperdial import schema
+from comperdial.config import load_yaml
 from comperdial.errors import FileError
 from comperdial.files import (
     read_json,
@@ -166,3 +170,79 @@ def test_an_unknown_suffix_is_refused(tmp_path):
 def test_sha256_of_nothing(tmp_path):
     (tmp_path / "empty").touch()
     assert sha256(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """Name what is there and is no regular file."""
+    os.mkfifo(tmp_path / "fifo.csv")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "device.csv").symlink_to("/dev/full")
+    (tmp_path / "pipe.csv").symlink_to("fifo.csv")
+    with socket.socket(socket.AF_UNIX) as served:
+        served.bind(str(tmp_path / "socket.csv"))
+    return tmp_path
+
+
+ODD = [
+    ("fifo", "is a pipe"),
+    ("pipe", "is a pipe"),
+    ("folder", "is a folder"),
+    ("device", "is a device"),
+    ("socket", "is a socket"),
+    ("loop", "Too many levels of symbolic links"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), ODD)
+def test_only_a_regular_file_is_replaced(odd, name, message):
+    before = {path.name: path.lstat() for path in odd.iterdir()}
+    with pytest.raises(FileError, match=rf"{name}\.csv: .*{message}"):
+        write_text(odd / f"{name}.csv", "x")
+    assert {path.name: path.lstat() for path in odd.iterdir()} == before
+
+
+@pytest.mark.parametrize(("name", "message"), ODD)
+@pytest.mark.parametrize(
+    "read",
+    [read_text, read_json, read_table, sha256, load_yaml, lambda path: list(read_jsonl(path))],
+    ids=["text", "json", "csv", "sha256", "yaml", "jsonl"],
+)
+def test_only_a_regular_file_is_read(odd, name, message, read):
+    with pytest.raises(FileError, match=rf"{name}\.csv: .*{message}"):
+        read(odd / f"{name}.csv")
+
+
+@pytest.mark.parametrize(
+    "read", [read_table, lambda path: schema.read(path, "scores"), lambda path: schema.count(path, "scores")]
+)
+def test_a_pipe_is_no_table(tmp_path, read):
+    os.mkfifo(tmp_path / "fifo.parquet")
+    with pytest.raises(FileError, match=r"fifo\.parquet: is a pipe; expected a file"):
+        read(tmp_path / "fifo.parquet")
+
+
+def test_a_link_is_written_through(tmp_path):
+    there, links = tmp_path / "there", tmp_path / "links"
+    there.mkdir()
+    links.mkdir()
+    (there / "a.json").write_text("old")
+    (links / "a.json").symlink_to(there / "a.json")
+    (links / "b.json").symlink_to("a.json")
+    (links / "new.json").symlink_to("../there/new.json")
+    write_json(links / "b.json", 1)
+    write_json(links / "new.json", 2)
+    assert [json.loads((there / name).read_text()) for name in ("a.json", "new.json")] == [1, 2]
+    assert all(path.is_symlink() for path in links.iterdir())
+    assert len(list(links.iterdir())) == 3
+    assert len(list(there.iterdir())) == 2
+
+
+def test_a_link_into_a_read_only_store_is_not_written_through(tmp_path):
+    (tmp_path / "cached").write_text("others count on it")
+    (tmp_path / "cached").chmod(0o444)
+    (tmp_path / "a.csv").symlink_to("cached")
+    with pytest.raises(FileError, match=r"a\.csv: is a link to a read-only file; .*Remove the link"):
+        write_text(tmp_path / "a.csv", "x")
+    assert (tmp_path / "cached").read_text() == "others count on it"

@@ -595,8 +595,9 @@ def test_interrupted(number):
     # The last of the ten may have been on their way.
     assert 2 <= report.answered == len(chat["shelf"].answers) <= 10
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-    with pytest.raises(JudgeError, match=r"29\d judgements are missing: it was interrupted.*run again"):
+    with pytest.raises(JudgeError, match=r"29\d judgements are missing: it was interrupted.*run again") as caught:
         report.check()
+    assert caught.value.status == 130
 
 
 def test_answers_that_wait_for_the_disk_are_kept_when_interrupted():

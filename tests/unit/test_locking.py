@@ -1,6 +1,8 @@
 """Files whose checksum nobody has seen: recorded at the first download, held to at every later one."""
 
+import dataclasses
 import hashlib
+import io
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -23,6 +25,7 @@ class Hub(BaseHTTPRequestHandler):
     requested: ClassVar[list[str]] = []
     fail = 0
     name_commit = True
+    name_size = True
     cut = False
 
     def do_GET(self):
@@ -37,7 +40,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def _answer(self, status, body):
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        if Hub.name_size:
+            self.send_header("Content-Length", str(len(body)))
         if Hub.name_commit:
             self.send_header("X-Repo-Commit", COMMIT)
         self.end_headers()
@@ -49,7 +53,7 @@ class Hub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub():
-    Hub.requested, Hub.fail, Hub.name_commit, Hub.cut = [], 0, True, False
+    Hub.requested, Hub.fail, Hub.name_commit, Hub.name_size, Hub.cut = [], 0, True, True, False
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/owner/name/resolve"
@@ -86,8 +90,6 @@ def load(path):
 
 def at(source, hub):
     """Return the source with the hub's address: the catalogue takes https only, and the hub here has none."""
-    import dataclasses
-
     revision = source.commit or source.revision
     return dataclasses.replace(source, url=f"{hub}/{revision}/{source.path}")
 
@@ -194,3 +196,52 @@ def test_a_revision_needs_its_place_in_the_url(catalogue):
     catalogue.write_text(catalogue.read_text().replace("{revision}", "main"))
     with pytest.raises(ConfigError, match=r"no \{revision\}"):
         load(catalogue)
+
+
+@pytest.mark.parametrize("name_size", [True, False])
+def test_a_file_of_unknown_size_has_a_limit(catalogue, hub, tmp_path, monkeypatch, name_size):
+    """Else an address that was taken over fills the disk."""
+    Hub.name_size = name_size
+    source = at(load(catalogue).files["two"], hub)
+    size = len(CONTENT["two.json"])
+    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", f"{(size - 1) / 2**30!r}")
+    with pytest.raises(SourceError, match=r"'two' has more than .*limit.*Set COMPERDIAL_MAX_DOWNLOAD"):
+        locking.lock(source, tmp_path / "two.json", lock_path(catalogue))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+    assert len(Hub.requested) == 1, "no further attempt would change it"
+    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", f"{size / 2**30!r}")
+    locking.lock(source, tmp_path / "two.json", lock_path(catalogue))
+    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", "much")
+    with pytest.raises(ConfigError, match="COMPERDIAL_MAX_DOWNLOAD: 'much'; expected a number of GiB"):
+        locking.lock(source, tmp_path / "two.json", lock_path(catalogue))
+
+
+@pytest.fixture
+def redirecting(hub, monkeypatch):
+    """Have every address in HTTPS lead to the hub, which has none."""
+    import requests
+
+    real = requests.adapters.HTTPAdapter.send
+
+    def send(self, request, **options):
+        if request.url.startswith("http:"):
+            return real(self, request, **options)
+        answer = requests.Response()
+        answer.status_code, answer.request, answer.url, answer.raw = 302, request, request.url, io.BytesIO()
+        answer.headers["Location"] = hub.rpartition("/owner")[0] + request.path_url
+        return answer
+
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", send)
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_https_never_leads_to_http(catalogue, redirecting, tmp_path, pinned):
+    source = load(catalogue).files["one"]
+    with pytest.raises(SourceError, match=r"source 'one': the server redirects .*; expected HTTPS"):
+        if pinned:
+            digest = hashlib.sha256(CONTENT["one.json"]).hexdigest()
+            sources.fetch(dataclasses.replace(source, sha256=digest, bytes=8), tmp_path / "one.json")
+        else:
+            locking.lock(source, tmp_path / "one.json", lock_path(catalogue))
+    assert Hub.requested == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]

@@ -203,6 +203,11 @@ def test_a_record_of_another_form_is_refused(place):
         provenance.read(place / "x.provenance.json")
 
 
+def test_a_damaged_record_is_called_damaged(place, capsys):
+    (place / "x.provenance.json").write_text(f'{{"format": {provenance.FORMAT}, "parameters": []}}')
+    assert "x.provenance.json: the record is damaged; expected what `comperdial render` writes" in why(capsys, "x")
+
+
 def drawing():
     import matplotlib as mpl
 

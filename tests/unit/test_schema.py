@@ -273,3 +273,16 @@ def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
     else:
         with pytest.raises(ComperdialError):
             check("turn_ratings", row)
+
+
+def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "contexts.parquet"
+    schema.write(path, pd.DataFrame([CONTEXT]), "contexts")
+    content = pq.read_table(path)
+    for name in ("turn", "facts"):
+        pq.write_table(content.append_column(name, content.column(name)), path)
+        # Arrow may refuse it first.
+        with pytest.raises(ComperdialError, match=r"contexts\.parquet: (not a readable|a column's name stands twice)"):
+            schema.read(path, "contexts")
+        with pytest.raises(SchemaError, match="a column's name stands twice"):
+            list(schema.read_parts(path, "contexts", 10))

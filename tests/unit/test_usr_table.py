@@ -3,6 +3,7 @@ import json
 import pandas as pd
 import pytest
 
+from comperdial.cli import main
 from comperdial.errors import ComperdialError
 from comperdial.report import readme
 from comperdial.report.summary import summarise
@@ -198,3 +199,31 @@ def test_the_page_s_table_has_a_plain_dash_where_there_are_no_scores(tmp_path):
     page.write_text("\n".join(readme.MARKS))
     readme.update(page, pd.read_csv(path), {})
     assert page.read_text().splitlines()[3] == r"| R | 0.250\* | – | – | – |"
+
+
+COVERAGE = "metric,dimension,target,items,answers,unread,why,n,pearson,kendall,owners_pearson,owners_kendall"
+
+
+@pytest.mark.parametrize(
+    ("command", "content", "message"),
+    [
+        ("recorded-judges", f"{COVERAGE}\na,b,c,300,6000,1,1 empty,300,.5,,.5,\n", None),
+        ("recorded-judges", "metric\na\n", "no column 'dimension'"),
+        ("recorded-judges", f"{COVERAGE}\na,b,c,,6000,1,,300,.5,,.5,\n", "record 1: column 'items' holds ''"),
+        (
+            "recorded-judges",
+            f"{COVERAGE}\na,b,c,1,6000,1,,300,high,,.5,\n",
+            "column 'pearson' holds 'high'",
+        ),
+        ("recorded-judges", "", "the file is empty"),
+        ("readme", "level,label\n", "no column 'dataset'"),
+    ],
+)
+def test_commands_check_the_tidy_files_that_they_read(tmp_path, root, capsys, command, content, message):
+    (tmp_path / "in.csv").write_text(content)
+    page = tmp_path / "README.md"
+    page.write_text("\n".join(readme.MARKS))
+    shared = ["--catalogue", root / "data/sources.yaml"] if command == "readme" else ["--paper", root / "data/paper"]
+    status = main([str(a) for a in ("render", command, tmp_path / "in.csv", "--output", page, *shared)])
+    assert status == bool(message)
+    assert message is None or message in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,80 @@ def test_an_index_that_is_no_index_is_left_out(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(VectorStore(tmp_path, 4)) == 0
     assert "not readable" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore:Data type alias:DeprecationWarning")
+def test_whichever_byte_of_an_index_changes_no_answer_is_wrong(tmp_path, caplog):
+    caplog.set_level(logging.ERROR)
+    texts = ["a", "b", "c"]
+    filled(tmp_path, texts).close()
+    path = next(tmp_path.glob("*.npy"))
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        store = VectorStore(tmp_path, 4)
+        for number, text in enumerate(texts):
+            found, expected = store.get(text), encoded(number, rows=1 + number % 5, cut=number)
+            if found is not None:
+                np.testing.assert_array_equal(found.vectors, expected.vectors)
+                np.testing.assert_array_equal(found.special, expected.special)
+                assert found.cut == expected.cut, f"byte {place}"
+        store.close()
+
+
+def test_shards_whose_index_cannot_be_verified_are_made_anew(tmp_path):
+    """Until 0.7 the checksums did not cover how many tokens were cut."""
+    filled(tmp_path, ["a", "b"]).close()
+    path = next(tmp_path.glob("*.npy"))
+    index = np.load(path)
+    older = index.dtype.descr
+    np.save(path, index.astype([("check" if name == "sum" else name, kind) for name, kind in older]))
+    store = VectorStore(tmp_path, 4)
+    assert list(store.missing(["a", "b"])) == ["a", "b"]
+    assert list(tmp_path.iterdir()) == [], "it would lie there for ever"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from comperdial.models.vectors import Encoded, VectorStore
+store = VectorStore(Path(sys.argv[1]), 4)
+with store.writer() as writer:
+    writer.add("a", Encoded(np.zeros((3, 4), np.float32), np.zeros(3, bool), 0))
+    if sys.argv[2] == "indexed":
+        writer.commit()
+        next(Path(sys.argv[1]).glob("*.vectors")).with_suffix(".tmp").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("when", "left"), [("new", []), ("indexed", [".npy", ".vectors"])])
+def test_what_a_killed_process_left_is_removed(tmp_path, when, left):
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path, when])
+    assert len(list(tmp_path.iterdir())) == len(left) + 1
+    store = VectorStore(tmp_path, 4)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == left
+    assert ("a" in store) == bool(left)
+
+
+def test_what_another_is_writing_is_not_removed(tmp_path):
+    store = VectorStore(tmp_path, 4)
+    with store.writer() as writer:
+        writer.add("a", encoded(1))
+        VectorStore(tmp_path, 4).close()
+    assert "a" in VectorStore(tmp_path, 4)
+
+
+def test_a_shard_that_is_gone_is_encoded_anew(tmp_path, caplog):
+    store = filled(tmp_path, ["a"])
+    again = VectorStore(tmp_path, 4)
+    next(tmp_path.glob("*.vectors")).unlink()
+    assert again.get("a") is None
+    assert "encoding anew" in caplog.text
+    store.close()
 
 
 def open_files():

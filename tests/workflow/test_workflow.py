@@ -547,3 +547,16 @@ def test_judges_are_named_with_their_scores_and_without(finished):
     correlations = (finished.path / "results/tables/usr_persona_correlations.md").read_text()
     assert "cpds-d_rules humanness" in correlations and "judge:rules" in correlations
     assert "cpds-d_gpt-4: not run: not asked" in correlations
+
+
+def test_a_second_run_in_one_folder_says_that_another_holds_it(fresh):
+    made = "data/tables/usr_persona/responses.parquet"
+    locks = fresh.path / ".snakemake/locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    (locks / "0.output.lock").write_text(f"{made}\n")
+    refused = fresh.snakemake(made, check=False)
+    [said] = [line for line in refused.splitlines() if "Another run holds this folder" in line]
+    assert "snakemake --unlock" in said
+    assert "LockException" in refused
+    assert "holds this folder" not in fresh.snakemake("--unlock")
+    assert not any(locks.glob("*.lock"))

@@ -72,6 +72,14 @@ try:
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 
+# Snakemake's own error, which follows where both make or read the same file, takes a paragraph and says less.
+if workflow.is_main_process and "--unlock" not in sys.argv and any(Path(".snakemake/locks").glob("*.lock")):
+    print(
+        "Another run holds this folder: should this one be refused a lock, wait until the other has ended, or, if it "
+        "was killed, free the folder with `snakemake --unlock`.",
+        file=sys.stderr,
+    )
+
 # A mirror changes where bytes come from, never what they are: it is no parameter of a rule.
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])

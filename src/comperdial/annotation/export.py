@@ -107,6 +107,7 @@ def export(
 
 
 def _check_free(output: Path, levels: Iterable[Level]) -> None:
+    """Refuse a folder in which the export would write over a key, or over what is none of its own files."""
     for level in levels:
         if (output / level.name / "key.csv").exists():
             raise FileError(
@@ -114,6 +115,19 @@ def _check_free(output: Path, levels: Iterable[Level]) -> None:
                 where=str(output / level.name / "key.csv"),
                 expected="a folder without one",
                 hint="Export into another folder: without this key the ratings of its tasks cannot be read",
+            )
+    readme, ours = output / "README.md", _README.partition("\n")[0].encode()
+    others = [output / level.name / name for level in levels for name in ("tasks.json", "guidelines.md", "config.xml")]
+    # An earlier export, of another level, has left its README.
+    if not readme.is_file() or not readme.read_bytes().startswith(ours):
+        others.append(readme)
+    for path in others:
+        if path.exists():
+            raise FileError(
+                "is no file of an export",
+                where=str(path),
+                expected="a folder without it",
+                hint="Export into another folder: this file would be written over",
             )
 
 

@@ -8,8 +8,9 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,49 @@ from comperdial.challenge.limits import AgentError
 
 # More than any batch of responses can need; an agent that sends more is stopped before it fills the memory.
 _MOST_BYTES = 64 * 1024 * 1024
+
+
+class Group:
+    """Processes that can be killed together, also by a thread that does not wait for their answers.
+
+    Attributes
+    ----------
+    killed
+        Whether they were.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self.killed = False
+
+    def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401
+        """Start a process of the group; an :class:`AgentError` once the group was killed."""
+        with self._lock:
+            if self.killed:
+                raise AgentError("not started: the run has ended")
+            process = subprocess.Popen(command, **options)  # noqa: S603 - what the agent is was chosen by the user
+            self._running.add(process)
+        return process
+
+    def kill_one(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill a process and all that it started."""
+        with self._lock:
+            if process in self._running:
+                self._running.remove(process)
+                _kill(process)
+
+    def kill(self) -> None:
+        """Kill all, and let none start any more."""
+        with self._lock:
+            self.killed = True
+            for process in self._running:
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 class AgentProcess:
@@ -31,11 +75,16 @@ class AgentProcess:
         How long the agent may take to be constructed.
     show
         Pass on what the agent prints, to standard error.
+    group
+        Those that it is killed with.
     """
 
-    def __init__(self, spec: Mapping[str, Any], *, load_seconds: float, show: bool = False) -> None:
+    def __init__(
+        self, spec: Mapping[str, Any], *, load_seconds: float, show: bool = False, group: Group | None = None
+    ) -> None:
+        self._group = group or Group()
         # A session of its own, so that what the agent starts can be stopped with it.
-        self._process = subprocess.Popen(
+        self._process = self._group.start(
             [sys.executable, "-m", "comperdial.challenge.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -116,8 +165,7 @@ class AgentProcess:
 
     def stop(self) -> None:
         """Kill the process and all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._group.kill_one(self._process)
         for pipe in (self._input, self._output):
             with suppress(OSError):
                 pipe.close()

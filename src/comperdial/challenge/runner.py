@@ -16,7 +16,7 @@ from tqdm import tqdm
 from comperdial.challenge.api import Api
 from comperdial.challenge.dialogues import Dialogue
 from comperdial.challenge.limits import AgentError, Limits
-from comperdial.challenge.process import AgentProcess
+from comperdial.challenge.process import AgentProcess, Group
 from comperdial.files import printable
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ def run_agent(
     limits: Limits | None = None,
     api: Api | None = None,
     show: bool = False,
+    group: Group | None = None,
 ) -> Run:
     """Run one agent in a process of its own on all dialogues.
 
@@ -81,6 +82,8 @@ def run_agent(
         The language model for agents of the API track.
     show
         Pass on what the agent prints, to standard error.
+    group
+        Those that the agent's process is killed with.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def run_agent(
     run = Run(system_id)
     start = time.monotonic()
     try:
-        with AgentProcess(spec, load_seconds=limits.load_seconds, show=show) as agent:
+        with AgentProcess(spec, load_seconds=limits.load_seconds, show=show, group=group) as agent:
             if agent.takes_api_responses and api is None:
                 raise AgentError("it wants a language model (API track), and none was given")
             for first in range(0, len(dialogues), limits.batch):
@@ -100,7 +103,8 @@ def run_agent(
     except AgentError as error:
         run.responses = {}
         run.problem = printable(str(error))
-        log.warning("%s failed: %s", system_id, run.problem)
+        if group is None or not group.killed:
+            log.warning("%s failed: %s", system_id, run.problem)
     run.seconds = time.monotonic() - start
     return run
 
@@ -123,18 +127,25 @@ def run_roster(
     """
 
     def one(entry: Mapping[str, Any]) -> Run:
-        return run_agent(entry["id"], entry, dialogues, limits=limits, api=api)
+        return run_agent(entry["id"], entry, dialogues, limits=limits, api=api, group=group)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool, tqdm(total=len(roster), desc="agents", disable=None) as shown:
-        waiting: deque[Future[Run]] = deque()
-        rest = iter(roster)
-        while True:
-            waiting.extend(pool.submit(one, entry) for entry in islice(rest, 2 * jobs - len(waiting)))
-            if not waiting:
-                return
-            run = waiting.popleft().result()
-            shown.update()
-            yield run
+    group = Group()
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    try:
+        with tqdm(total=len(roster), desc="agents", disable=None) as shown:
+            waiting: deque[Future[Run]] = deque()
+            rest = iter(roster)
+            while True:
+                waiting.extend(pool.submit(one, entry) for entry in islice(rest, 2 * jobs - len(waiting)))
+                if not waiting:
+                    return
+                run = waiting.popleft().result()
+                shown.update()
+                yield run
+    finally:
+        # Where the run was interrupted, agents are still at work, which may take them hours.
+        group.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_batch(agent: AgentProcess, batch: Sequence[Dialogue], limits: Limits, api: Api | None, run: Run) -> None:

@@ -5,74 +5,98 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from comperdial import __version__
-from comperdial.cli import (
-    annotate,
-    challenge,
-    compare,
-    data,
-    dimensions,
-    evaluate,
-    judge,
-    models,
-    perturb,
-    prompts,
-    recorded,
-    render,
-    score_all,
-    shards,
-    validate,
-    why,
-)
 from comperdial.errors import ComperdialError, UnknownNameError, shown
 from comperdial.files import printable
 
-_GROUPS = (
-    compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
-    annotate, render, validate, why,
-)  # fmt: skip
+# As a shell reports a program that Ctrl-C ended.
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``comperdial`` and return its exit status: 0, 1 for an error of the user's or the data's, 2 for usage."""
-    parser = make_parser()
-    arguments = sys.argv[1:] if arguments is None else arguments
-    for argument in arguments:
-        # Names of files stand in tables and records, which are UTF-8.
-        if argument != printable(argument):
-            parser.error(f"{printable(argument)}: not UTF-8; rename the file")
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("comperdial").setLevel(logging.INFO)
-    if not hasattr(options, "run"):
-        parser.print_help()
-        return 2
+    """Run ``comperdial`` and return its exit status.
+
+    0; 1 for an error of the user's or the data's; 2 for usage; 130 after Ctrl-C.
+    """
+    debug = False
+    with _noting_interrupts() as interrupts:
+        try:
+            parser = make_parser()
+            arguments = sys.argv[1:] if arguments is None else arguments
+            for argument in arguments:
+                # Names of files stand in tables and records, which are UTF-8.
+                if argument != printable(argument):
+                    parser.error(f"{printable(argument)}: not UTF-8; rename the file")
+            options = parser.parse_args(arguments)
+            debug = options.debug
+            logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+            logging.getLogger("comperdial").setLevel(logging.INFO)
+            if not hasattr(options, "run"):
+                parser.print_help()
+                return 2
+            return options.run(options) or 0
+        except BrokenPipeError:
+            # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except BaseException as error:
+            if interrupts or isinstance(error, KeyboardInterrupt):
+                message, status = "interrupted", INTERRUPTED
+            elif isinstance(error, ComperdialError):
+                message, status = f"error: {error}", error.status
+            elif isinstance(error, OSError):
+                message, status = f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
+            elif isinstance(error, Exception):
+                # No check foresaw it. Where it happened is for whoever mends that.
+                what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
+                message, status = f"error: {what}. `comperdial --debug …` shows where; please report it", 1
+            else:
+                raise
+            if debug:
+                raise
+            print(f"comperdial: {message}", file=sys.stderr)
+            return status
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Give a list of the Ctrl-C so far: a library that is interrupted while it is imported raises what it likes."""
+    interrupts: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    # A program that handles Ctrl-C itself, or calls this in a thread, keeps its ways.
+    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, note)
     try:
-        status: int | None = options.run(options)
-    except ComperdialError as error:
-        if options.debug:
-            raise
-        print(f"comperdial: error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if options.debug:
-            raise
-        where = shown(str(error.filename or "a file"))
-        print(f"comperdial: error: {where}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return status or 0
+        yield interrupts
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose message about an unknown command or choice says which known one was perhaps meant."""
+    """A parser, and that of each command below it, that says which known name a wrong one was perhaps meant to be.
+
+    No path is empty in it: to `pathlib`, "" is the folder ".".
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(*arguments, **options)
+        self.register("type", Path, _path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
         if action.choices is not None and value not in action.choices:
@@ -83,12 +107,41 @@ class _Parser(argparse.ArgumentParser):
         super().error(shown(message, at_most=3000))
 
 
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
+    return Path(text)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of ``comperdial`` with all its commands."""
+    from comperdial.cli import (
+        annotate,
+        challenge,
+        compare,
+        data,
+        dimensions,
+        evaluate,
+        judge,
+        models,
+        perturb,
+        prompts,
+        recorded,
+        render,
+        score_all,
+        shards,
+        validate,
+        why,
+    )
+
+    groups = (
+        compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        annotate, render, validate, why,
+    )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in _GROUPS:
+    for group in groups:
         group.add_commands(commands)
     return parser

@@ -35,9 +35,14 @@ def suffix_of(options: argparse.Namespace) -> str:
     import pyarrow.parquet
 
     from comperdial.report.document import SIMULATED
+    from comperdial.schema.parts import readable
     from comperdial.simulation import SOURCE
 
-    paths = [options.tables / f"{level}_ratings.parquet" for level in rated_levels(options)]
-    # The one column: reading and checking the whole tables takes longer than making a page.
-    sources = {s for path in paths for s in pyarrow.parquet.read_table(path, columns=["source"])["source"].unique()}
-    return SIMULATED if SOURCE in map(str, sources) else suffix(options)
+    for level in rated_levels(options):
+        path = options.tables / f"{level}_ratings.parquet"
+        # The one column: reading and checking the whole tables takes longer than making a page.
+        with readable(path, f"{level}_ratings"):
+            found = pyarrow.parquet.read_table(path, columns=["source"])
+        if any(SOURCE in map(str, column.unique()) for column in found.columns):
+            return SIMULATED
+    return suffix(options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import json_object
-from comperdial.errors import ConfigError
+from comperdial.files import check_table_output
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -68,19 +68,9 @@ def _inputs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", type=Path, required=True, help="a .parquet, .csv or .jsonl file")
 
 
-def _check_writable(**paths: Path | None) -> None:
-    """Refuse a name that nothing can be written under before, not after, all is computed."""
-    from comperdial.files import TABLE_SUFFIXES
-
-    for option, path in paths.items():
-        if path and path.suffix not in TABLE_SUFFIXES:
-            raise ConfigError(
-                f"{path}: unknown kind of file", where=f"--{option}", expected="a name in " + ", ".join(TABLE_SUFFIXES)
-            )
-
-
 def _dimensions(options: argparse.Namespace) -> None:
-    _check_writable(output=options.output, rounds=options.rounds)
+    check_table_output(options.output)
+    check_table_output(options.rounds, "--rounds")
     from comperdial import schema
     from comperdial.evaluation import dimensions
     from comperdial.evaluation.ensembles import Ensembles
@@ -105,7 +95,7 @@ def _dimensions(options: argparse.Namespace) -> None:
 
 
 def _ratios(options: argparse.Namespace) -> None:
-    _check_writable(output=options.output)
+    check_table_output(options.output)
     from comperdial import schema
     from comperdial.evaluation.dimensions import read_scores_by_dataset
     from comperdial.evaluation.ratios import PairSet, bounds_of, ratios

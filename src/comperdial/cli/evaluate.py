@@ -11,6 +11,7 @@ from typing import Any
 
 from comperdial.cli.common import add_shard, json_object, shard_of
 from comperdial.errors import ConfigError, MissingResourceError
+from comperdial.files import check_table_output
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -163,6 +164,7 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 def _score(options: argparse.Namespace) -> None:
     from comperdial import score_files, scoring
 
+    check_table_output(options.output)
     shard = shard_of(options)
     if options.shard and not options.input.is_dir():
         raise ConfigError(
@@ -194,7 +196,7 @@ def _score_several(options: argparse.Namespace) -> None:
             )
     entries = read_entries(options.params)
     metrics = {name: metric_named(name, entries) for name in options.metrics}
-    _check_writable(options.output)
+    check_table_output(options.output)
     if options.input.is_dir():
         parts: Any = scoring.batches(options.input)
     else:
@@ -264,17 +266,11 @@ def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> 
     return detail
 
 
-def _check_writable(*paths: Path | None) -> None:
-    """Refuse a name that nothing can be written under before, not after, all is computed."""
-    for path in paths:
-        if path and path.suffix not in (".csv", ".jsonl", ".parquet"):
-            raise ConfigError(f"{path}: unknown kind of file", expected=".parquet, .csv or .jsonl")
-
-
 def _correlate(options: argparse.Namespace) -> None:
     from comperdial import evaluation, schema
 
-    _check_writable(options.output, options.comparisons, options.ceilings)
+    for option in ("output", "comparisons", "ceilings"):
+        check_table_output(getattr(options, option), f"--{option}")
     if options.comparisons and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
     found = _samples(options)
@@ -297,7 +293,8 @@ def _robustness(options: argparse.Namespace) -> None:
 
     from comperdial import evaluation, schema
 
-    _check_writable(options.curves, options.power)
+    for option in ("curves", "power"):
+        check_table_output(getattr(options, option), f"--{option}")
     if options.repeats < 1:
         raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
     found = _samples(options)

@@ -74,12 +74,12 @@ def _file(options: argparse.Namespace) -> None:
 
     from comperdial import schema
     from comperdial.config import load_yaml
+    from comperdial.files import check_table_output
     from comperdial.judging.config import read_judging
     from comperdial.judging.files import file_task, judge_file, why_silent
 
-    _check_output(options.output, "--output")
-    if options.judgements:
-        _check_output(options.judgements, "--judgements")
+    check_table_output(options.output)
+    check_table_output(options.judgements, "--judgements")
     config = load_yaml(_params(options))
     judging = read_judging(config.get("judges"), config.get("judging"))
     given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
@@ -154,14 +154,3 @@ def _outcome(made: Judged) -> str:
     lacking = [f"{count:,} not judged: {lacks}" for lacks, count in made.lacking.items()]
     failed = [f"{judged - scored:,} failed: no answer could be read"] if judged > scored else []
     return ", ".join([f"{scored:,} of {judged + sum(made.lacking.values()):,} responses scored", *failed, *lacking])
-
-
-def _check_output(path: Path, option: str) -> None:
-    """Refuse a name that cannot be written to before anything is asked, not after."""
-    from comperdial.errors import FileError
-    from comperdial.files import TABLE_SUFFIXES
-
-    if path.suffix not in TABLE_SUFFIXES:
-        raise FileError(
-            "no kind of table", where=f"{option} {path}", expected=f"a name ending in {', '.join(TABLE_SUFFIXES)}"
-        )

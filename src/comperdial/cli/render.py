@@ -124,9 +124,14 @@ def _render_recorded_judges(options: argparse.Namespace) -> None:
 
     from comperdial.report import document
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
+    from comperdial.report.tables import read_reported, read_tidy
 
-    counted = pd.concat([pd.read_csv(path) for path in options.inputs], ignore_index=True)
-    frame = recorded_judges_frame(counted, pd.read_csv(options.paper / "recorded_judges.csv"), options.prompts)
+    counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
+    texts = ("metric", "dimension", "target", "why")
+    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in options.inputs]
+    columns = ("prompt", "dimension", "coefficient", "value")
+    reported = read_reported(options.paper / "recorded_judges.csv", columns)
+    frame = recorded_judges_frame(pd.concat(found, ignore_index=True), reported, options.prompts)
     made = recorded_judges_document(frame, ", ".join(options.titles.values()), options.models)
     document.write(made, options.output)
 
@@ -140,13 +145,13 @@ def _render_summary(options: argparse.Namespace) -> None:
 
 
 def _render_readme(options: argparse.Namespace) -> None:
-    import pandas as pd
-
     from comperdial.catalogue import load_catalogue
     from comperdial.report import readme
+    from comperdial.report.tables import read_tidy
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
-    readme.update(options.output, pd.read_csv(options.inputs[0]), titles)
+    texts = ("level", "label", "dataset", "coefficient", "reported_starred")
+    readme.update(options.output, read_tidy(options.inputs[0], texts, ("ours", "p", "reported")), titles)
 
 
 def _render_notebook(options: argparse.Namespace) -> None:

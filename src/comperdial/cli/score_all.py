@@ -8,6 +8,7 @@ from typing import Any
 
 from comperdial.cli.common import json_object
 from comperdial.errors import ConfigError
+from comperdial.files import check_output
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -32,6 +33,7 @@ def _score_all(options: argparse.Namespace) -> None:
 
     if options.output.suffix != ".parquet":
         raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
+    check_output(options.output)
     metrics = {}
     for name, entry in options.metrics.items():
         if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):

@@ -32,7 +32,16 @@ def _why(options: argparse.Namespace) -> None:
 
     path = find(options.path)
     record = provenance.read(path)
-    print(read_text(path) if options.json else "\n".join(describe(path, record)), end="" if options.json else "\n")
+    if options.json:
+        print(read_text(path), end="")
+        return
+    try:
+        said = "\n".join(describe(path, record))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FileError(
+            "the record is damaged", where=str(path), expected="what `comperdial render` writes", hint="Make it again"
+        ) from error
+    print(said)
 
 
 def _pack(_: argparse.Namespace) -> None:

@@ -60,6 +60,12 @@ class JudgeError(ComperdialError):
     """A judge cannot go on: the key is wrong, the quota is used up, there is no such model, …."""
 
 
+class InterruptedRunError(JudgeError):
+    """A run was ended by Ctrl-C or SIGTERM."""
+
+    status = 130
+
+
 def read_completion(content: bytes) -> Completion:
     """Return what an answer says.
 

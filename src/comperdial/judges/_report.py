@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from comperdial.judges._answers import JudgeError
+from comperdial.judges._answers import InterruptedRunError, JudgeError
 from comperdial.judges.base import Answer
 
 INTERRUPTED = "it was interrupted"
@@ -105,7 +105,7 @@ class Report:
         if self.stopped is None and not self.failed:
             return
         missing = "some" if self.missing is None else f"{self.missing:,}"
-        raise JudgeError(
+        raise (InterruptedRunError if self.stopped == INTERRUPTED else JudgeError)(
             f"{missing} judgements are missing: {self._why()}",
             where=judge,
             hint=self._advice(),

@@ -2,19 +2,22 @@
 
 A shard is two files: rows of float32 (``<name>.vectors``) and an index (``<name>.npy``), which is written after the
 rows that it names: rows without an entry do not count. Any number of processes may read and write: each writes a shard
-of its own, and a text that two of them encode is held twice, which costs room and nothing else.
+of its own, and a text that two of them encode is held twice, which costs room and nothing else. A shard is locked for
+as long as it is written, so that what a process leaves that is killed can be told apart, and is removed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
+import struct
 import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
@@ -24,17 +27,10 @@ import numpy.typing as npt
 
 log = logging.getLogger(__name__)
 
-_ENTRY = np.dtype(
-    [
-        ("high", "<u8"),
-        ("low", "<u8"),
-        ("start", "<i8"),
-        ("rows", "<i4"),
-        ("cut", "<i4"),
-        ("check", "<u4"),
-        ("shard", "<i4"),
-    ]
-)
+_FIELDS = [("high", "<u8"), ("low", "<u8"), ("start", "<i8"), ("rows", "<i4"), ("cut", "<i4")]
+_ENTRY = np.dtype([*_FIELDS, ("sum", "<u4"), ("shard", "<i4")])
+# Until 0.7: a checksum of the rows alone, which says nothing of how many tokens were cut.
+_UNVERIFIED = np.dtype([*_FIELDS, ("check", "<u4"), ("shard", "<i4")])
 # A shard's index is written anew as it grows, so a shard does not grow for ever.
 _SHARD_BYTES = 1 << 28
 _FILES = 32
@@ -65,6 +61,11 @@ def key(text: str) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
+def _checksum(said: Iterable[int], data: bytes) -> int:
+    """Return the checksum of all that an entry says, in the fields' order, and of the rows that it names."""
+    return zlib.crc32(data, zlib.crc32(struct.pack("<QQqii", *said)))
+
+
 class VectorStore:
     """What one encoder made of texts.
 
@@ -83,6 +84,7 @@ class VectorStore:
         self._open: OrderedDict[int, int] = OrderedDict()
         self._index = np.empty(0, dtype=_ENTRY)
         self._writer = Writer(folder, dimensions)
+        _sweep(folder)
         self.refresh()
 
     def refresh(self) -> None:
@@ -125,8 +127,12 @@ class VectorStore:
             return None
         rows, width = int(entry["rows"]), self.dimensions * 4
         shard = int(entry["shard"])
-        data = os.pread(self._file(shard), rows * (width + 1), int(entry["start"]))
-        if zlib.crc32(data) != entry["check"]:
+        try:
+            data = os.pread(self._file(shard), rows * (width + 1), int(entry["start"]))
+        except FileNotFoundError:
+            log.warning("%s: gone; encoding anew", self._shards[shard])
+            return None
+        if _checksum((int(entry[name]) for name, _ in _FIELDS), data) != entry["sum"]:
             log.warning("%s: damaged at byte %d; encoding anew", self._shards[shard], entry["start"])
             return None
         vectors = np.frombuffer(data, dtype="<f4", count=rows * self.dimensions).reshape(rows, self.dimensions)
@@ -171,18 +177,54 @@ class VectorStore:
 
     def _read_index(self, path: Path) -> npt.NDArray[np.void] | None:
         try:
-            part: npt.NDArray[np.void] = np.load(path, allow_pickle=False)
             size = path.with_suffix(".vectors").stat().st_size
-        except (OSError, ValueError, EOFError) as error:
+            part: npt.NDArray[np.void] = np.load(path, allow_pickle=False)
+        # An altered header may say anything, such as a size beyond all memory or a type that numpy does not know.
+        except Exception as error:
             log.warning("%s: not readable (%s); its texts are encoded anew", path, error)
             return None
-        needed = 0
-        if part.dtype == _ENTRY and len(part):
-            needed = int((part["start"] + part["rows"].astype(np.int64) * (self.dimensions * 4 + 1)).max())
-        if part.dtype != _ENTRY or size < needed:
+        if part.dtype == _UNVERIFIED:
+            log.info("%s: of an older version, and not to be verified; its texts are encoded anew", path)
+            with suppress(OSError):
+                path.unlink()
+                path.with_suffix(".vectors").unlink()
+            return None
+        if part.dtype != _ENTRY or part.ndim != 1 or not self._within(part, size):
             log.warning("%s: not whole; its texts are encoded anew", path)
             return None
         return part
+
+    def _within(self, part: npt.NDArray[np.void], size: int) -> bool:
+        """Say whether a shard of so many bytes has room for what its entries name."""
+        width = self.dimensions * 4 + 1
+        start, rows = part["start"], part["rows"].astype(np.int64)
+        # The second subtraction cannot overflow once the first comparisons hold.
+        return bool(((start >= 0) & (start <= size) & (rows >= 0)).all() and (rows * width <= size - start).all())
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes left that were killed while they wrote: rows without an index, half an index."""
+    unfinished = {path.with_suffix(".vectors") for path in folder.glob("*.tmp")}
+    unfinished.update(path for path in folder.glob("*.vectors") if not path.with_suffix(".npy").exists())
+    for path in unfinished:
+        # Not where another writes it, the file system has no locks or this process may not write.
+        with suppress(OSError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.with_suffix(".tmp").unlink(missing_ok=True)
+            if not path.with_suffix(".npy").exists():
+                path.unlink()
+
+
+def _locked(path: Path) -> BufferedWriter | None:
+    """Make a shard's file and lock it; None when it was swept away in between."""
+    file = path.open("xb")
+    # Where there are no locks, nobody sweeps.
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
+    if os.fstat(file.fileno()).st_nlink:
+        return file
+    file.close()
+    return None
 
 
 class Writer:
@@ -208,12 +250,14 @@ class Writer:
             self._folder.mkdir(parents=True, exist_ok=True)
             # Later shards sort after earlier ones, so that the newest copy of a text is the last one found.
             number = len(list(self._folder.glob("*.npy")))
-            self._path = self._folder / f"{number:06d}-{uuid.uuid4().hex[:12]}.vectors"
-            self._file = self._path.open("wb")
+            while self._file is None:
+                self._path = self._folder / f"{number:06d}-{uuid.uuid4().hex[:12]}.vectors"
+                self._file = _locked(self._path)
         self._file.write(data)
         high, low = key(text)
         rows = len(encoded.special)
-        self._entries.append((high, low, self._position, rows, encoded.cut, zlib.crc32(data), 0))
+        said = (high, low, self._position, rows, encoded.cut)
+        self._entries.append((*said, _checksum(said, data), 0))
         self._position += len(data)
         if self._position >= _SHARD_BYTES:
             self._write_index()

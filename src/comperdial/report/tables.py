@@ -61,6 +61,33 @@ def read_reported(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
+def read_tidy(
+    path: str | Path, texts: Sequence[str], numbers: Sequence[str], *, given: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Read a CSV that a command of ours wrote: columns of text, and of numbers, of which those ``given`` all are there.
+
+    Raises
+    ------
+    FileError, SchemaError
+        When it is no CSV, a column is missing, or a cell is no number.
+    """
+    frame = read_table(path)
+    if missing := [column for column in (*texts, *numbers) if column not in frame]:
+        raise SchemaError(f"no column {missing[0]!r}", where=str(path), expected=", ".join((*texts, *numbers)))
+    for column in numbers:
+        # Texts in a CSV, whatever in other files.
+        cells = frame[column].astype(str).replace("", None)
+        frame[column] = pd.to_numeric(cells, errors="coerce")
+        wrong = frame[column].isna() & (cells.notna() | (column in given))
+        if wrong.any():
+            row = int(wrong.to_numpy().argmax())
+            cell = cells.iloc[row] if cells.notna().iloc[row] else ""
+            raise SchemaError(
+                f"column {column!r} holds {cell!r}", where=f"{path}, record {row + 1}", expected="a number"
+            )
+    return frame
+
+
 def with_star(value: float, marked: bool) -> str:
     """Write a value with three digits and, if it is marked, an asterisk; a dash when it is missing."""
     text = number(value)

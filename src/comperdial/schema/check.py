@@ -129,6 +129,8 @@ def _check_columns(frame: pd.DataFrame, spec: Table, where: str) -> None:
             expected=f"the columns of table {spec.name!r}: {', '.join(spec.columns)}",
             hint=f"It has: {', '.join(map(str, frame.columns)) or '(none)'}",
         )
+    if not frame.columns.is_unique:
+        raise SchemaError("a column's name stands twice", where=where, expected="each name once")
     for column in frame.columns:
         if column not in spec.columns:
             raise UnknownNameError(f"column of table {spec.name!r}:", str(column), spec.columns, where=where)

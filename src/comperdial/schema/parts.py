@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comperdial.errors import FileError
-from comperdial.files import replacing
+from comperdial.files import check_input, replacing
 from comperdial.schema.check import validate
 from comperdial.schema.fields import Table
 from comperdial.schema.tables import table
@@ -95,6 +95,7 @@ def contents(path: str | Path, spec: Table, rows: int, start: int = 0, stop: int
 @contextmanager
 def readable(path: str | Path, name: str) -> Iterator[None]:
     """Turn what goes wrong when a Parquet file is read into a :class:`FileError`."""
+    check_input(path)
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
@@ -176,6 +177,7 @@ def to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
     """Return what is stored as a frame, with lists as Python lists."""
     frame: pd.DataFrame = content.to_pandas()
     for field in spec.fields:
-        if pa.types.is_list(field.type) and field.name in frame:
+        # A name that stands twice is for `validate` to refuse.
+        if pa.types.is_list(field.type) and content.schema.names.count(field.name) == 1:
             frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object, index=frame.index)
     return frame
