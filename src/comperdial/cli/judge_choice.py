@@ -106,7 +106,7 @@ def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
     """Return at which levels a data set is judged, as the workflow has it; for variants that are named, all it has."""
     from comperdial.judging.groups import judged_levels
 
-    levels = _catalogued(options.params).get(dataset)
+    levels = _catalogued(options.params, Path.cwd()).get(dataset)
     judged = judged_levels(dataset, levels)
     if options.variants or levels is None:
         whole = _has_dialogues(options.tables / dataset)
@@ -120,14 +120,15 @@ def _known(options: argparse.Namespace) -> set[str]:
     from comperdial.judging.groups import groups_of
 
     config = load_yaml(options.params)
-    if not (catalogued := _catalogued(options.params)):
+    if not (catalogued := _catalogued(options.params, Path.cwd())):
         return set()
     groups = {name for names in groups_of(config).values() for name in names}
-    return {*catalogued, *(config.get("challenges") or {}), *(path.name for path in options.tables.glob("*/")), *groups}
+    named = [*(config.get("challenges") or {}), *(config.get("own_data") or {})]
+    return {*catalogued, *named, *(path.name for path in options.tables.glob("*/")), *groups}
 
 
 @functools.cache
-def _catalogued(params: Path) -> Mapping[str, tuple[str, ...]]:
+def _catalogued(params: Path, folder: Path) -> Mapping[str, tuple[str, ...]]:
     """Return which levels the catalogue says are rated, by data set; nothing where there is no catalogue."""
     from comperdial.catalogue import load_catalogue
     from comperdial.config import load_yaml

@@ -50,7 +50,9 @@ def _jackknife(scores: Floats, ratings: Floats, codes: Integers, name: str) -> P
     if clusters < 2:
         return np.zeros((len(scores), len(scores))), clusters
     without = left_out(scores, ratings, codes, name)
-    return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
+    # Without one of few clusters a correlation may be perfect, whose z is infinite: there is no variance then.
+    with np.errstate(invalid="ignore"):
+        return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
 
 
 def _of_influences(moves: Floats, codes: Integers) -> Part:
