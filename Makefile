@@ -9,17 +9,22 @@ BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup reproduce llm-evaluators test lint format publish publish-all-only lock clean
+# Another spelling would silently run what params.yaml says.
+$(foreach name,datasets dataset DATASET,$(if $(filter command,$(origin $(name))),\
+  $(error The data sets are chosen by DATASETS: make $(MAKECMDGOALS) DATASETS="$($(name))")))
+
+.PHONY: help setup reproduce notebooks llm-evaluators test lint format publish publish-all-only lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
 	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
+	@echo 'make notebooks   open the notebooks in JupyterLab, which is installed first where it is missing'
 	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
 	@echo 'make lock        rewrite requirements.lock from pyproject.toml'
-	@echo 'make setup       make .venv and install; make format: format the code; make clean: remove what was fetched'
+	@echo 'make setup       make .venv and install; make format: format the code, write the .ipynb of each notebook; make clean: remove what was fetched'
 
 setup: $(STAMP)
 
@@ -33,15 +38,26 @@ $(STAMP): pyproject.toml requirements.lock
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
 	@touch $@
 
+CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))
+# Only those that exist after the run are named.
+START = $(foreach name,$(basename $(notdir $(CHOSEN))),results/report/$(name).html results/local/$(name).html) \
+  $(if $(findstring usr_,$(CHOSEN)),results/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
+  $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
+
 reproduce: setup
 	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
-	@echo 'Results: results/report (one page a data set), results/tables, results/figures, results/notebooks, results/scores.'
-	$(if $(findstring usr,$(DATASETS)),@echo 'Start with results/tables/usr.html and results/notebooks/06_reading_the_usr_table.html')
-	$(if $(DATASETS),,@echo 'Start with results/report/demo.html and results/notebooks/01_the_benchmark_at_a_glance.html (SIMULATED).')
-	$(if $(DATASETS),,@echo 'Real data: make reproduce DATASETS="usr_persona usr_topical"')
-	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.')
+	@echo 'What to read first, and the folders with the rest:'
+	@for path in $(START) results/tables results/figures results/notebooks results/scores; do \
+	  if test -e $$path; then echo "  $$path"; fi; done
+	$(if $(filter demo,$(CHOSEN)),@echo 'Everything about demo is SIMULATED.')
+	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.',\
+	  @echo 'Real data: make reproduce DATASETS="usr_persona usr_topical"')
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
+
+notebooks: setup
+	@test -x $(BIN)/jupyter-lab || python -m pip install --quiet --constraint requirements.lock --editable '.[jupyter]'
+	jupyter lab notebooks
 
 llm-evaluators: setup
 	snakemake --quiet reason host -- $(or $(TABLES),llm_evaluators)
@@ -61,6 +77,8 @@ lint: setup
 
 format: setup
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
+	jupytext --quiet --to ipynb --update notebooks/*.py
+	jupyter nbconvert --log-level WARN --clear-output --inplace notebooks/*.ipynb
 
 # Everything that this repository publishes. Only the USR table depends on which of these are run together.
 PUBLISHED := demo usr_persona usr_topical

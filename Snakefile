@@ -3,6 +3,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
+include: "workflow/rules/configuration.smk"
+
+
 configfile: "params.yaml"
 
 

@@ -123,7 +123,8 @@ def candidates(level: str, name: str, benchmark: int) -> Iterator[tuple[str, Tes
     if name != "kendall" or level == "system":
         schemes = ("units",) if level == "system" else SCHEMES
         for scheme in schemes:
-            yield scheme, partial(swapped, scheme=scheme), level != "system"
+            # Ranks of swapped scores are made anew for each pair: of pairs that are counted only.
+            yield scheme, partial(swapped, scheme=scheme), level != "system" and name != "spearman"
 
 
 def count(benchmark: int, seed: int) -> dict[Key, float]:

@@ -1,11 +1,7 @@
 # ---
 # jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
 #   kernelspec:
-#     display_name: Python 3
+#     display_name: Python 3 (ipykernel)
 #     language: python
 #     name: python3
 # ---
@@ -68,7 +64,7 @@ say(
 # system.
 
 # %%
-agreement = pd.read_csv(bench.root / f"results/tables/{bench.dataset}_alpha.csv")
+agreement = bench.rendered(f"{bench.dataset}_alpha")
 alpha = agreement[agreement["statistic"].str.startswith("alpha")]
 alpha = alpha.assign(alpha=[span(*row) for row in alpha[["value", "low", "high"]].to_numpy()])
 show(alpha.pivot(index=["level", "dimension"], columns="statistic", values="alpha").rename_axis(columns=None))

@@ -1,11 +1,7 @@
 # ---
 # jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
 #   kernelspec:
-#     display_name: Python 3
+#     display_name: Python 3 (ipykernel)
 #     language: python
 #     name: python3
 # ---
@@ -19,14 +15,11 @@
 # level be trusted?
 
 # %%
-import pandas as pd
-
 from comperdial.report.document import number
 from comperdial.report.reading import here
 from comperdial.report.showing import say, show
 
-root = here("usr_topical").root
-table = pd.read_csv(root / "results/tables/usr.csv")
+table = here("usr_topical").rendered("usr")
 run = table.dropna(subset=["ours"])
 show(run.groupby(["dataset", "level"])["n"].max().astype(int).rename("responses or systems").to_frame())
 
@@ -51,7 +44,7 @@ show(worst.rename("largest |ours - reported|").to_frame(), digits=4)
 
 # %% [markdown]
 # A gap of half a thousandth is what rounding to three digits can make. METEOR is another implementation (nltk's of 2005
-# against the Java one of the papers), and the gaps of the BLEU orders come from how the zeros are ranked;
+# against the Java one of the papers), and BLEU's ranks depend on the tenth digit of scores that are stored with seven;
 # `docs/reproduction-notes.md` explains each of them.
 #
 # ## Which metric agrees best?

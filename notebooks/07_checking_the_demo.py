@@ -1,11 +1,7 @@
 # ---
 # jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
 #   kernelspec:
-#     display_name: Python 3
+#     display_name: Python 3 (ipykernel)
 #     language: python
 #     name: python3
 # ---
@@ -28,8 +24,8 @@ from comperdial.report.showing import say, show, span
 
 bench = here("demo")
 root = bench.root
-systems = pd.read_csv(root / "results/tables/demo_systems.csv", index_col="system_id")
-agreement = pd.read_csv(root / "results/tables/demo_alpha.csv")
+systems = bench.rendered("demo_systems", index_col="system_id")
+agreement = bench.rendered("demo_alpha")
 truth = bench.table("truth")
 bench.opening()
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -112,16 +113,22 @@ def unieval_predictions(real_file: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def usr_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, datasets.Tables]:
-    """Return the tables of both real USR sets, fetched like `comperdial fetch` does."""
+def real_tables(real_file: Callable[[str], Path]) -> Callable[[str], datasets.Tables]:
+    """Return a function: a data set of the catalogue -> its tables, fetched like `comperdial fetch` does."""
     catalogue = load_catalogue(ROOT / "data/sources.yaml")
-    folder = tmp_path_factory.mktemp("raw")
-    tables = {}
-    for name in ("usr_persona", "usr_topical"):
+
+    @cache
+    def read(name: str) -> datasets.Tables:
         entry = catalogue.dataset(name)
-        files = {role: _fetched(source, folder) for role, source in entry.files.items()}
-        tables[name] = datasets.read(entry.reader, name, files)
-    return tables
+        return datasets.read(entry.reader, name, {role: real_file(file.name) for role, file in entry.files.items()})
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def usr_tables(real_tables: Callable[[str], datasets.Tables]) -> dict[str, datasets.Tables]:
+    """Return the tables of both real USR sets."""
+    return {name: real_tables(name) for name in ("usr_persona", "usr_topical")}
 
 
 @pytest.fixture(scope="session")

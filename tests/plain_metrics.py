@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -13,9 +14,14 @@ from comperdial.metrics.text import normalise
 Row = Sequence[float]
 
 
-class _WhiteSpaceTokens:
+class _Tokens:
+    """White space of any kind separates; with ``single``, each single space does."""
+
+    def __init__(self, single):
+        self.single = single
+
     def tokenize(self, text):
-        return text.split()
+        return text.split(" ") if self.single and text else text.split()
 
 
 def _f1(unit: str = "word") -> Callable[[str, list[str]], Row]:
@@ -33,6 +39,8 @@ def _f1(unit: str = "word") -> Callable[[str, list[str]], Row]:
 def _bleu(smoothing: str = "method1", epsilon: float = 1e-12) -> Callable[[str, list[str]], Row]:
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
+    if smoothing == "nlg-eval":
+        return _bleu_of_nlg_eval
     smooth = getattr(SmoothingFunction(epsilon=epsilon), smoothing)
     weights = [(1 / order,) * order for order in (4, 3, 2, 1)]
 
@@ -43,20 +51,45 @@ def _bleu(smoothing: str = "method1", epsilon: float = 1e-12) -> Callable[[str, 
     return row
 
 
+def _bleu_of_nlg_eval(hypothesis: str, references: list[str]) -> Row:
+    """Every n-gram looked up in every reference, as pycocoevalcap's formula is written down."""
+    words, others = hypothesis.split(), [reference.split() for reference in references]
+    closest = min(map(len, others), key=lambda length: (abs(length - len(words)), length))
+    ratio = (len(words) + 1e-15) / (closest + 1e-9)
+    product, row = 1.0, []
+    for order in (1, 2, 3, 4):
+        grams, *theirs = (
+            [tuple(text[i : i + order]) for i in range(len(text) - order + 1)] for text in (words, *others)
+        )
+        correct = sum(min(grams.count(gram), max(other.count(gram) for other in theirs)) for gram in set(grams))
+        product *= (correct + 1e-15) / (len(grams) + 1e-9)
+        score = product ** (1 / order)
+        if ratio < 1:
+            score *= math.exp(1 - 1 / ratio)
+        row.insert(0, score)
+    return row
+
+
 def _rouge(tokens: str = "rouge-score", stem: bool = False, beta: float = 1.0) -> Callable[[str, list[str]], Row]:
     from rouge_score.rouge_scorer import RougeScorer
 
     names = ("rougeL", "rouge1", "rouge2")
-    scorer = RougeScorer(names, stem, tokenizer=_WhiteSpaceTokens() if tokens == "whitespace" else None)
+    scorer = RougeScorer(names, stem, tokenizer=None if tokens == "rouge-score" else _Tokens(tokens == "nlg-eval"))
+
+    def parts(p, r):
+        weight = beta**2
+        return [(1 + weight) * p * r / (r + weight * p) if p or r else 0.0, p, r]
 
     def pair(hypothesis, reference):
-        found = []
-        for score in map(scorer.score(reference, hypothesis).get, names):
-            p, r, weight = score.precision, score.recall, beta**2
-            found += [(1 + weight) * p * r / (r + weight * p) if p or r else 0.0, p, r]
-        return found
+        scores = scorer.score(reference, hypothesis)
+        return [number for name in names for number in parts(scores[name].precision, scores[name].recall)]
 
-    return _best(pair)
+    def apart(hypothesis, references):
+        found = [scorer.score(reference, hypothesis) for reference in references]
+        best = [[max(getattr(s[name], part) for s in found) for part in ("precision", "recall")] for name in names]
+        return [number for p, r in best for number in parts(p, r)]
+
+    return apart if tokens == "nlg-eval" else _best(pair)
 
 
 def _meteor(alpha: float = 0.9, beta: float = 3.0, gamma: float = 0.5) -> Callable[[str, list[str]], Row]:

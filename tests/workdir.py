@@ -68,8 +68,11 @@ def copied(workdir: Workdir, target: Path) -> Workdir:
     return Workdir(target, workdir.targets)
 
 
-def copy_repository(root: Path, target: Path, *targets: str) -> Workdir:
-    """Copy what git has or would take, without the published results, and put the small data set in."""
+def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = False) -> Workdir:
+    """Copy what git has or would take, without the published results.
+
+    The small data set and a configuration for it are put in, unless the copy is to be as it ships.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -82,6 +85,8 @@ def copy_repository(root: Path, target: Path, *targets: str) -> Workdir:
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target / name)
+    if shipped:
+        return Workdir(target, targets)
     catalogue = write_mirror(target, mini_items())
     catalogue.rename(target / "data/sources.yaml")
     shutil.copy2(root / "tests/configs/mini.yaml", target / "params.yaml")

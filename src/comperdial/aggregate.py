@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.files import check_columns, read_json, read_table
+from comperdial.files import check_columns, read_json
+from comperdial.own_files import read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats.agreement import pairwise_agreement
 from comperdial.stats.correlation import Coefficient
@@ -42,16 +43,12 @@ def read_ratings(
     dimension
         What was rated, for a file that does not say.
     scale
-        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found.
+        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found,
+        and a warning that says them.
     """
     path = Path(path)
     columns = schema.table("turn_ratings").columns
-    frame = check_columns(read_table(path), columns, path)
-    needed = ["context_id", "system_id", "rating"]
-    if missing := [column for column in needed if column not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
-        )
+    frame = check_columns(read_columns(path, columns, ["context_id", "system_id", "rating"]), columns, path)
     if path.suffix == ".csv":
         frame = schema.parse_cells(frame, "turn_ratings", path)
     if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
@@ -70,10 +67,18 @@ def read_ratings(
         "scale_max": scale[1] if scale else numbers.max(),
         "source": "human",
     }
+    guessed = scale is None and not {"scale_min", "scale_max"} <= set(frame)
     for column, value in filled.items():
         if column not in frame:
             frame[column] = value
-    return schema.validate(frame[columns], "turn_ratings", where=str(path))
+    checked = schema.validate(frame[columns], "turn_ratings", where=str(path))
+    if guessed:
+        # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
+        log.warning(
+            "%s: no columns scale_min and scale_max: the scale is taken to be the range of the ratings, %g to %g",
+            path, checked["scale_min"].min(), checked["scale_max"].max(),
+        )  # fmt: skip
+    return checked
 
 
 def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
@@ -92,12 +97,9 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
         Columns dataset, context_id, dialogue_id.
     """
     path = Path(path)
-    frame = check_columns(read_table(path), schema.table("contexts").columns, path)
     needed = ["context_id", "dialogue_id"]
-    if missing := [column for column in needed if column not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}", where=str(path), expected="at least " + ", ".join(needed)
-        )
+    known = schema.table("contexts").columns
+    frame = check_columns(read_columns(path, known, needed), known, path)
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
     frame = frame[["dataset", *needed]].astype(str)
@@ -165,6 +167,16 @@ def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
                 hint="Score one of them under another --name",
             )
     return schema.validate(scores, "scores", where=where)
+
+
+def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
+    """Return what a source rated, in tables of ratings; None stands for a level without ratings."""
+    return {
+        str(name)
+        for table in tables
+        if table is not None
+        for name in table.loc[table["source"] == source, "dimension"].unique()
+    }
 
 
 def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:

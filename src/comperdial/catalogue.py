@@ -54,7 +54,8 @@ class Source:
 class Dataset:
     """A dataset as the catalogue has it: which reader, which files under the reader's names for them.
 
-    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither.
+    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither; ``source`` by
+    whom and ``target`` in which dimension, where that is not what ``evaluation`` in ``params.yaml`` says of all.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Dataset:
     title: str
     files: Mapping[str, Source]
     levels: tuple[str, ...] = ("turn",)
+    source: str | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,18 +115,22 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     datasets = {}
     for name, entry in content["datasets"].items():
         where = f"{path}, dataset {name!r}"
-        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels"})
+        _check_name(name, _DATASET_NAME, where)
+        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels", "source", "target"})
+        _check_rules(entry, {k: _RULES[k] for k in ("reader", "title")}, where)
         if not isinstance(entry["files"], dict):
             raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
         for file in entry["files"].values():
-            if file not in files:
-                raise UnknownNameError("source", file, files, where=where)
+            if not isinstance(file, str) or file not in files:
+                raise UnknownNameError("source", str(file), files, where=where)
         datasets[name] = Dataset(
             name,
             entry["reader"],
             entry["title"],
             {role: files[file] for role, file in entry["files"].items()},
             _levels(entry, where),
+            entry.get("source"),
+            entry.get("target"),
         )
     return Catalogue(files, datasets, path)
 
@@ -163,35 +170,44 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     return locked
 
 
+# What becomes the name of a file, a word of a command or a pattern of Snakemake's.
+_FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_DATASET_NAME = r"[a-z0-9_]+"
 _RULES = {
-    "repository": r"[\w.-]+/[\w.-]+",
+    "repository": r"\w[\w.-]*/[\w.-]+",
+    "path": r"[^{}\x00-\x1f\x7f]+",
     "commit": r"[0-9a-f]{40}",
     "sha256": r"[0-9a-f]{64}",
     "url": r"https://.+",
     "bytes": r"[1-9]\d*",
+    "reader": r"[a-z0-9_]+",
+    "revision": r"[\w./-]+",
+    **dict.fromkeys(("title", "licence", "citation"), r"[^\x00-\x1f\x7f]+"),
 }
 _PINS = {"commit", "sha256", "bytes"}
 
 
 def _check_rules(entry: Mapping[str, Any], rules: Mapping[str, str], where: str) -> None:
     for field, rule in rules.items():
-        if not re.fullmatch(rule, str(entry[field])):
+        fitting = type(entry[field]) is (int if field == "bytes" else str)
+        if not fitting or not re.fullmatch(rule, str(entry[field])):
             raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
+
+
+def _check_name(name: str, rule: str, where: str) -> None:
+    if not re.fullmatch(rule, name):
+        raise ConfigError(f"the name {name!r}", where=where, expected=f"text that matches {rule}")
 
 
 def _source(name: str, entry: Any, path: Path, locked: Mapping[str, Mapping[str, Any]]) -> Source:  # noqa: ANN401
     where = f"{path}, file {name!r}"
+    _check_name(name, _FILE_NAME, where)
     by_lock = isinstance(entry, dict) and "revision" in entry
     known = {field.name for field in fields(Source)} - {"name"}
     _check_keys(entry, known - (_PINS if by_lock else {"revision"}), where)
     _check_rules(entry, {k: rule for k, rule in _RULES.items() if k in entry}, where)
     parts = PurePosixPath(str(entry["path"])).parts
-    if (
-        not isinstance(entry["path"], str)
-        or ".." in parts
-        or entry["path"].startswith("/")
-        or ".." in PurePosixPath(entry["repository"]).parts
-    ):
+    if ".." in parts or entry["path"].startswith("/") or ".." in PurePosixPath(entry["repository"]).parts:
         raise ConfigError(
             f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
         )

@@ -6,6 +6,14 @@ import difflib
 from collections.abc import Iterable
 
 
+def shown(text: str, *, at_most: int = 500) -> str:
+    """Return a text fit for one line of a log: control characters escaped, a long text cut in its middle."""
+    if len(text) > at_most:
+        kept = at_most // 2
+        text = f"{text[:kept]} … ({len(text) - 2 * kept:,} characters) … {text[-kept:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class ComperdialError(Exception):
     """Base of all errors that the user's input or surroundings can cause.
 
@@ -38,11 +46,13 @@ class ComperdialError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        problem = shown(self.problem)
+        text = f"{shown(self.where)}: {problem}" if self.where else problem
         if self.expected:
-            text += f"; expected {self.expected}"
+            text += f"; expected {shown(self.expected, at_most=2000)}"
         if self.hint:
-            text += f". {self.hint}"
+            # Our own words, which may be several lines: a map to paste, for one.
+            text += ". " + "\n".join(shown(line, at_most=2000) for line in self.hint.split("\n"))
         return text
 
 
@@ -75,7 +85,11 @@ class SourceError(ComperdialError):
 
 
 class MissingResourceError(ComperdialError):
-    """Something a metric needs (a lexicon, a model) is not on this machine."""
+    """Something that is needed (a lexicon, a model, a result) is not on this machine."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython's hook: in a notebook the sentence is all that helps, since no code is at fault.
+        return [str(self)]
 
 
 class UnknownNameError(ConfigError):
@@ -88,3 +102,7 @@ class UnknownNameError(ConfigError):
         super().__init__(
             f"unknown {kind} {name!r}", where=where, expected="one of " + ", ".join(names or ["(none)"]), hint=hint
         )
+
+
+class NothingToShowError(ComperdialError):
+    """The data lack what a table or figure shows; ``comperdial render`` writes one that says so in its place."""

@@ -6,6 +6,7 @@ import codecs
 import hashlib
 import json
 import logging
+import re
 import secrets
 import stat
 from collections.abc import Collection, Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# What a table or a figure can be written as.
+FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 TABLE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 
@@ -160,18 +163,34 @@ def read_text(path: str | Path) -> str:
 
 def read_json(path: str | Path) -> Any:  # noqa: ANN401
     """Read a JSON file; a syntax error is named by line and column, and a truncated file is called so."""
-    return _parse_json(read_text(path), str(path), expected="one complete JSON value")
+    return parse_json(read_text(path), str(path), expected="one complete JSON value")
 
 
-def _parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  # noqa: ANN401
-    """Parse JSON. ``line`` is the number of the line that the text is, when it is one line of many."""
+def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  # noqa: ANN401
+    """Parse JSON, and refuse what Python's parser would let pass: a key that is given twice, half a character.
+
+    ``line`` is the number of the line that the text is, when it is one line of many.
+
+    Raises
+    ------
+    FileError
+        Names the line.
+    """
+    place = f"{where}, line {line}" if line else where
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
+    except _RepeatedKeyError:
+        key, found = _repeated_key(text)
+        raise FileError(
+            f"the key {key!r} is given twice in one object",
+            where=f"{where}, line {line or found}",
+            expected="each key once",
+            hint="Delete one of them",
+        ) from None
     except UnicodeEncodeError as error:
-        place = f"{where}, line {line}" if line else where
         raise FileError("half of a surrogate pair, which is no character", where=place, expected=expected) from error
     except json.JSONDecodeError as error:
         cut_short = not line and _cut_short(text, error)
@@ -184,8 +203,36 @@ def _parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any: 
     except (ValueError, RecursionError) as error:
         # Python's own limits: a number of thousands of digits, lists inside lists a thousand deep.
         reason = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
-        place = f"{where}, line {line}" if line else where
         raise FileError(f"the JSON cannot be read: {reason}", where=place, expected=expected) from error
+
+
+class _RepeatedKeyError(Exception):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs, as the parser asks for it."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise _RepeatedKeyError
+    return value
+
+
+def _repeated_key(text: str) -> tuple[str, int]:
+    """Return the first key that is given twice in one object of valid JSON, and the line where it is given again."""
+    objects: list[set[str]] = []
+    for token in re.finditer(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', text):
+        string, colon = token.groups()
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif colon:
+            key = json.loads(string)
+            if key in objects[-1]:
+                return key, text.count("\n", 0, token.start()) + 1
+            objects[-1].add(key)
+    raise AssertionError("no key is given twice")
 
 
 def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
@@ -205,14 +252,19 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """Read a JSONL, CSV or Parquet file into a frame, chosen by suffix.
 
     Every cell of a CSV stays the text that it is: "007" is no number here, an empty cell no missing value.
-    :mod:`comperdial.schema` turns cells into what their columns hold.
+    :mod:`comperdial.schema` turns cells into what their columns hold. A CSV may be parted by commas, semicolons or
+    tabs, and end in empty rows and columns, as spreadsheets write them.
     """
     import pandas as pd
 
     path = Path(path)
     if path.suffix == ".parquet":
+        from pyarrow.fs import LocalFileSystem
+
         try:
-            frame = pd.read_parquet(check_input(path))
+            # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold
+            # when the interpreter ends (comperdial.judges._parts).
+            frame = pd.read_parquet(check_input(path), filesystem=LocalFileSystem())
         except FileNotFoundError:
             raise FileError("no such file", where=str(path)) from None
         except (OSError, ValueError) as error:
@@ -242,15 +294,17 @@ def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text))
     rows = []
     try:
         header = next(reader, None)
         if not header:
             raise FileError("the file is empty", where=str(path), expected="a header line and records")
-        if len(set(header)) < len(header):
-            raise FileError("a column's name stands twice in the header", where=str(path), expected="each name once")
         for row in reader:
+            # Spreadsheets write out cells that were once touched: empty ones at the end of rows, and rows of them.
+            while len(row) > len(header) and not row[-1].strip():
+                row.pop()
             if row and len(row) != len(header):
                 raise FileError(
                     f"{len(row)} cells",
@@ -261,7 +315,28 @@ def _read_csv(path: Path) -> pd.DataFrame:
                 rows.append(row)
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
+    while rows and len(header) > 1 and not any(cell.strip() for cell in rows[-1]):
+        rows.pop()
+    while len(header) > 1 and not header[-1].strip() and not any(row[-1].strip() for row in rows):
+        header = header[:-1]
+        rows = [row[:-1] for row in rows]
+    if len(set(header)) < len(header):
+        raise FileError("a column's name stands twice in the header", where=str(path), expected="each name once")
     return pd.DataFrame(rows, columns=header, dtype="str")
+
+
+def _delimiter(text: str) -> str:
+    """Return what parts the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
+    import csv
+    import io
+
+    def cells(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max((",", ";", "\t"), key=cells)
 
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -289,7 +364,7 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise
         if not line.strip():
             continue
-        record = _parse_json(line, str(path), expected="one JSON object a line", line=number)
+        record = parse_json(line, str(path), expected="one JSON object a line", line=number)
         if not isinstance(record, dict):
             raise FileError(
                 f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
@@ -318,6 +393,12 @@ def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd
     if others:
         log.info("%s: columns not used: %s", path, ", ".join(others))
     return frame
+
+
+def form_path(stem: str | Path, suffix: str) -> Path:
+    """Return where one form of a table or figure lies, from its stem, which may hold points, or another form's name."""
+    path = Path(stem)
+    return path.with_name((path.stem if path.suffix in FORMS else path.name) + suffix)
 
 
 def write_table(path: str | Path, frame: pd.DataFrame) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from comperdial.closure import PACKAGE, code_hash
 from comperdial.errors import FileError
-from comperdial.files import read_json, sha256, write_text
+from comperdial.files import FORMS, form_path, read_json, sha256, write_text
 
 SUFFIX = ".provenance.json"
 FORMAT = 1
@@ -23,7 +23,6 @@ LIBRARIES = (
 )  # fmt: skip
 # Enough to tell two versions of a file apart; the hash over all files of code is whole.
 _DIGITS = 16
-_FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 
 
 def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_from: Iterable[str | Path]) -> Path:
@@ -82,7 +81,7 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
 def record_path(stem: str | Path) -> Path:
     """Return where the record of a table or figure lies, from its stem or the name of one of its forms."""
     path = Path(stem)
-    return path if path.name.endswith(SUFFIX) else path.with_suffix(SUFFIX)
+    return path if path.name.endswith(SUFFIX) else form_path(path, SUFFIX)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def forms(stem: str | Path) -> list[Path]:
     """Return the forms of a table or figure that lie there: ``usr.csv``, ``usr.html`` and so on."""
     record = record_path(stem)
     base = record.name.removesuffix(SUFFIX)
-    return [path for path in (record.with_name(base + suffix) for suffix in _FORMS) if path.is_file()]
+    return [path for path in (record.with_name(base + suffix) for suffix in FORMS) if path.is_file()]
 
 
 def versions() -> dict[str, str]:

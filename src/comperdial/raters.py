@@ -67,8 +67,6 @@ def _check_numbers(found: Any, names: tuple[str, ...] | None, where: str) -> Non
     """Check a mapping of numbers: of these names, or (skills) of any names to numbers from 0 to 1."""
     _check_names(found, names if names is not None else (found if isinstance(found, dict) else ("a skill",)), where)
     for name, value in found.items():
-        if not isinstance(name, str):
-            raise ConfigError(f"{name!r} is no name", where=where, expected="names, quoted where they are numbers")
         least = 0.0 if names is None or name == "mark" or name.endswith(("noise", "_words")) else -math.inf
         most = 1.0 if names is None or name == "mark" else math.inf
         if not _is_number(value) or not least <= value <= most:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ItemError, SchemaError
-from comperdial.files import check_columns, read_table
-from comperdial.metrics import Metric, Scores
-from comperdial.scoring import tidy
-
-log = logging.getLogger(__name__)
+from comperdial.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.files import check_columns
+from comperdial.metrics import Batch, Metric
+from comperdial.own_files import entries, read_columns, utterances
+from comperdial.scoring import score_many
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -28,7 +25,6 @@ _COLUMNS = {
     "context_id": "what it answers; default: the number of the record",
     "system_id": "who wrote it; default: system",
 }
-_ALIASES = {"reference": "references"}
 
 
 @dataclass(frozen=True)
@@ -41,12 +37,22 @@ class Records:
         Table ``responses``, one row a record, in the file's order.
     histories, references, facts
         A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+    path
+        Where it was read.
     """
 
     responses: pd.DataFrame
     histories: list[list[Any]] | None
     references: list[list[Any]] | None
     facts: list[list[Any]] | None
+    path: Path
+
+    def batch(self) -> Batch:
+        """Return what each response has to be scored with; a record whose entries are no texts is an error."""
+        try:
+            return Batch.checked(list(self.responses["response"]), self.references, self.histories, self.facts)
+        except ItemError as error:
+            raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
 def read_records(path: str | Path) -> Records:
@@ -61,18 +67,7 @@ def read_records(path: str | Path) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    frame = check_columns(read_table(path), [*_COLUMNS, *_ALIASES], path)
-    for alias, column in _ALIASES.items():
-        if alias in frame and column in frame:
-            raise SchemaError(f"columns {alias!r} and {column!r}", where=str(path), expected="one of the two")
-    frame = frame.rename(columns=_ALIASES)
-    if "response" not in frame:
-        raise SchemaError(
-            "no column 'response'",
-            where=str(path),
-            expected="; ".join(f"{column}: {meaning}" for column, meaning in _COLUMNS.items()),
-            hint=f"It has: {', '.join(map(str, frame.columns))}",
-        )
+    frame = check_columns(read_columns(path, _COLUMNS, ["response"]), _COLUMNS, path)
     if "dataset" not in frame:
         frame["dataset"] = path.stem
     if "context_id" not in frame:
@@ -82,7 +77,13 @@ def read_records(path: str | Path) -> Records:
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
-    return Records(responses, *(_lists(frame, column, path) for column in ("history", "references", "facts")))
+    return Records(
+        responses,
+        _lists(frame, "history", path, utterances),
+        _lists(frame, "references", path),
+        _lists(frame, "facts", path),
+        path,
+    )
 
 
 def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
@@ -91,52 +92,28 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table ``scores``.
+        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log.
 
     Raises
     ------
     SchemaError
-        When ``response`` is missing, a record lacks what the metric needs, or two records have the same names.
+        When ``response`` is missing, no record has what the metric needs, or two records have the same names.
+    MissingResourceError
+        When the metric needs something that this machine lacks.
     """
+    if problem := metric.unavailable():
+        raise MissingResourceError(problem, where=f"metric {name!r}")
     records = read_records(path)
-    responses = records.responses
-    try:
-        values = metric.score(list(responses["response"]), records.references, records.histories, records.facts)
-    except ItemError as error:
-        raise error.at(f"{path}, record {error.index + 1}") from error
-    except SchemaError as error:
-        raise SchemaError(error.problem, where=str(path), expected=error.expected, hint=error.hint) from error
-    _report(values, metric)
-    return tidy(responses, values, metric, name)
+    scores, not_run = score_many({name: metric}, [(records.responses, records.batch())])
+    for problem in not_run.values():
+        needs = " and ".join(metric.needs)
+        raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")
+    return scores
 
 
-def _report(values: Scores, metric: Metric) -> None:
-    """Say what a reader of the table alone could overlook."""
-    main = values[metric.outputs[0]]
-    if missing := int(np.isnan(main).sum()):
-        log.warning("%d of %d responses have no score", missing, len(main))
-    if values.cut is not None and (cut := int((values.cut > 0).sum())):
-        log.warning("the input of %d of %d responses did not fit the model and was cut", cut, len(main))
-
-
-def _lists(frame: pd.DataFrame, column: str, path: Path) -> list[list[Any]] | None:
+def _lists(
+    frame: pd.DataFrame, column: str, path: Path, read: Callable[[object, str], list[Any]] = entries
+) -> list[list[Any]] | None:
     if column not in frame:
         return None
-    return [_list(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]
-
-
-def _list(cell: Any, where: str) -> list[Any]:  # noqa: ANN401
-    if isinstance(cell, list | np.ndarray):
-        return list(cell)
-    if cell is None or cell == "" or (isinstance(cell, float) and np.isnan(cell)):
-        return []
-    if not isinstance(cell, str):
-        raise SchemaError(f"holds {cell!r}", where=where, expected="a text or a list")
-    if not cell.startswith("["):
-        return [cell]
-    try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        # A text may well start with a bracket: "[laughs] me too".
-        return [cell]
-    return list(value)
+    return [read(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema, sharding
-from comperdial.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 from comperdial.sharding import WHOLE, Shard
 
@@ -46,9 +46,10 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
     Returns
     -------
     DataFrame
-        Table ``scores``, turn level; responses that the metric could not score are absent.
+        Table ``scores``, turn level; responses that lack what the metric needs, or that it could not score, are absent,
+        and the log says how many lack what.
     """
-    frames = list(_scored(metric, name, folder, shard))
+    frames = [frame for frame in _scored(metric, name, folder, shard) if len(frame)]
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
 
 
@@ -65,19 +66,109 @@ def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Pa
 
 
 def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+    lacking = Lacking()
+    for responses, batch in batches(folder, shard):
+        yield from (tidy(*found) for found in compute({name: metric}, responses, batch, lacking))
+    lacking.warn()
+
+
+class Lacking:
+    """Counts, for each metric and each thing that it needs, the responses without it."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._left: Counter[str] = Counter()
+
+    def add(self, name: str, metric: Metric, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Count for one metric and a batch, and return which of its responses have all that the metric needs."""
+        whole = np.ones(len(batch), dtype=np.bool_)
+        for need in metric.needs:
+            held = batch.has(need)
+            self._counts[name, need] += int((~held).sum())
+            whole &= held
+        self._left[name] += int(whole.sum())
+        return whole
+
+    def warn(self, names: Collection[str] | None = None) -> None:
+        """Say for each metric (default: all) how many of the responses lacked something."""
+        for (name, need), count in self._counts.items():
+            if count and (names is None or name in names):
+                log.warning("%s: %d of %d responses have no %s and no score", name, count, self.total, _HELD[need])
+
+    def reason(self, name: str) -> str | None:
+        """Say why a metric scored nothing; None if it did."""
+        needs = [_HELD[need] for (of, need), count in self._counts.items() if of == name and count]
+        return None if self._left[name] else f"no response has {' and '.join(needs)}"
+
+
+def batches(folder: str | Path, shard: Shard = WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
+    """Yield a dataset's responses to score, some thousand at a time, with what each has to be scored with."""
     for responses, context in parts(folder, shard=shard):
-        found = [_score(metric, responses[held], context[held], folder) for held in _blocks(metric, responses)]
-        yield tidy(responses, _joined(found), metric, name)
+        # The tables are checked: their entries need not be looked at again.
+        yield responses, Batch(list(responses["response"]), *(list(context[column]) for column in _HELD.values()))
 
 
-def _joined(found: Sequence[Scores]) -> Scores:
-    """Return the scores of several blocks as one."""
-    if len(found) == 1:
-        return found[0]
-    values = {output: np.concatenate([scores[output] for scores in found]) for output in found[0]}
-    cuts = [scores.cut for scores in found if scores.cut is not None]
-    # A metric counts what it cuts, or it does not.
-    return Scores(values, np.concatenate(cuts) if len(cuts) == len(found) else None)
+def compute(
+    metrics: Mapping[str, Metric], responses: pd.DataFrame, batch: Batch, lacking: Lacking
+) -> Iterator[tuple[pd.DataFrame, Scores, Metric, str]]:
+    """Score responses with each metric, those that have what it needs; yields what :func:`tidy` takes."""
+    lacking.total += len(batch)
+    for name, metric in metrics.items():
+        whole = lacking.add(name, metric, batch)
+        for held in (whole & block for block in _blocks(metric, responses)):
+            if held.any():
+                yield responses[held], metric.compute(batch.only(held)), metric, name
+
+
+def score_many(
+    metrics: Mapping[str, Metric], parts: Iterable[tuple[pd.DataFrame, Batch]]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Score responses with many metrics, each by its name, as far as it can run.
+
+    Parameters
+    ----------
+    metrics
+        By the name to call each in the table.
+    parts
+        Responses and what each has to be scored with: :func:`batches`, or :meth:`comperdial.score_files.Records.batch`.
+
+    Returns
+    -------
+    tuple
+        Table ``scores``, and the metrics that were not run: why. That some responses lack what a metric needs, have no
+        score or were cut goes into the log.
+    """
+    not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
+    able = {name: metric for name, metric in metrics.items() if name not in not_run}
+    lacking, frames = Lacking(), []
+    unscored: Counter[tuple[str, str]] = Counter()
+    cut: Counter[str] = Counter()
+    scored: Counter[str] = Counter()
+    for responses, batch in parts:
+        for found in compute(able, responses, batch, lacking):
+            _, values, _, name = found
+            frames.append(tidy(*found))
+            scored[name] += len(found[0])
+            missing = {output: np.isnan(column) for output, column in values.items()}
+            none = np.logical_and.reduce(list(missing.values()))
+            unscored[name, ""] += int(none.sum())
+            for output, lacks in missing.items():
+                unscored[name, output] += int(lacks.sum()) if (lacks & ~none).any() else 0
+            cut[name] += 0 if values.cut is None else int((values.cut > 0).sum())
+    not_run |= {name: why for name in able if (why := lacking.reason(name))}
+    lacking.warn([name for name in able if name not in not_run])
+    for name in able:
+        for (of, output), count in unscored.items():
+            if of == name and count:
+                what = f" of {output}" if output else ""
+                log.warning("%s: %d of %d responses have no score%s", name, count, scored[name], what)
+        if cut[name]:
+            log.warning(
+                "%s: the input of %d of %d responses did not fit the model and was cut", name, cut[name], scored[name]
+            )
+    frame = schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
+    return frame, not_run
 
 
 def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
@@ -99,9 +190,8 @@ def score_all(
 ) -> None:
     """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
 
-    Each metric's rows are those that :func:`write_scores` writes, but a response that lacks what a metric needs is left
-    out for this metric, and the log says how many these were. Memory does not grow with the responses. ``embeddings``
-    is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
+    Each metric's rows are those that :func:`write_scores` writes. Memory does not grow with the responses.
+    ``embeddings`` is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
 
     Raises
     ------
@@ -111,29 +201,19 @@ def score_all(
     for name, metric in metrics.items():
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
-    lacking: Counter[tuple[str, str]] = Counter()
-    total = 0
+    lacking = Lacking()
     with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
-        for responses, context in parts(folder):
-            total += len(responses)
-            # The tables are checked: once for all metrics is enough.
-            columns = [list(responses["response"]), *(list(context[column]) for column in _HELD.values())]
-            frames = []
-            for name, metric in metrics.items():
-                whole = np.ones(len(responses), dtype=np.bool_)
-                for need in metric.needs:
-                    held = context[_HELD[need]].map(len).to_numpy() > 0
-                    lacking[name, need] += int((~held).sum())
-                    whole &= held
-                for held in (whole & block for block in _blocks(metric, responses)):
-                    if held.any():
-                        values = metric.compute(Batch(*(list(compress(column, held)) for column in columns)))
-                        frames.append(tidy(responses[held], values, metric, name))
+        for responses, batch in batches(folder):
+            frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
             if frames:
                 add(pd.concat(frames, ignore_index=True))
-    for (name, need), count in lacking.items():
-        if count:
-            log.warning("%s: %d of %d responses have no %s", name, count, total, need)
+    lacking.warn()
+
+
+def expected_of(metric: Metric) -> dict[str, Any]:
+    """Return a metric's signature and what each of its outputs needs of a context, as JSON can hold it."""
+    outputs = {output: [_HELD[need] for need in metric.needed_by(output)] for output in metric.outputs}
+    return {"signature": metric.signature(), "outputs": outputs}
 
 
 @contextmanager
@@ -180,17 +260,6 @@ def parts(
             yield scored, contexts.loc[scored["context_id"]]
 
 
-def _score(metric: Metric, responses: pd.DataFrame, context: pd.DataFrame, folder: str | Path) -> Scores:
-    try:
-        return metric.score(
-            list(responses["response"]), list(context["references"]), list(context["history"]), list(context["facts"])
-        )
-    except ItemError as error:
-        key = responses.iloc[error.index]
-        place = f"{folder}, context {key['context_id']!r}, system {key['system_id']!r}"
-        raise error.at(place) from error
-
-
 def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Path) -> None:
     unknown = responses.loc[~responses[column].isin(known), column]
     if len(unknown):
@@ -200,7 +269,13 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
 
 
 def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
-    """Lay a metric's outputs out as table ``scores``, without the values that are missing."""
+    """Lay a metric's outputs out as table ``scores``, without the values that are missing.
+
+    What a model computed is rounded to single precision, which is more than holds on another machine; all else to
+    twelve significant digits, so that equal scores tie whatever they were computed by: nlg-eval's BLEU tells responses
+    apart by the tenth.
+    """
+    rounded = _single if metric.runs_model or metric.keeps_vectors else significant
     frames = [
         pd.DataFrame(
             {
@@ -210,7 +285,7 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
                 "system_id": responses["system_id"].to_numpy(),
                 "metric": name,
                 "output": output,
-                "value": np.asarray(column, dtype=np.float32),
+                "value": rounded(column),
                 "cut": 0 if values.cut is None else values.cut,
                 "signature": metric.signature(),
             }
@@ -219,3 +294,16 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
     ]
     frame = pd.concat(frames, ignore_index=True)
     return schema.validate(frame[frame["value"].notna()], "scores")
+
+
+def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float32).astype(np.float64)
+
+
+def significant(values: npt.NDArray[np.float64], digits: int = 12) -> npt.NDArray[np.float64]:
+    """Round to significant digits; 0 and NaN stay."""
+    table = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(table))))
+        rounded = np.round(table * scale) / scale
+    return np.where(np.isfinite(rounded), rounded, table)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,8 +77,10 @@ def locate() -> WordNet | None:
             with (folder / "data.noun").open("rb") as file:
                 return WordNet(str(folder), _version(file.read(2048)), _origin(folder))
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as content, content.open("wordnet/data.noun") as member:
-                return WordNet(str(archive), _version(member.read(2048)), _origin(archive))
+            try:
+                return WordNet(str(archive), _version(_zipped(archive, "data.noun", 2048)), _origin(archive))
+            except MissingResourceError as error:
+                log.debug("%s", error)
     return None
 
 
@@ -234,12 +237,31 @@ def read_files(path: str | Path, names: Iterable[str]) -> dict[str, bytes]:
         A folder with WordNet's files, or a zip archive of one.
     names
         The files' names: ``data.noun``.
+
+    Raises
+    ------
+    MissingResourceError
+        When an archive lacks one of them or is damaged.
     """
     place = Path(path)
     if place.suffix == ".zip":
-        with zipfile.ZipFile(place) as archive:
-            return {name: archive.read(f"wordnet/{name}") for name in names}
+        return {name: _zipped(place, name) for name in names}
     return {name: (place / name).read_bytes() for name in names}
+
+
+def _zipped(archive: Path, name: str, size: int = -1) -> bytes:
+    """Return the first bytes of a file in a zipped WordNet, or all of it."""
+    try:
+        with zipfile.ZipFile(archive) as content, content.open(f"wordnet/{name}") as member:
+            return member.read(size)
+    except KeyError:
+        problem = f"no file wordnet/{name} in it"
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        # RuntimeError: encrypted, or compressed in a way that Python does not know.
+        problem = f"wordnet/{name} cannot be read: {error}"
+    raise MissingResourceError(
+        problem, where=str(archive), expected="nltk's wordnet.zip", hint="Remove it and run `comperdial wordnet`"
+    )
 
 
 def entries(content: bytes) -> list[str]:

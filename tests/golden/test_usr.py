@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -22,8 +23,8 @@ def correlated(*tables, **choice):
 
 
 @pytest.fixture(scope="session")
-def correlations(usr_tables, tmp_path_factory):
-    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+def scored(usr_tables, tmp_path_factory):
+    """Return a function: dataset, metric kind and options -> table ``scores``."""
     folders = {}
     for dataset, tables in usr_tables.items():
         folders[dataset] = tmp_path_factory.mktemp(dataset)
@@ -32,37 +33,38 @@ def correlations(usr_tables, tmp_path_factory):
 
     @cache
     def score(dataset, kind, options):
-        found = scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+        return scoring.score_tables(create(kind, **dict(options)), kind, folders[dataset])
+
+    return lambda dataset, kind, **options: score(dataset, kind, tuple(options.items()))
+
+
+@pytest.fixture(scope="session")
+def correlations(usr_tables, scored):
+    """Return a function: dataset, output, metric kind and options -> {(level, coefficient): Correlation row}."""
+
+    @cache
+    def of_metric(dataset, kind, options):
+        found = scored(dataset, kind, **dict(options))
         return correlated(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
 
     def look_up(dataset, output, kind, **options):
-        found = score(dataset, kind, tuple(options.items()))
+        found = of_metric(dataset, kind, tuple(options.items()))
         found = found[found["output"] == output]
         return {(row.level, row.coefficient): row for row in found.itertuples()}
 
     return look_up
 
 
-NLGEVAL = {"text": "raw", "tokens": "whitespace", "beta": 1.2}
+BLEU = {"text": "raw", "smoothing": "nlg-eval"}
+NLGEVAL = {"text": "raw", "tokens": "nlg-eval", "beta": 1.2}
 CHARACTERS = {"text": "raw", "unit": "character"}
 
 
 @pytest.mark.parametrize(
     ("dataset", "kind", "options", "output", "turn", "system", "within"),
     [
-        ("usr_persona", "bleu", {"text": "raw"}, "bleu-4", (0.135, 0.089), (0.841, 0.800), 0.002),
-        ("usr_topical", "bleu", {"text": "raw"}, "bleu-4", (0.216, 0.295), (0.874, 0.900), 0.002),
-        ("usr_persona", "rouge", NLGEVAL, "rougeL-f", (0.0659, 0.0385), (0.1710, 0.0), 0.0001),
-        ("usr_topical", "rouge", NLGEVAL, "rougeL-f", (0.2745, 0.2870), (0.8143, 0.9), 0.0001),
         ("usr_persona", "f1", CHARACTERS, "f1", (0.1422, 0.1241), (0.9956, 1.0), 0.0002),
         ("usr_topical", "f1", CHARACTERS, "f1", (0.1645, 0.1690), (0.6120, 0.6), 0.0002),
-        # BLEU-1 to 3 as USR prints them, columns put right; Pearson to the digit, Spearman as far as zeros are tied.
-        ("usr_persona", "bleu", {"text": "raw"}, "bleu-1", (0.0434, 0.0469), None, 0.003),
-        ("usr_persona", "bleu", {"text": "raw"}, "bleu-2", (0.1122, 0.0943), None, 0.003),
-        ("usr_persona", "bleu", {"text": "raw"}, "bleu-3", (0.1202, 0.0924), None, 0.003),
-        ("usr_topical", "bleu", {"text": "raw"}, "bleu-1", (0.2728, 0.2876), None, 0.001),
-        ("usr_topical", "bleu", {"text": "raw"}, "bleu-2", (0.2862, 0.3012), None, 0.001),
-        ("usr_topical", "bleu", {"text": "raw"}, "bleu-3", (0.2569, 0.3006), None, 0.001),
         # rouge-score's own tokens, and ParlAI's normalisation: other people's recomputations.
         ("usr_topical", "rouge", {"text": "raw"}, "rougeL-f", (0.2680, 0.2855), None, 0.0005),
         ("usr_persona", "rouge", {"text": "raw"}, "rougeL-f", (0.0934, 0.0651), None, 0.001),
@@ -81,9 +83,35 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
         assert found["system", "spearman"].value == pytest.approx(system[1], abs=within)
 
 
+@pytest.mark.parametrize("dataset", ["usr_topical", "usr_persona"])
+@pytest.mark.parametrize("text", ["raw", "normalised"])
+def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
+    """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
+    human = aggregate.mean_ratings(usr_tables[dataset]["turn_ratings"])["Overall"].droplevel("dataset")
+    ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+    of_dataset = scored(dataset, "bleu", text=text)
+    for output, rows in of_dataset.groupby("output"):
+        x = rows.set_index(["item_id", "system_id"])["value"].astype(np.float64)
+        y = human.reindex(x.index)
+        exact = [
+            side.map(Fraction).groupby("system_id").sum().map(lambda total: total / 60)
+            # Ratings are thirds: three people gave whole numbers.
+            for side in (x, (3 * y).round())
+        ]
+        of_systems = [side.rank().to_numpy() for side in exact]
+        found = correlations(dataset, output, "bleu", text=text)
+        for name, way in ways.items():
+            assert found["turn", name].value == pytest.approx(way(x, y).statistic, abs=1e-12), (output, name)
+            if name != "pearson":
+                assert found["system", name].value == pytest.approx(way(*of_systems).statistic, abs=1e-12), (
+                    output,
+                    name,
+                )
+
+
 def test_published_asterisks(root, correlations):
     """Yeh et al. star p >= 0.05: theirs and ours agree on the sixteen values of the two metrics that match."""
-    metrics = {"BLEU-4": ("bleu-4", "bleu", {"text": "raw"}), "ROUGE-L": ("rougeL-f", "rouge", NLGEVAL)}
+    metrics = {"BLEU-4": ("bleu-4", "bleu", BLEU), "ROUGE-L": ("rougeL-f", "rouge", NLGEVAL)}
     published = [r for r in _read(root / "data/paper/usr_correlations.csv") if r["source"] == "yeh2021"]
     compared = 0
     for row in published:
@@ -185,11 +213,8 @@ def test_what_the_files_hold(usr_tables):
     assert {d: len(r) for d, r in raters.items()} == {"usr_persona": 4, "usr_topical": 5}
 
 
-def test_float32_mends_ties_and_does_nothing_else(usr_tables):
-    """rouge-score's F = 2PR/(P+R) gives equal scores different last digits, which moves Spearman from 0.1142 to 0.1118.
-
-    Rounded to 12 significant digits, where no such noise is left, float64 agrees with the float32 that we store.
-    """
+def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
+    """rouge-score's F = 2PR/(P+R) gives equal scores other last digits: Spearman goes from 0.1142 to 0.1118."""
     tables = usr_tables["usr_persona"]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
@@ -197,11 +222,11 @@ def test_float32_mends_ties_and_does_nothing_else(usr_tables):
     rating = np.array([human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)])
     for kind in ("f1", "bleu", "rouge", "chrf"):
         for scores in create(kind).score(list(rows["response"]), list(references[rows["context_id"]])).values():
-            without_noise = np.array([float(f"{score:.12g}") for score in scores])
-            exact, stored = (stats.spearmanr(x, rating)[0] for x in (without_noise, scores.astype(np.float32)))
-            assert exact == pytest.approx(stored, abs=1e-9)
+            stored = scoring.significant(scores)
+            assert [f"{score:.12g}" for score in stored] == [f"{score:.12g}" for score in scores]
+            assert len(np.unique(stored)) == len({f"{score:.12g}" for score in scores})
     rouge = create("rouge").score(list(rows["response"]), list(references[rows["context_id"]]))["rougeL-f"]
-    noisy, mended = (stats.spearmanr(x, rating)[0] for x in (rouge, rouge.astype(np.float32)))
+    noisy, mended = (stats.spearmanr(x, rating)[0] for x in (rouge, scoring.significant(rouge)))
     assert (round(noisy, 4), round(mended, 4)) == (0.1118, 0.1142)
 
 

@@ -16,6 +16,7 @@ from comperdial.cli import main
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.judges.chat_api import ChatApi, make_api
 from comperdial.judges.client import Connection, JudgeError
+from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import Price, estimate_input
 from comperdial.judges.services.openai import OpenAI
@@ -269,6 +270,40 @@ def test_the_command_stops_at_the_budget(here, capsys, paid):
         assert "the language model's answers cost $0.2112" in out
         assert "1 of 2 agents" in out
         assert server.requests == 3
+
+
+def test_a_second_run_of_the_command_pays_nothing(here, tmp_path, capsys, paid):
+    arguments = ["challenge", "run", "dialogues.json", "--roster", "roster.yaml", "--output", "made.jsonl"]
+    with FaultServer(script=lambda number, body: said(f"Answer {number}.")) as server:
+        here(server, budget=1)
+        assert main(arguments) == 0
+        assert "the language model's answers cost $0.2816\n" in capsys.readouterr().out
+        first = (tmp_path / "made.jsonl").read_bytes()
+        assert main(arguments) == 0
+        assert "the language model's answers cost $0.0000; 4 came from the ledger" in capsys.readouterr().out
+        assert (tmp_path / "made.jsonl").read_bytes() == first and server.requests == 4
+        with FaultServer(script=lambda number, body: said(f"Other {number}.")) as other:
+            here(other, budget=1)
+            assert main(arguments) == 0
+            assert other.requests == 4 and b"Other 1." in (tmp_path / "made.jsonl").read_bytes()
+
+
+def test_what_is_asked_twice_in_a_run_has_two_answers_and_the_same_in_the_next(tmp_path):
+    with FaultServer(script=lambda number, body: said(f"{number}.")) as server:
+        for _ in range(2):
+            with api(server, ledger=Ledger(tmp_path)) as model:
+                asked = [model.complete(MESSAGES, length).text for length in (60, 60, 61)]
+            assert asked == ["1.", "2.", "3."]
+        with api(server, ledger=Ledger(tmp_path), parameters={"temperature": 0}) as model:
+            assert model.complete(MESSAGES, 60).text == "4."
+
+
+def test_a_call_without_an_answer_is_charged_in_the_ledger(tmp_path, paid):
+    options = {"ledger": Ledger(tmp_path), "price": PRICE, "budget": 1}
+    with script("half", said("Aye.")) as server, api(server, **options) as model:
+        assert model.complete(MESSAGES, 60).text == "Aye."
+        spent = model.spent
+    assert Ledger(tmp_path).spent() == pytest.approx(spent) and spent > COST
 
 
 def test_the_example_of_adding_a_system(root, monkeypatch):

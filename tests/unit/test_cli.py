@@ -102,9 +102,9 @@ def test_a_csv_of_plain_texts(tmp_path, capsys):
         ('{"answer": "x"}\n', [], "no column 'response'; expected response: the text to score"),
         ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=system): column 'response'"),
         (
-            '{"response": "x", "reference": "y"}\n{"response": "x"}\n',
+            '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n',
             [],
-            "mine.jsonl, record 2: metric 'f1' needs ref",
+            "mine.jsonl, record 2: one of its references is ' '",
         ),
         ('{"response": "x", "reference": 7}\n', [], "record 1, column 'references': holds 7"),
         ('{"response": "x"\n', [], "line 1, column 17: not valid JSON"),
@@ -124,7 +124,10 @@ def test_bad_input_to_score(tmp_path, capsys, content, options, message):
     [
         ("response,reference\nx,a,b\ny,d,e\n", "line 2: 3 cells; expected 2, as in the header"),
         ("response,reference,references\nx,a,b\n", "columns 'reference' and 'references'; expected one of the two"),
-        ("response,reference\nx,  \n", "record 1: one of its references is '  '; expected a text that is not empty"),
+        (
+            "response,reference\nx,  \n",
+            "metric 'f1' needs references: no response has references; expected references of a record",
+        ),
         ('response,references\nx,"[1, 2]"\n', "record 1: one of its references is 1; expected a text"),
         ("response,refernce\nx,y\n", "unknown column 'refernce'"),
         ("response,reference\n", "no records"),
@@ -263,6 +266,20 @@ def test_bad_ratings(tmp_path, capsys, responses):
     assert "column 'rating' holds 'good'; expected a finite number" in fails(
         capsys, "correlate", scores, "--ratings", ratings
     )
+
+
+def test_a_scale_that_nobody_stated_is_said(tmp_path, capsys, caplog, responses):
+    scores, ratings = tmp_path / "scores.csv", tmp_path / "ratings.csv"
+    main(["score", str(responses), "--metric", "f1", "--output", str(scores)])
+    ratings.write_text(RATINGS.replace("1,a,5", "1,a,55"))
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert "ratings.csv: no columns scale_min and scale_max: the scale is taken to be the range" in caplog.text
+    assert "1 to 55" in caplog.text
+    caplog.clear()
+    header, *rows = RATINGS.split()
+    ratings.write_text("\n".join([f"{header},scale_min,scale_max", *(f"{row},1,5" for row in rows)]) + "\n")
+    assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
+    assert "scale" not in caplog.text
 
 
 def test_scores_that_do_not_go_together(tmp_path, capsys, responses):
@@ -479,3 +496,22 @@ def test_starting_up_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corelate", "x"], "unknown command 'corelate'; .*Did you mean 'correlate'"),
+        (["judge", "pln"], "comperdial judge: error: .*Did you mean 'plan'"),
+        (["render", "plot-heatmp"], "Did you mean 'plot-heatmap'"),
+        (["annotate", "import", "x", "--level", "dialog"], "unknown choice 'dialog'; .*Did you mean 'dialogue'"),
+        (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
+        (["metrics", "--no\x1b[31m" + "y" * 5000], r"unrecognized arguments: --no\\x1b\[31my{500,2000} … "),
+        (["render", "usr", "x", "--output", "o", "--titles", '{"a": "x", "a": "y"}'], "the key 'a' is given twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert re.search(message, capsys.readouterr().err)

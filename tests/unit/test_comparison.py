@@ -21,7 +21,7 @@ from comperdial.stats.comparison import (
 )
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.means import paired_means, settled, system_means
+from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.power import components
 from comperdial.stats.resampling import coefficients, intervals
 
@@ -80,19 +80,17 @@ def test_leaving_out_is_what_scipy_gives_without_the_cluster(name):
 
 
 def plain_perm_both(a, b, y, systems, average, name, masks):
-    """One metric's scores for the other's, unit by unit, as the paper says it."""
-    if name == "spearman" and not average:
-        a, b, y = (stats.rankdata(side) for side in (a, b, y))
+    """One metric's standardised scores for the other's, unit by unit, as mt-metrics-eval does it."""
     a, b = stats.zscore(a), stats.zscore(b)
 
     def value(x):
         if average:
             x, target = (np.array([side[systems == one].mean() for one in np.unique(systems)]) for side in (x, y))
+            # Sums in another order must not break ties.
+            x = np.round(x, 10)
         else:
             target = y
-        if name == "spearman" and not average:
-            return stats.pearsonr(x, target).statistic
-        return correlate(np.round(x, 10), target, name).value
+        return correlate(x, target, name).value
 
     observed = abs(value(a) - value(b))
     far = [abs(value(np.where(m, a, b)) - value(np.where(m, b, a))) >= observed - 1e-12 for m in masks]
@@ -214,6 +212,33 @@ def test_more_metrics_do_not_change_a_pair():
     two = compare(scores[[1, 3]], ratings, design, "spearman", resamples=99, seed=3)
     assert two.p[0, 1] == pytest.approx(all_of_them.p[1, 3])
     assert two.p_perm_both[0, 1] == all_of_them.p_perm_both[1, 3]
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interval_of_a_difference_leaves_out_0_just_where_p_is_below_5_percent(name, average):
+    significant = []
+    for seed in range(12):
+        design = crossed(9, 6, 1, average=average)
+        rng = np.random.default_rng(seed)
+        ratings = rng.integers(1, 6, len(design.systems)).astype(np.float64)
+        # Of few values, so that there are ties, and of all qualities, so that some differences are significant.
+        scores = np.round(ratings * np.array([[0], [0.3], [1], [3]]) + rng.normal(size=(4, len(ratings))), 1)
+        found = compare(scores, ratings, design, name, resamples=99, seed=seed, intervals=True)
+        there = ~np.isnan(found.reach) & ~np.eye(4, dtype=bool)
+        assert there.any()
+        assert ((np.abs(found.difference) > found.reach) == (found.p < 0.05))[there].all()
+        significant += list(found.p[there] < 0.05)
+    assert 0 < np.mean(significant) < 1
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+def test_too_few_systems_for_a_significant_difference_have_no_interval_of_it(name):
+    design = crossed(5, 20, 1, average=True)
+    scores, ratings = drawn(design, seed=3)
+    found = compare(scores, ratings, design, name, resamples=99, seed=0, intervals=True)
+    assert np.isnan(found.reach).all()
+    assert (found.p >= 0.05).all()
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -346,7 +371,7 @@ def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, sys
     ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
     if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
         return
-    p = swap_ranks(scores, ratings, name, 40, seed, 40)
+    p = swap_ranks(scores, ratings, name, 40, seed, 40)[0]
     signs = draw_signs(np.random.default_rng(seed), 40, systems)
     for one, other in ((0, 1), (0, 2), (1, 2)):
         plain = plain_swap(scores[one], scores[other], ratings, name, signs)
@@ -427,15 +452,16 @@ def test_differences_are_those_of_the_coefficients_with_means_tied_but_for_round
     assert power.difference == pytest.approx(values[0] - values[1], abs=1e-12)
 
 
-def test_settled_numbers():
-    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-9, -1.0])
-    found = settled(near)
+def test_means_are_ties_by_their_own_size_and_not_by_that_of_others():
+    near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-12, -1.0, 1e-12, 2e-12])
+    found = merge_ties(near)
     assert found[0] == found[1] == 0.3
     np.testing.assert_array_equal(found[2:], near[2:])
-    # What is in another row does not matter; numbers of both signs may have a mean near 0.
-    np.testing.assert_array_equal(settled([[1e-14, 2e-14], [1.0, 2.0]]), [[1e-14, 2e-14], [1.0, 2.0]])
-    assert np.ptp(settled([1e-17, -3e-17, 0.0], 1.0)) == 0
-    assert settled(np.empty((2, 0))).shape == (2, 0)
+    # The mean of numbers of both signs may be near 0, and was rounded at their size.
+    assert np.ptp(merge_ties([1e-17, -3e-17, 0.0], [1.0, 1.0, 1.0])) == 0
+    assert merge_ties(np.empty((2, 0))).shape == (2, 0)
+    design = Design(np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3), average=True)
+    assert np.unique(system_means([0.1, 0.2, -0.3, -0.3, 0.2, 0.1, 0.2, -0.3, 0.1], design)).size == 1
 
 
 def test_means_of_systems_leave_out_what_is_missing():
@@ -471,13 +497,14 @@ ONE = [1, 2, 3, 3, 7, 3, 5, 5]
 TWO = [2, 1, 2, 6, 8, 8, 7, 6]
 
 
-def test_perm_both_of_mt_metrics_eval_example():
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_perm_both_of_mt_metrics_eval_example(name):
     # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
     design = Design(np.repeat(np.arange(4), 2), np.tile(np.arange(2), 4))
-    found = compare([ONE, TWO], GOLD, design, "pearson", resamples=20_000, seed=0)
-    assert found.difference[1, 0] == pytest.approx(stats.pearsonr(TWO, GOLD)[0] - stats.pearsonr(ONE, GOLD)[0])
+    found = compare([ONE, TWO], GOLD, design, name, resamples=20_000, seed=0)
+    assert found.difference[1, 0] == pytest.approx(correlate(TWO, GOLD, name).value - correlate(ONE, GOLD, name).value)
     masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
-    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, "pearson", masks) * 257 - 1
+    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, name, masks) * 257 - 1
     assert found.p_perm_both[0, 1] == pytest.approx(exact / 256, abs=0.015)
 
 

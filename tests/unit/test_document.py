@@ -1,3 +1,4 @@
+import dataclasses
 import shutil
 import subprocess
 
@@ -30,6 +31,20 @@ DOCUMENT = Document(
 )
 def test_numbers(value, options, text):
     assert number(value, **options) == text
+
+
+def test_a_csv_has_the_digits_that_hold_on_any_processor(tmp_path):
+    tidy = pd.DataFrame(
+        {"ours": [0.12345678], "p": [1.83917e-24], "spearman_p": [0.0499612], "difference": [4.57693e-05]}
+    )
+    # What another processor's arithmetic makes of them.
+    other = pd.DataFrame(
+        {"ours": [0.12345682], "p": [1.83812e-24], "spearman_p": [0.0499608], "difference": [4.58e-05]}
+    )
+    for name, frame in (("a", tidy), ("b", other)):
+        write(dataclasses.replace(DOCUMENT, tidy=frame), tmp_path / name)
+    assert (tmp_path / "a.csv").read_text() == "ours,p,spearman_p,difference\n0.123457,1.8e-24,0.05,4.6e-05\n"
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
 
 
 def test_markdown():

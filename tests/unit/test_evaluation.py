@@ -316,6 +316,30 @@ def test_means_that_differ_in_the_order_of_adding_are_ties(made):
     assert len(np.unique(of_dialogues.ratings)) == sums.nunique()
 
 
+@pytest.mark.parametrize("coefficient", PLAIN)
+def test_ties_are_those_of_the_scores_as_computed(made, coefficient):
+    """As sentence BLEU's: most of them tiny, and all the same different."""
+    rng = np.random.default_rng(3)
+    scores = made["scores"][made["scores"]["metric"] == "bad"].copy()
+    scores["value"] = (10.0 ** rng.integers(-15, 1, len(scores)) * rng.integers(1, 4, len(scores))).astype(np.float32)
+    tables = made | {"scores": scores}
+    found = evaluation.correlations(all_samples(tables, levels=["turn", "dialogue"]))
+    turns = plain(tables, "bad")[0]
+    expected = PLAIN[coefficient](turns, rated(made)[0].reindex(turns.index))
+    assert value(found, "turn", "turn", "bad", coefficient) == pytest.approx(expected.statistic, abs=1e-12)
+    assert value(found, "turn", "turn", "bad", coefficient, column="p") == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_cuts_of_whole_dialogues_are_counted_where_a_dialogue_counts_once_a_turn(made):
+    scores = made["scores"].copy()
+    assert (evaluation.correlations(all_samples(made))["cut"] == 0).all()
+    scores.loc[(scores["metric"] == "whole") & (scores["item_id"] == "d1"), "cut"] = 9
+    found = evaluation.correlations(all_samples(made | {"scores": scores}))
+    assert value(found, "system", "turn", "whole", column="cut") == SYSTEMS * TURNS
+    assert value(found, "system", "dialogue", "whole", column="cut") == SYSTEMS
+    assert (found.loc[found["metric"] != "whole", "cut"] == 0).all()
+
+
 def test_a_dialogue_s_rating_is_the_mean_of_its_turns_whoever_rated_them(made):
     turn = made["turn"].copy()
     first = (turn["context_id"] == "d0t0") & (turn["system_id"] == "s0")

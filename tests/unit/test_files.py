@@ -58,6 +58,17 @@ def test_truncated_json_is_called_truncated(tmp_path, end):
         read_json(path)
 
 
+def test_a_json_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path):
+    # The same key in other objects, and as a value, is none that is given twice.
+    path = tmp_path / "twice.json"
+    path.write_text('[{"a": "a", "b": {"a": "{\\"a\\":"}},\n {"a": [{"a": 1}],\n  "\\u0061": 2}]')
+    with pytest.raises(FileError, match=r"twice\.json, line 3: the key 'a' is given twice"):
+        read_json(path)
+    path.write_text('{"a": 1}\n{"rating": 1, "rating": 5}\n')
+    with pytest.raises(FileError, match=r"twice\.json, line 2: the key 'rating' is given twice"):
+        list(read_jsonl(path))
+
+
 def test_wrong_json_is_named_by_line_and_column(tmp_path):
     path = tmp_path / "bad.json"
     path.write_text("[1,\n 2 3]")

@@ -92,9 +92,11 @@ def test_what_answers_on_this_machine_is_not_paid(url, paid):
     assert OpenAI(Connection("openai", "m", base_url=url)).paid is paid
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://h:port/v1", "nonsense"])
-def test_an_address_that_is_none(url):
-    with pytest.raises(ConfigError, match="base_url is not an address"):
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://h:port/v1", "nonsense", "http://[::1/v1"]
+)
+def test_an_invalid_url(url):
+    with pytest.raises(ConfigError, match="base_url is not a valid URL"):
         Client(faultserver.service(url))
 
 

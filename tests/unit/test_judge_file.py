@@ -1,6 +1,7 @@
 """A user's own file, judged: read as `comperdial score` reads it, through the same ledger as everything else."""
 
 import json
+import shlex
 
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from comperdial.judging.config import read_judging
 from comperdial.judging.files import _items, file_task, judge_file
 from comperdial.judging.tasks import family_of, signature
 from comperdial.score_files import read_records
+from faultserver import KEY, FaultServer, completion
 
 RECORDS = [
     {
@@ -111,7 +113,7 @@ def test_a_second_run_asks_nothing(command, mine, tmp_path, monkeypatch, capsys)
 def test_another_ledger_knows_nothing_of_the_first(command, mine, tmp_path, capsys):
     assert main(command(mine)) == 0
     assert main([*command(mine), "--ledger", str(tmp_path / "elsewhere")]) == 0
-    assert "2 judged, 0 of them from the ledger" in capsys.readouterr().out.splitlines()[-1]
+    assert "2 judged, 0 of them from the ledger" in capsys.readouterr().out.splitlines()[-2]
     assert (tmp_path / "elsewhere/mine/rules").is_dir()
 
 
@@ -139,7 +141,7 @@ def test_the_columns_dataset_context_and_system_name_the_item(command, judging, 
 
 def test_a_record_without_reference_is_not_judged_and_counted(command, mine, tmp_path, capsys):
     assert main(command(mine, "cpds-d-ref")) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("cpds-d-ref_rules: 1 records not judged: no reference")
+    assert "cpds-d-ref_rules: 1 of 2 responses scored, 1 not judged: no reference; scores: " in capsys.readouterr().out
     assert schema.read(tmp_path / "scores.csv", "scores")["item_id"].tolist() == ["1"]
 
 
@@ -165,7 +167,7 @@ def test_a_paid_judge_is_asked_within_a_budget_only_and_the_ledger_is_used_witho
         )
     capsys.readouterr()
     assert main(command(mine, "cpds-d", "gpt-4")) == 0
-    assert "all from the ledger; nothing was asked: gpt-4 costs money, and the budget is 0" in capsys.readouterr().out
+    assert "nothing was asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0" in capsys.readouterr().out
     assert schema.read(tmp_path / "scores.csv", "scores")["value"].tolist() == [4, 4]
     made = judge_file(judging, paid, mine)
     assert made.report is None and len(made.judgements) == 6
@@ -204,3 +206,143 @@ def test_an_unknown_judge_and_a_place_that_is_no_table(command, mine, tmp_path, 
     assert "--judge: unknown judge 'ruls'" in capsys.readouterr().err
     assert main([*command(mine), "--judgements", str(tmp_path / "why.txt")]) == 1
     assert "--judgements" in capsys.readouterr().err and not (tmp_path / "ledger").exists()
+
+
+@pytest.fixture
+def own(mine, tmp_path, monkeypatch):
+    """Return what has the file judged by a server of one's own, in a folder without params.yaml."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(url, *more, model="Qwen/Qwen2.5:7b", variant="cpds-d"):
+        given = ["--base-url", url, "--model", model, "--variant", variant, "--output", "scores.csv"]
+        return main(["judge", "file", mine.name, *given, *map(str, more)])
+
+    return run
+
+
+def answering(text):
+    return FaultServer(script=lambda number, body: completion(b"", text))
+
+
+def test_the_recipe_of_the_docs_runs_as_it_stands(root, mine, tmp_path, monkeypatch, capsys):
+    """Without params.yaml, without an entry for the judge, and with the address of a server that is there."""
+    monkeypatch.chdir(tmp_path)
+    page = (root / "docs/judges.md").read_text()
+    block = page.partition("```bash\n")[2].partition("```")[0].replace("\\\n", "")
+    commands = [line for line in block.splitlines() if line.startswith("comperdial")]
+    ratings = [{"context_id": str(n), "system_id": "system", "rating": rating} for n, rating in ((1, 5), (2, 2))]
+    write(tmp_path / "ratings.csv", ratings)
+    with FaultServer(script=lambda number, body: completion(b"", "45"["Well." in str(body)])) as server:
+        assert commands and "http://localhost:8000/v1" in commands[0]
+        for line in commands:
+            words = shlex.split(line.replace("http://localhost:8000/v1", server.url), comments=True)
+            assert main(words[1:]) == 0, line
+        assert {body["model"] for body in server.bodies} == {"Qwen/Qwen2.5-7B-Instruct"}
+    out = capsys.readouterr().out
+    assert "6 judged, 0 of them from the ledger" in out and "2 of 2 responses scored; scores: scores.csv" in out
+    assert set(schema.read("scores.csv", "scores")["metric"]) == {"cpds-d_qwen-qwen2.5-7b-instruct"}
+
+
+def test_a_server_and_its_model_never_share_answers_with_another(own, capsys):
+    with answering("2") as one, answering("4") as other:
+        for url, options, asked in (
+            (one.url, {}, 6),
+            (one.url + "/", {}, 0),
+            (other.url, {}, 6),
+            (other.url, {"model": "qwen/qwen2.5-7b"}, 6),
+            (other.url, {}, 0),
+        ):
+            before = one.requests + other.requests
+            assert own(url, "--name", "same", **options) == 0
+            assert one.requests + other.requests - before == asked, (url, options)
+            score = 4 if url == other.url else 2
+            assert schema.read("scores.csv", "scores")["value"].tolist() == [score, score]
+
+
+def test_options_reach_the_server_and_the_key_nothing_else(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_KEY", KEY)
+    with answering("3") as server:
+        assert own(server.url, "--temperature", 0.2, "--max-tokens", 9, "--key", "LAB_KEY", "--name", "mine.1") == 0
+        assert server.bodies[0] | {"messages": []} == {
+            "messages": [], "model": "Qwen/Qwen2.5:7b", "temperature": 0.2, "max_tokens": 9,
+        }  # fmt: skip
+        assert f"Bearer {KEY}" in server.headers[0]
+    assert set(schema.read("scores.csv", "scores")["metric"]) == {"cpds-d_mine.1"}
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+def test_what_failed_is_counted(own, capsys):
+    with FaultServer(script=lambda n, body: completion(b"", "Never." if "Well." in str(body) else "3")) as server:
+        assert own(server.url) == 0
+        assert "1 of 2 responses scored, 1 failed: no answer could be read" in capsys.readouterr().out
+        asked = server.requests
+        assert own(server.url) == 0
+    assert "6 judged, 6 of them from the ledger; 0 new answers for 0 calls" in capsys.readouterr().out
+    assert server.requests == asked
+
+
+def test_a_server_elsewhere_is_asked_when_it_is_free_or_has_a_price(own, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("comperdial.judges.services.openai.is_loopback", lambda url: False)
+    free = "if it is free, say so (`--free` on the command line, `free: true` in params.yaml)"
+    with answering("3") as server:
+        for more, problem in (((), "the budget is 0"), (("--budget", 1), "the price of Qwen/Qwen2.5:7b is not known")):
+            assert own(server.url, *more) == 1
+            error = capsys.readouterr().err
+            assert problem in error and free in error and "a price of Qwen/Qwen2.5:7b in data/prices.yaml" in error
+        assert server.requests == 0 and not (tmp_path / "scores.csv").exists()
+        assert own(server.url, "--free") == 0
+        (tmp_path / "data/prices.yaml").write_text("priced: [{from: 2024-01-25, input: 1, output: 1, source: list}]\n")
+        assert own(server.url, "--budget", 1, model="priced") == 0
+
+
+def test_a_server_on_this_machine_can_cost_money(own, command, mine, params, capsys):
+    with answering("3") as server:
+        assert own(server.url, "--no-free") == 1
+        assert "costs money, and the budget is 0" in capsys.readouterr().err
+        content = yaml.safe_load(params.read_text())
+        content["judges"]["gateway"] = {"service": "openai", "model": "m", "base_url": server.url, "free": False}
+        params.write_text(yaml.safe_dump(content))
+        assert main(command(mine, "cpds-d", "gateway")) == 1
+        assert "m costs money, and the budget is 0" in capsys.readouterr().err
+        assert server.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "message"),
+    [
+        (
+            "localhost:8000/v1",
+            (),
+            "--base-url: base_url is not a valid URL; expected one such as http://localhost:8000/v1",
+        ),
+        ("http://[::1/v1", (), "--base-url: base_url is not a valid URL"),
+        ("http://me:secret@localhost:8000/v1", (), "--base-url: base_url has a user, a query or a fragment"),
+        ("http://localhost:8000/v1", ("--name", "My Judge"), "--name: 'My Judge' cannot name a judge; expected lower"),
+        ("http://localhost:8000/v1", ("--name", "rules"), "--name: 'rules' is a judge of params.yaml"),
+        ("http://localhost:8000/v1", ("--key", "sk-12345678"), "--key: `key` is no name of an environment variable"),
+        ("http://localhost:8000/v1", ("--key", "NOT_SET"), "the environment variable NOT_SET is not set"),
+        ("http://localhost:8000/v1", ("--params", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_what_is_wrong_about_a_server_is_one_line(own, tmp_path, capsys, url, more, message):
+    assert own(url, *more) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and "secret" not in error and "sk-1234" not in error
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_server_that_does_not_answer_and_one_without_v1(own, capsys):
+    assert own("http://127.0.0.1:1/v1") == 1
+    error = capsys.readouterr().err
+    assert "http://127.0.0.1:1/v1 cannot be reached" in error and "Is the server running, and" in error
+    with FaultServer(script=lambda number, body: (404, b'{"detail": "Not Found"}')) as server:
+        root = server.url.removesuffix("/v1")
+        assert own(root) == 1
+    error = capsys.readouterr().err
+    assert f"{root}: status 404: Not Found" in error and f"is it {root}/v1?" in error and error.count("\n") == 1
+
+
+def test_options_of_a_server_do_not_go_with_a_judge_of_params(command, mine, capsys):
+    assert main(command(mine, "cpds-d", "rules", "--temperature", "0")) == 1
+    assert "--temperature: given with --judge; expected --model" in capsys.readouterr().err

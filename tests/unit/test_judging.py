@@ -167,6 +167,21 @@ def test_a_dialogue_with_a_turn_without_a_score_is_left_out_and_counted(by_rules
     }
 
 
+def test_several_responses_of_a_system_to_one_turn_are_no_further_turns(by_rules, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "context_id,dialogue_id,turn,history,system,response,rating\n"
+        "c1,d,0,Hi!,one,Hello you.,1\nc1,d,0,Hi!,one,Hi.,2\nc1,d,0,Hi!,two,What?,3\n"
+        "c2,d,1,Bye!,one,Good bye.,4\nc2,d,1,Bye!,two,See you.,5\n"
+    )
+    assert main(["ingest", str(path), "--output", str(tmp_path / "own")]) == 0
+    tasks, tables = by_rules.tasks("mine"), tmp_path / "own"
+    turns = judge(by_rules, tasks["cpds-d_rules"], tables, dataset="mine").scores
+    assert set(turns["item_id"]) == {"c1", "c1 (2)", "c2"}
+    made = judge(by_rules, tasks["cpds-dial_rules"], tables, dataset="mine", turns=turns)
+    assert (set(made.scores["system_id"]), made.lacking) == ({"one", "two"}, {})
+
+
 def test_a_context_without_reference_is_not_judged_with_one(by_rules, tmp_path):
     folder = write_tables(tmp_path / "mine", reference=False)
     tasks = by_rules.tasks("mine")
@@ -526,3 +541,32 @@ def test_show_prints_a_dialogue_with_scores_and_rationales(project, tmp_path, ta
     assert main(["judge", "show", "three", "d1", *where]) == 1
     assert "unknown system 'three'" in capsys.readouterr().err
     assert main(["judge", "show", "one", "d7", *where]) == 1
+
+
+@pytest.mark.parametrize("parameters", [{"token": "abc"}, {"user": "sk-abcdefgh"}, {"extra_headers": {"X-Org": "abc"}}])
+def test_a_secret_among_the_parameters_is_refused_before_a_signature_shows_it(changed, parameters):
+    with pytest.raises(ConfigError, match=r"judges\.gpt-4\.parameters: .* looks like a secret") as error:
+        changed(lambda judges, judging: judges["gpt-4"].update(parameters=parameters))
+    assert "abc" not in str(error.value)
+
+
+def test_parameters_that_only_sound_like_secrets_are_kept(changed):
+    known = {"max_tokens": 9, "stop_token_ids": [1], "chat_template_kwargs": {"bos_token": ""}, "stop": ["task-force"]}
+    judging = changed(lambda judges, judging: judges["gpt-4"].update(parameters=known))
+    assert judging.judges["gpt-4"].parameters == known
+
+
+def test_a_url_that_is_none_is_named_with_its_judge(changed):
+    with pytest.raises(ConfigError, match=r"params.yaml, judges\.gpt-4: base_url is not a valid URL"):
+        changed(lambda judges, judging: judges["gpt-4"].update(base_url="http://[::1/v1"))
+
+
+def test_a_data_set_without_tables_is_made_if_it_is_known_and_else_a_mistake(root, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    for command in ("list", "plan", "run"):
+        assert main(["judge", command, "--datasets", "usr_topicl", "--tables", str(tmp_path)]) == 1
+        error = capsys.readouterr().err
+        assert "unknown data set 'usr_topicl'" in error and "Did you mean 'usr_topical'" in error
+        assert "snakemake" not in error
+    assert main(["judge", "plan", "--datasets", "usr_topical", "--tables", str(tmp_path)]) == 1
+    assert "Make them: snakemake" in capsys.readouterr().err

@@ -367,16 +367,18 @@ class Heard(list):
 @pytest.mark.parametrize("dialogues", [10, 300])
 def test_only_the_dialogues_under_way_are_in_memory(dialogues):
     turns, systems, most = 4, 3, 0
-    names = [(f"c{d:04}-{t}", f"d{d}") for d in range(dialogues) for t in range(turns)]
-    contexts = pd.DataFrame([("mine", *pair) for pair in names], columns=["dataset", "context_id", "dialogue_id"])
+    names = [(f"c{d:04}-{t}", f"d{d}", t) for d in range(dialogues) for t in range(turns)]
+    contexts = pd.DataFrame(
+        [("mine", *name) for name in names], columns=["dataset", "context_id", "dialogue_id", "turn"]
+    )
     alive = weakref.WeakSet()
 
     def rows():
-        for number, (context, dialogue) in enumerate(names):
+        for context, dialogue, turn in names:
             for system in range(systems):
                 history = Heard()
                 alive.add(history)
-                yield Said(("mine", context, f"s{system}"), dialogue, number % turns, history, "yes")
+                yield Said(("mine", context, f"s{system}"), dialogue, turn, history, "yes")
                 del history
 
     count = 0
@@ -391,8 +393,8 @@ def test_only_the_dialogues_under_way_are_in_memory(dialogues):
 
 def test_a_dialogue_without_its_last_answers_ends_with_its_contexts():
     contexts = pd.DataFrame(
-        [("mine", "a", "d1"), ("mine", "b", "d1"), ("mine", "c", "d2")],
-        columns=["dataset", "context_id", "dialogue_id"],
+        [("mine", "a", "d1", 0), ("mine", "b", "d1", 1), ("mine", "c", "d2", 0)],
+        columns=["dataset", "context_id", "dialogue_id", "turn"],
     )
     said = [Said(("mine", "a", "x"), "d1", 0, [], "yes"), Said(("mine", "c", "x"), "d2", 0, [], "no")]
     taken = []

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import logging
 import os
@@ -27,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError
-from comperdial.files import printable
+from comperdial.files import printable, read_table
 from comperdial.judges import _folding, _parts, base
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger, Shelf
@@ -298,7 +299,9 @@ def test_an_answer_is_on_the_disk_before_anyone_sees_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["0" * 16, "f" * 16])
 def test_what_the_disk_does_not_confirm_is_not_used(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(secrets, "token_hex", lambda _, names=["8" * 16, name]: names.pop())
+    real, names = secrets.token_hex, ["8" * 16, name]
+    # Of eight bytes: a journal's. Temporary files have shorter ones.
+    monkeypatch.setattr(secrets, "token_hex", lambda size: names.pop() if size == 8 else real(size))
 
     def failing(handle):
         raise OSError(errno.EIO, "Input/output error")
@@ -693,7 +696,19 @@ def test_names_that_could_be_paths_are_refused(tmp_path, name):
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("parameters", [{"api_key": "x-1"}, {"extra_headers": {"Authorization": "Bearer x-1"}}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"api_key": "x-1"},
+        {"token": "x-1"},
+        {"access_token": "x-1"},
+        {"extra_headers": {"X-Org": "x-1"}},
+        {"extra_body": {"auth": "x-1"}},
+        {"user": "sk-proj-x-1"},
+        {"stop": ["\n", "Bearer x-12345"]},
+        {"extra_body": [{"proxy": "http://me:x-1@proxy.example"}]},
+    ],
+)
 def test_a_secret_is_refused_and_not_told(tmp_path, parameters):
     family = dataclasses.replace(FAMILY, parameters=parameters)
     with pytest.raises(ConfigError, match="looks like a secret") as error, Ledger(tmp_path).writing("demo", family):
@@ -744,3 +759,25 @@ def test_a_folder_that_nobody_wrote_to_is_no_family(tmp_path):
     (tmp_path / "demo" / "cpdscore" / FAMILY.id).mkdir(parents=True)
     assert Ledger(tmp_path).families() == []
     assert len(read(tmp_path)) == 0
+
+
+def test_no_thread_of_arrow_reads_through_python(tmp_path, monkeypatch):
+    """One that still does when the interpreter ends takes it down, after the right output: status 134."""
+    strangers = []
+
+    class Watched(io.BufferedReader):
+        def read(self, *size):
+            strangers.extend([self.name] if threading.current_thread() is not threading.main_thread() else [])
+            return super().read(*size)
+
+    def watched(file, mode="r", *more, **options):
+        return Watched(io.FileIO(file)) if mode == "rb" else opened(file, mode, *more, **options)
+
+    path = write(tmp_path, answer(1)).path
+    table = tmp_path / "mine.parquet"
+    pd.DataFrame({"response": ["Yes."]}).to_parquet(table)
+    opened = io.open
+    monkeypatch.setattr(io, "open", watched)
+    monkeypatch.setattr("builtins.open", watched)
+    assert len(read(tmp_path)) == 1 and Ledger(tmp_path).spent() >= 0 and len(read_table(table)) == 1
+    assert not strangers and any(path.glob("part-*"))

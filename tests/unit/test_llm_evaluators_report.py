@@ -358,6 +358,7 @@ def test_commands_write_four_forms_and_a_record(frame, root, tmp_path):
             assert stem.with_suffix(suffix).stat().st_size > 0, (number, suffix)
     made = (tmp_path / "llm_evaluators_table_3.md").read_text()
     assert "| GPT-4 | reported | 0.760 | 0.689 | 0.534 | 0.620 | 0.744 | 0.669 |" in made
+    assert "is the Spearman of its recorded rounds" in made
     with pytest.raises(SchemaError, match="the table is empty"):
         schema.write(table, frame.iloc[:0], "dimension_correlations")
         command("llm-correlations", table, "--output", tmp_path / "all")

@@ -42,6 +42,10 @@ def score(kind, response, references, **options):
         # method1: the empty orders count epsilon; 3 words have no 4-gram, whose denominator nltk takes as 1.
         ("bleu", {}, "one two three", ["one two three"], "bleu-4", 1e-12**0.25),
         ("bleu", {"epsilon": 0.5}, "one two three", ["one two three"], "bleu-4", 0.5**0.25),
+        # nlg-eval: 1e-15 above the line and 1e-9 below, also in an order that the text has no n-grams of.
+        ("bleu", {"smoothing": "nlg-eval"}, "one two six", ["one two three"], "bleu-2", math.sqrt(2 / 3 * 1 / 2)),
+        ("bleu", {"smoothing": "nlg-eval"}, "one two three", ["one two three"], "bleu-4", 1e-6**0.25),
+        ("bleu", {"smoothing": "nlg-eval"}, "one two", ["one two three four"], "bleu-1", math.exp(1 - 4 / 2)),
         # The brevity penalty takes the closest length, here 3.
         ("bleu", {}, "one two six", ["one two three", "one two three four five"], "bleu-1", 2 / 3),
         ("rouge", {}, "one two four", ["one two three four"], "rouge1-f", 6 / 7),
@@ -52,6 +56,17 @@ def score(kind, response, references, **options):
         ("rouge", {"stem": True}, "cats sleeping", ["cat sleeps"], "rouge1-f", 1.0),
         ("rouge", {"tokens": "whitespace", "text": "raw"}, "do n't", ["do n't"], "rouge1-f", 1.0),
         ("rouge", {"text": "raw", "tokens": "whitespace"}, "Do it .", ["do it ."], "rouge1-f", 2 / 3),
+        # nlg-eval: a double space holds an empty token; precision and recall are each of the best reference.
+        ("rouge", {"text": "raw", "tokens": "nlg-eval"}, "a  b", ["a b", "a  c  d"], "rougeL-p", 2 / 3),
+        ("rouge", {"text": "raw", "tokens": "nlg-eval"}, "a  b", ["a b", "a  c  d"], "rougeL-r", 1.0),
+        (
+            "rouge",
+            {"text": "raw", "tokens": "nlg-eval"},
+            "a  b",
+            ["a b", "a  c  d"],
+            "rougeL-f",
+            2 * 2 / 3 / (2 / 3 + 1),
+        ),
         ("chrf", {"order": 1, "beta": 1.0}, "ab c", ["abd"], "chrf", 2 / 3),
         ("chrf", {"order": 2, "beta": 1.0}, "abc", ["abd"], "chrf", (2 / 3 + 1 / 2) / 2),
         ("chrf", {"order": 1, "beta": 2.0}, "ab", ["abcd"], "chrf", 5 * 1 * 0.5 / (4 * 1 + 0.5)),
@@ -167,6 +182,11 @@ def test_nothing_to_score_gives_nothing():
 def test_signatures_say_all():
     assert create("f1").signature() == "f1|text:normalised|unit:word|v:1"
     assert create("bleu", text="raw").signature().startswith("bleu|text:raw|smoothing:method1|epsilon:1e-12|nltk:")
+    assert (
+        create("bleu", smoothing="nlg-eval")
+        .signature()
+        .startswith("bleu|text:normalised|smoothing:nlg-eval|epsilon:none|")
+    )
     distinct = {create("rouge", **o).signature() for o in ({}, {"stem": True}, {"beta": 1.2}, {"text": "raw"})}
     assert len(distinct) == 4
     assert create("chrf", beta=2) == create("chrf", beta="2.0")
@@ -192,6 +212,12 @@ def test_signatures_say_all():
             ConfigError,
             "'epsilon' of metric 'bleu' is 0.1; expected one",
         ),
+        (
+            "bleu",
+            {"smoothing": "nlg-eval", "epsilon": 0.1},
+            ConfigError,
+            "'epsilon' of metric 'bleu' is 0.1; expected one",
+        ),
         ("bleu", {"epsilon": True}, ConfigError, "is True; expected a number"),
         ("chrf", {"order": 1.5}, ConfigError, "is 1.5; expected a whole number"),
         ("rouge", {"stem": 1}, ConfigError, "is 1; expected yes or no"),
@@ -199,6 +225,7 @@ def test_signatures_say_all():
         ("f1", {"text": "Raw"}, ConfigError, "'Raw'; expected one of 'normalised', 'raw'"),
         ("chrf", {"order": 0}, ConfigError, "a number from 1"),
         ("rouge", {"stem": True, "tokens": "whitespace"}, ConfigError, "'stem'"),
+        ("rouge", {"stem": True, "tokens": "nlg-eval"}, ConfigError, "'stem'"),
     ],
 )
 def test_wrong_names_and_options(kind, options, error, message):

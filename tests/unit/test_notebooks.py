@@ -6,6 +6,8 @@ import logging
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import jupytext
 import numpy as np
@@ -203,6 +205,38 @@ def test_no_result_is_typed_in(source):
         assert not [text for text in written if isinstance(text, str) and re.search(r"\d\.\d\d", text)]
 
 
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_each_has_an_ipynb_in_step_without_outputs(source):
+    paired = source.with_suffix(".ipynb")
+    assert paired.is_file(), "`make format` writes it"
+    expected, found = (
+        [(cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in jupytext.read(path).cells]
+        for path in (source, paired)
+    )
+    assert found == expected, "`make format` brings it in step"
+    assert not any(cell.get("outputs") for cell in jupytext.read(paired).cells), "`make format` clears outputs"
+
+
+def test_executed_from_any_folder_it_finds_its_repository_and_says_what_to_run(tmp_path):
+    """In the repository there is nothing but the configuration: the sentence, and none of our code."""
+    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    for folder in (repository / "notebooks", elsewhere):
+        folder.mkdir(parents=True)
+    (repository / "params.yaml").write_text("tables: {benchmark: demo}\n")
+    page = shutil.copy(ROOT / "notebooks/07_checking_the_demo.ipynb", repository / "notebooks")
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", page, "--output-dir", elsewhere]
+    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True)
+    assert done.returncode == 1
+    said = f"{repository}: results/tables/demo_systems.csv is missing. Run `make reproduce`, or `dvc pull` there"
+    assert said in done.stderr
+    assert "reading.py" not in done.stderr
+
+
+def test_a_copy_outside_of_the_repository_reads_the_one_that_is_installed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert reading.here("demo").root == ROOT
+
+
 @pytest.mark.parametrize("name", ["01", "02", "03", "04", "05"])
 def test_it_runs_on_little_data_and_shows_the_same_again(small, monkeypatch, name):
     shown = run(name, small, monkeypatch)
@@ -357,7 +391,7 @@ def test_the_command_hands_them_on_and_its_record_says_simulated(monkeypatch, tm
 
 
 def test_a_missing_result_is_named(small):
-    with pytest.raises(MissingResourceError, match=r"none\.parquet is missing.*snakemake"):
+    with pytest.raises(MissingResourceError, match=r"none\.parquet is missing.*make reproduce DATASETS=none"):
         reading.Reading(small, "none").result()
 
 

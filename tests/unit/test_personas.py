@@ -107,6 +107,14 @@ def test_the_relation_s_field_is_reported_and_votes_against_a_tail_leave_it_out(
         ({"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}}, "colour: blue"),
         ({"a rancher": {"edges": {}}}, "not a layout"),
         ({"a rancher": {"attributes": {"tends": 3}}}, "head 'a rancher'"),
+        (
+            {"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
+            r"head 'a rancher', attribute 'tends': `attr_person` is \['tend'\]; expected a text",
+        ),
+        (
+            {"a rancher": {"head_person": 3, "attributes": {"tends": {"relation": "routine_habit"}}}},
+            "head 'a rancher': `head_person` is 3; expected a text",
+        ),
         (["a rancher\troutine_habit"], "line 1"),
         ([], "no head with a tail"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from comperdial import schema
-from comperdial.errors import ComperdialError, ConfigError, SchemaError, UnknownNameError
+from comperdial.errors import ComperdialError, ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.evaluation import Sample
 from comperdial.report.plots import curves, heatmap, judge_agreement, length_bias, scatter, slope, style
 from comperdial.stats.agreement import krippendorff_alpha
@@ -179,8 +179,12 @@ class TestHeatmap:
     def test_what_is_not_there_is_said(self):
         with pytest.raises(UnknownNameError, match=r"unknown dimension 'Overal'.*Did you mean"):
             heatmap.heatmap_frame(correlations(), target="Overal")
-        with pytest.raises(SchemaError, match=r"none of the outputs asked for .x:y. has numbers.*bleu:bleu-4"):
-            heatmap.heatmap_frame(correlations(), target="Overall", outputs=[("x", "y")])
+        everything = heatmap.heatmap_frame(correlations(), target="Overall")
+        pd.testing.assert_frame_equal(
+            heatmap.heatmap_frame(correlations(), target="Overall", outputs=[("x", "y")]), everything
+        )
+        with pytest.raises(NothingToShowError, match="no output has numbers"):
+            heatmap.heatmap_frame(correlations().assign(value=np.nan), target="Overall")
         with pytest.raises(SchemaError, match=r"no correlations system:turn:pearson.*turn:turn:pearson"):
             heatmap.heatmap_frame(correlations(), target="Overall", order=("system", "turn", "pearson"))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
 from comperdial.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
-from comperdial.judges import prompting
+from comperdial.judges import _templates
 from comperdial.judges.prompting import NAMES, fact_lines, history_lines, inline, load, render
 
 HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
@@ -218,6 +218,63 @@ def test_a_template_that_fails_on_its_values(tmp_path, code):
 
 
 @pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (
+            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+            "line 2: the template has a `macro`; expected",
+        ),
+        ("{% block b %}{{ self.b() }}{% endblock %}", "has a `block`"),
+        ("{% set a = response ~ response %}{% set b = a ~ a %}", "has a `set`"),
+        ("{% for x in responses recursive %}{{ loop(responses) }}{% endfor %}", "has a recursive `for`"),
+        ("{% for x in response %}{% for y in response %}{% endfor %}{% endfor %}", "has a `for` within a `for`"),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deeply"),
+        ("{% if response %}" * 200 + "{% endif %}" * 200, "nested too deeply"),
+        ("{{ 'x' | center(10 ** 9) }}", "No filter named 'center'.*; expected one of abs, "),
+    ],
+)
+def test_a_template_that_could_grow_without_bound_or_recurse_is_refused_when_it_is_loaded(tmp_path, template, message):
+    path = tmp_path / "mine.md"
+    path.write_text("{{ response }}\n" + template)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(str(path))
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'x' * 10 ** 12 }}",
+        "{{ 9 ** 9 ** 9 ** 9 }}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ '{:999999999}'.format(1) }}",
+        "{{ 'x'.ljust(10 ** 9) }}",
+        "{{ (1).to_bytes(10 ** 9) }}",
+        "{{ [response] * 10 ** 9 }}",
+        "{% for c in response %}{{ response }}{% endfor %}",
+        "{{ response | list | join(response) | list | join(response) }}",
+    ],
+)
+def test_what_a_template_makes_of_its_values_is_bounded(tmp_path, template):
+    path = tmp_path / "mine.md"
+    path.write_text("{{ response }}\n" + template)
+    with pytest.raises(ConfigError, match=r"prompt 'mine' .*: the template cannot be filled") as caught:
+        render(load(str(path)), {"response": "x" * 5000})
+    assert len(str(caught.value)) < 600
+
+
+def test_what_prompts_need_of_jinja2_is_there(tmp_path):
+    path = tmp_path / "mine.md"
+    path.write_text(
+        "{% for text in responses if text %}{% if loop.index % 2 %}{{ loop.index * 2 }}: {% endif %}"
+        "{{ text.split()[0] | upper }} ({{ turn_scores[loop.index0] }}){% endfor %}\n"
+        "{{ responses | join(' / ') | trim }}"
+    )
+    made = render(load(str(path)), {"responses": ["a b", "c"], "turn_scores": ["1", "2"]})
+    assert made == "2: A (1)C (2)\na b / c"
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("  two \t words\n", "two words"),
@@ -313,12 +370,12 @@ def test_original_detail_keeps_its_sections_without_marks():
 def test_a_template_is_compiled_once_and_rendering_is_quick():
     prompt = load("cpds_detail_ref")
     history = history_lines([{"speaker": "A", "text": "word " * 25}] * 13)
-    prompting._compiled.cache_clear()
+    _templates.compiled.cache_clear()
     start = time.perf_counter()
     for number in range(10_395):
         values = {"history": history, "fact": TURN["fact"], "reference": "x", "response": f"{number} " * 10}
         assert len(render(prompt, values)) > 2500
-    assert prompting._compiled.cache_info().misses == 1
+    assert _templates.compiled.cache_info().misses == 1
     # 0.1 s on the machine that it was written on: the bar is 1 s, and a busy machine may take twice that.
     assert time.perf_counter() - start < 2
 

@@ -15,6 +15,7 @@ from comperdial.cli import main
 from comperdial.errors import FileError
 from comperdial.report import compact, figures
 from comperdial.report.notebook import page
+from comperdial.report.plots import style
 
 CODE = "src/comperdial/report/personas.py"
 
@@ -52,6 +53,25 @@ def test_a_record_holds_what_a_table_was_made_of(place):
     assert set(record["code"]["files"]) == {CODE}
     assert set(record["outputs"]) == {".csv", ".html", ".md", ".tex"}
     assert {"python", "comperdial", "numpy", "pandas", "scipy", "pyarrow", "matplotlib"} <= set(record["versions"])
+
+
+def test_a_name_may_hold_points(place, capsys):
+    record = render(output="results/gpt-3.5_set_alpha")
+    forms = [".csv", ".html", ".md", ".tex"]
+    names = {f"gpt-3.5_set_alpha{form}" for form in [*forms, ".provenance.json"]}
+    assert {path.name for path in (place / "results").iterdir()} == names
+    assert sorted(record["outputs"]) == forms
+    for name in ("gpt-3.5_set_alpha", "gpt-3.5_set_alpha.html"):
+        assert "render names" in why(capsys, f"results/{name}")
+    assert main(["render", "names", "data/personas/names.csv", "--output", "results/page.html"]) == 0
+    assert (place / "results/page.md").is_file()
+
+
+def test_a_figure_s_name_may_hold_points(tmp_path):
+    figure, _ = style.figure_and_axes(1, 1, (2, 2))
+    style.finish(figure, pd.DataFrame({"a": [1.0]}), tmp_path / "gpt-3.5_slope")
+    names = {f"gpt-3.5_slope.{form}" for form in ("pdf", "png", "svg", "csv")}
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def test_the_same_inputs_give_the_same_bytes(place):

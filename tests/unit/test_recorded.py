@@ -104,7 +104,7 @@ def test_unieval_s_predictions_become_scores(folder, caplog):
     # The eighth item is the third response, Dull's, to the second context.
     scored = values(found)["mini-001", "Dull"]
     assert scored.to_dict() == pytest.approx({name: 7 + rank / 10 for rank, name in enumerate(OURS)}, abs=1e-6)
-    assert "scores of 24 of the 24 evaluated responses of mini; left out: 6 responses of references" in caplog.text
+    assert "scores of 24 of the 24 evaluated responses of mini, 24 of them rated; left out: 6" in caplog.text
 
 
 @settings(max_examples=15)
@@ -241,9 +241,10 @@ HEAD = "context_id,system_id,value"
     ("content", "message"),
     [
         ("context_id,value\nmini-000,1\n", "no column 'system_id'; expected at least context_id, system_id, value"),
+        ("system_id,value\nDull,1\n", "no column 'context_id'"),
         (
             "context_id,item_id,system_id,value\na,a,b,1\n",
-            "columns 'item_id' and 'context_id'; expected one of the two",
+            "columns 'context_id' and 'item_id'; expected one of context_id, dialogue_id, item_id",
         ),
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
@@ -253,6 +254,7 @@ HEAD = "context_id,system_id,value"
         (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
         (f"{HEAD},dataset\nmini-000,Dull,1,maxi\n", "record 1: column 'dataset' holds 'maxi'; expected 'mini', or no"),
         (f"{HEAD},level\nmini-000,Dull,1,dialogue\n", "record 1: column 'level' holds 'dialogue'; expected 'turn'"),
+        (f"{HEAD},level\nmini-000,Dull,1,system\n", "record 1: column 'level' holds 'system'; expected 'turn'"),
         (f"{HEAD},metric\nmini-000,Dull,1,a\nmini-001,Dull,1,b\n", "column 'metric' holds 'a', 'b'; expected the sc"),
         (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a count"),
         (f"{HEAD}\nmini-000,Dull,\n", "no score of a response that is evaluated; expected scores of 'mini'"),
@@ -262,6 +264,84 @@ HEAD = "context_id,system_id,value"
 def test_wrong_tables_are_named(folder, content, message):
     with pytest.raises(ComperdialError, match=message):
         take(folder, content, format="table", suffix="csv")
+
+
+@pytest.fixture
+def talks(folder, tmp_path):
+    """Return the tables of the same set, as three dialogues of two contexts each, rated as dialogues too."""
+    for name in ("contexts", "responses", "systems", "turn_ratings"):
+        frame = schema.read(folder / f"{name}.parquet", name)
+        if name == "contexts":
+            frame["dialogue_id"] = [f"talk-{number // 2}" for number in range(len(frame))]
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    rated = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    rated = rated[rated["context_id"] == "mini-000"].drop(columns="context_id").assign(dialogue_id="talk-0")
+    schema.write(tmp_path / "dialogue_ratings.parquet", rated, "dialogue_ratings")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"dialogue_id,system_id,value\ntalk-0,Dull,0.5\ntalk-2,Copier,0.25\ntalk-2,{REFERENCE},1\n",
+        "item_id,level,system_id,value\ntalk-0,dialogue,Dull,0.5\ntalk-2,dialogue,Copier,0.25\n",
+    ],
+)
+def test_scores_of_dialogues(talks, content, caplog):
+    caplog.set_level(logging.INFO, "comperdial")
+    found = take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    assert set(found["level"]) == {"dialogue"}
+    assert values(found).to_dict() == {("talk-0", "Dull", "score"): 0.5, ("talk-2", "Copier", "score"): 0.25}
+    assert "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated" in caplog.text
+
+
+def test_scores_of_dialogues_that_nobody_rated_are_taken_with_a_warning(talks, caplog):
+    content = "dialogue_id,system_id,value\ntalk-1,Dull,1\n"
+    take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    assert "none of the 1 scored dialogues was rated" in caplog.text
+
+
+def test_one_file_holds_scores_of_turns_and_of_dialogues(talks):
+    content = "level,item_id,system_id,output,value\nturn,mini-000,Dull,fit,0.5\ndialogue,talk-0,Dull,flow,0.25\n"
+    found = take(talks, content, format="table", suffix="csv")
+    assert found.set_index("level")[["item_id", "output"]].T.to_dict("list") == {
+        "turn": ["mini-000", "fit"],
+        "dialogue": ["talk-0", "flow"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "dialogue_id,system_id,value\nmini-000,Dull,1\n",
+            "record 1: dialogue 'mini-000', system 'Dull': no such",
+        ),
+        (
+            "dialogue_id,system_id,value\ntalk-0,dull,1\n",
+            "record 1: dialogue 'talk-0', system 'dull': no such",
+        ),
+        (
+            "dialogue_id,system_id,value\ntalk-0,Dull,1\ntalk-0,Dull,2\n",
+            "record 2: dialogue 'talk-0', system 'Dull', output 'score' was scored in record 1 already",
+        ),
+        (
+            "dialogue_id,level,system_id,value\ntalk-0,turn,Dull,1\n",
+            "record 1: column 'level' holds 'turn'; expected 'dialogue', or no such column",
+        ),
+        (
+            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,whole,Dull,1\n",
+            "record 2: column 'level' holds 'whole'; expected 'turn' or 'dialogue'",
+        ),
+        (
+            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n",
+            "output 'score' is of turns and of dialogues; expected one level for each output",
+        ),
+    ],
+)
+def test_wrong_scores_of_dialogues_are_named(talks, content, message):
+    with pytest.raises(ComperdialError, match=message):
+        take(talks, content, format="table", suffix="csv")
 
 
 @pytest.fixture

@@ -73,21 +73,16 @@ def test_the_embedded_remote_stays_small(root):
 
 
 def test_no_path_of_a_machine_and_no_pickle(root):
-    code = [n for n in tracked(root) if n.endswith((".py", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile"))]
+    code = [
+        n
+        for n in tracked(root)
+        if n.endswith((".py", ".ipynb", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile"))
+    ]
     for name in code:
         text = (root / name).read_text(encoding="utf-8")
         assert not re.search(r"(?<![\w.])/(work|root|home|Users)/\w", text), name
         if name.startswith(("src/", "workflow/")):
             assert not re.search(r"\bimport pickle\b|(?<!\.)\beval\(|shell=True", text), name
-
-
-def test_modules_and_rule_files_stay_small(root):
-    for name in tracked(root):
-        lines = (root / name).read_text(encoding="utf-8").count("\n") if name.endswith((".py", ".smk")) else 0
-        if name.startswith("src/"):
-            assert lines <= 300, name
-        if name.endswith(".smk"):
-            assert lines <= 150, name
 
 
 def test_the_data_model_page_lists_every_column(root):
@@ -109,7 +104,7 @@ def test_links_between_pages_lead_somewhere(root):
 def test_every_reported_number_has_a_source(root):
     with (root / "data/paper/sources.csv").open(newline="") as file:
         known = {row["source"] for row in csv.DictReader(file)}
-    for path in (root / "data/paper").glob("usr_*.csv"):
+    for path in [*(root / "data/paper").glob("usr_*.csv"), root / "data/paper/grade_correlations.csv"]:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
                 assert row["source"] in known, path

@@ -200,6 +200,39 @@ def test_three_systems_have_no_interval_over_systems():
     assert np.isnan(found.high).all()
 
 
+def of_means(x, y):
+    """Return the intervals over systems that have one response each: shape (coefficients,)."""
+    design = Design(np.arange(len(x)), np.zeros(len(x), dtype=int), average=True)
+    found = intervals(np.asarray(x)[np.newaxis], np.asarray(y), design, NAMES, resamples=2, seed=1)
+    return found.low[0], found.high[0]
+
+
+@pytest.mark.parametrize("systems", [4, 5, 8])
+def test_intervals_of_few_systems_cover_and_the_narrow_ones_too(systems):
+    rng, truths = np.random.default_rng(systems), (0.0, 0.3, 0.6, 0.9)
+    covered, width = [], []
+    for rho in np.repeat(truths, 100):
+        x, noise = rng.normal(size=(2, systems))
+        low, high = of_means(x, rho * x + np.sqrt(1 - rho**2) * noise)
+        truth = np.array([rho, 6 / np.pi * np.arcsin(rho / 2), 2 / np.pi * np.arcsin(rho)])
+        covered.append((low <= truth) & (truth <= high))
+        width.append(high - low)
+    for hit, wide in zip(np.transpose(covered), np.transpose(width), strict=True):
+        assert 0.92 < hit.mean() < 0.995
+        assert hit[wide <= np.quantile(wide, 0.2)].mean() > 0.85
+
+
+def test_an_interval_of_four_systems_says_no_more_than_their_exact_p():
+    # In perfect order: the exact p is 1 / 12. Pearson .92: p is .08.
+    low, high = of_means([1.0, 2, 3, 4], [1.0, 3, 4, 9])
+    assert (low < 0).all() and (high > 0.9).all()
+    # Of six in perfect order it is 1 / 360.
+    low, high = of_means(np.arange(6.0), np.arange(6.0) ** 2)
+    assert (low > 0.3).all() and (high[1:] == 1).all()
+    # On a line there is no Pearson interval.
+    assert np.isnan(of_means(np.arange(6.0), np.arange(6.0))[0]).tolist() == [True, False, False]
+
+
 def test_one_dialogue_resamples_systems_alone():
     scores, ratings, design = sample(np.random.default_rng(6), 30, 1, 1)
     found = intervals(scores, ratings, design, NAMES, resamples=100, seed=1)

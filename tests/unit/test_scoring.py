@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from comperdial import schema, score_files, scoring
-from comperdial.errors import ComperdialError, FileError, SchemaError
+from comperdial.errors import FileError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
 
 ROOM = 3
@@ -246,18 +246,22 @@ def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_a_metric_lacks_is_named_by_context_and_system(tmp_path, monkeypatch):
-    """The place in the part is no place that a reader could find."""
-
+@pytest.mark.parametrize("lacking", [{"c3"}, {"c0", "c1", "c2", "c3", "c4"}])
+def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeypatch, caplog, lacking):
     class NeedsFacts(Length):
         needs = ("facts",)
 
     monkeypatch.setattr(scoring, "_PART", 2)
-    contexts = [context | {"facts": [] if context["context_id"] == "c3" else ["f"]} for context in CONTEXTS]
+    contexts = [context | {"facts": [] if context["context_id"] in lacking else ["f"]} for context in CONTEXTS]
     tables = write_tables(tmp_path / "tables", contexts=contexts)
-    with pytest.raises(ComperdialError, match=r"tables, context 'c3', system 'a': metric 'length' needs facts"):
-        scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "out/s.parquet")
-    assert list((tmp_path / "out").iterdir()) == []
+    scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "s.parquet")
+    key = ["item_id", "system_id", "output"]
+    found = schema.read(tmp_path / "s.parquet", "scores").sort_values(key)
+    whole = scoring.score_tables(Length(), "mine", write_tables(tmp_path / "whole", contexts=contexts))
+    expected = whole[~whole["item_id"].isin(lacking)].sort_values(key)
+    assert found["item_id"].tolist() == expected["item_id"].tolist()
+    assert found["value"].tolist() == expected["value"].tolist()
+    assert f"mine: {3 * len(lacking)} of 15 responses have no facts and no score" in caplog.text
 
 
 def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):
@@ -276,3 +280,10 @@ def test_a_file_of_responses_carries_its_cuts(tmp_path):
     found = score_files.score_file(Length(), "mine", path).set_index(["output", "item_id"])["cut"]
     assert found["words"].to_dict() == {"1": 2, "2": 0}
     assert found["context"].to_dict() == {"1": 2, "2": 0, "3": 0}
+
+
+def test_a_file_of_which_one_output_has_no_score_is_not_said_to_have_none(tmp_path, caplog):
+    path = tmp_path / "mine.csv"
+    path.write_text("response\na b\nno\n")
+    score_files.score_file(Length(), "mine", path)
+    assert caplog.messages == ["mine: 1 of 2 responses have no score of words"]

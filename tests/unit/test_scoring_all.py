@@ -108,8 +108,8 @@ def test_what_lacks_something_is_left_out_counted_and_nothing_else(tables, metri
     for name in ("f1-context", "cosine-context", "grounded"):
         assert items[name] == everything - {"c0"}
     said = [record.getMessage() for record in caplog.records]
-    assert said.count("f1: 4 of 12 responses have no references") == 1
-    assert said.count("grounded: 2 of 12 responses have no histories") == 1
+    assert said.count("f1: 4 of 12 responses have no references and no score") == 1
+    assert said.count("grounded: 2 of 12 responses have no history and no score") == 1
     assert len(said) == 8, "one line a metric that lacked something"
     # What is left does not change because others are left out.
     scoring.score_all(metrics, without_lacking(tables, tmp_path / "w"), tmp_path / "w.parquet", tmp_path / "vectors")
@@ -126,7 +126,7 @@ def test_a_metric_that_scores_nothing_adds_no_rows(tables, tmp_path, caplog):
     assert set(read(tmp_path / "all.parquet")["metric"]) == {"d"}
     scoring.score_all({"f1": create("f1")}, tables, tmp_path / "none.parquet")
     assert read(tmp_path / "none.parquet").empty
-    assert "f1: 12 of 12 responses have no references" in caplog.text
+    assert "f1: 12 of 12 responses have no references and no score" in caplog.text
 
 
 def test_equal_runs_give_equal_bytes_whatever_the_order_of_metrics(tables, metrics, tmp_path, monkeypatch):

@@ -229,6 +229,9 @@ ENTRY = {
         ({"extra": 1}, "expected exactly"),
         ({"bytes": 0}, "bytes is 0"),
         ({"path": None}, "path|leaves"),
+        ({"path": "data/{x}.json"}, "path is 'data/{x}.json'"),
+        ({"commit": 10**39}, "commit is 1"),
+        ({"licence": ["MIT"]}, "licence is"),
     ],
 )
 def test_a_wrong_catalogue_is_refused(tmp_path, change, message):
@@ -236,6 +239,18 @@ def test_a_wrong_catalogue_is_refused(tmp_path, change, message):
     path.write_text(yaml.safe_dump({"files": {"x": ENTRY | change}, "datasets": {}}))
     with pytest.raises(ConfigError, match=message):
         load_catalogue(path)
+
+
+@pytest.mark.parametrize("name", ["--help", "a b", "$(touch x)", "{x}", "a/b", "", "é"])
+def test_names_in_the_catalogue_are_fit_for_files_and_commands(tmp_path, name):
+    """They become names of files, patterns of Snakemake's, and words of commands."""
+    path = tmp_path / "sources.yaml"
+    dataset = {"reader": "usr", "title": "X", "files": {"ratings": "x"}}
+    for content in ({"files": {name: ENTRY}, "datasets": {}}, {"files": {"x": ENTRY}, "datasets": {name: dataset}}):
+        path.write_text(yaml.safe_dump(content))
+        load_catalogue.cache_clear()
+        with pytest.raises(ConfigError, match="the name"):
+            load_catalogue(path)
 
 
 def test_unknown_names_in_the_catalogue(tmp_path):

@@ -21,7 +21,7 @@ ROWS = """rows:
 def correlations(**changes):
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "metric": "m", "output": "o"}
     row |= {"grouping": "pooled", "coefficient": "pearson", "value": 0.25, "low": 0.1, "high": 0.4, "p": 0.2, "n": 9}
-    return pd.DataFrame([row | {"rank": 2, "coverage": 0.9, "cut": 0, "signature": "m|v:1"} | changes])
+    return pd.DataFrame([row | {"rank": 2, "coverage": 0.9, "cut": 0, "lacking": None, "signature": "m|v:1"} | changes])
 
 
 def reported(**changes):

@@ -85,6 +85,29 @@ def test_a_broken_zip_is_none(bare):
     assert wordnet.locate() is None
 
 
+def zipped(bare, **members):
+    archive = bare / "nltk_data/corpora/wordnet.zip"
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as content:
+        for name, text in members.items():
+            content.writestr(f"wordnet/{name.replace('_', '.')}", text)
+    return archive
+
+
+def test_a_zip_of_something_else_is_none(bare):
+    zipped(bare, readme="no WordNet")
+    assert wordnet.locate() is None
+    with pytest.raises(MissingResourceError, match="WordNet is not on this machine"):
+        wordnet.require("3.0")
+
+
+def test_a_zip_without_a_file_that_is_needed_is_named(bare):
+    archive = zipped(bare, data_noun=HEAD.format("3.0"))
+    assert wordnet.require("3.0").path == str(archive)
+    with pytest.raises(MissingResourceError, match=r"wordnet\.zip: no file wordnet/index\.noun"):
+        wordnet.read_files(archive, ["data.noun", "index.noun"])
+
+
 def test_a_place_that_cannot_be_written_to_is_an_answer(bare, monkeypatch):
     fake(bare / "debian", lexnames=False)
     (bare / "file").touch()

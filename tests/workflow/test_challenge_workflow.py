@@ -220,6 +220,7 @@ def test_challenges_of_every_make(challenge):
         ("\n  mini:\n", "\n  usr_persona:\n", "usr_persona: both a challenge and in the catalogue"),
         ("data/mini/agents.yaml", "data/mini/agent.yaml", "data/mini/agent.yaml: no such file or folder"),
         ("datasets: [mini]", "datasets: [mino]", "params.yaml: unknown dataset 'mino'"),
+        ("agents: data/mini/agents.yaml", "agents: data/prices.yaml", "prices.yaml: it has"),
     ],
 )
 def test_a_wrong_configuration_is_one_message(challenge, root, old, new, message):

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import yaml
 
 import tinymodels
 from comperdial import schema, scoring
@@ -275,25 +274,6 @@ def test_no_output_names_this_machine(finished):
         assert not record.is_file() or sys.prefix.encode() not in record.read_bytes()
 
 
-def test_a_data_set_added_as_its_page_says(fresh):
-    """docs/adding-a-dataset.md, followed: the reader, the catalogue's entries, and the data set is in the tables."""
-    page = (fresh.path / "docs/adding-a-dataset.md").read_text()
-    (fresh.path / "src/comperdial/datasets/mine.py").write_text(page.split("```python\n")[1].split("```")[0])
-    content = page.split("```json\n")[1].split("```")[0].encode()
-    place = fresh.path / "mirror/owner/name/data/ratings.json"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(content)
-    entry = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
-    entry["files"]["mine_ratings"] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    path = fresh.path / "data/sources.yaml"
-    catalogue = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
-    fresh.edit("params.yaml", "datasets: [usr_persona]", "datasets: [mine]")
-    without_models(fresh)
-    fresh.snakemake("results/tables/mine_correlations.md")
-    assert "| f1 f1 |" in (fresh.path / "results/tables/mine_correlations.md").read_text()
-
-
 def test_one_level_alone_runs_through(finished):
     level = "system"
     finished.edit("params.yaml", "levels: [turn, dialogue, system]", f"levels: [{level}]")
@@ -365,7 +345,7 @@ def test_the_tidy_frame_says_the_same_as_the_table(finished):
     run = frame.dropna(subset=["ours", "reported"])
     assert (run["ours"] - run["reported"] - run["difference"]).abs().max() < 2e-6
     metrics = json.loads((finished.path / "results/summary/usr_persona/metrics.json").read_text())
-    row = frame.query("label == 'BLEU-4' and level == 'turn' and coefficient == 'pearson'").iloc[0]
+    row = frame.query("label == 'BLEU-4 (nlg-eval)' and level == 'turn' and coefficient == 'pearson'").iloc[0]
     assert metrics["usr_persona"]["turn"]["bleu_raw"]["bleu-4"]["pearson"] == pytest.approx(row["ours"], abs=1e-4)
     assert row["n"] == 24, "six contexts by four systems: the references are not scored"
 
@@ -470,6 +450,12 @@ def test_datasets_can_be_chosen(finished):
         ("cosine, model: all-MiniLM-L6-v2", "cosine, model: all-MiniLM", "unknown model 'all-MiniLM'; expected one of"),
         ("[usr_topical, usr_persona]", "[usr_topicl]", "unknown dataset 'usr_topicl'"),
         ("datasets: [usr_persona]", "dataset: [usr_persona]", "Additional properties|'datasets' is a required"),
+        (
+            "  f1: {kind: f1}",
+            "  f1: {kind: f1}\n  f1: {kind: chrf}",
+            "params.yaml, line 14: not valid YAML (the key 'f1' is",
+        ),
+        ("  f1: {kind: f1}", "   f1: {kind: f1}", "params.yaml, line 14: not valid YAML"),
     ],
 )
 def test_a_wrong_configuration_is_one_message(fresh, old, new, message):

@@ -27,8 +27,8 @@ rule personas:
     message:
         "Draw personas"
     shell:
-        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.how_many} "
-        "--seed {params.seed} --default-ages {params.ages} --output {output} 2> {log}"
+        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.how_many:q} "
+        "--seed {params.seed:q} --default-ages {params.ages:q} --output {output:q} 2> {log:q}"
 
 
 rule run_agents:
@@ -49,7 +49,7 @@ rule run_agents:
         "Run the agents of {wildcards.challenge}"
     shell:
         "comperdial challenge run {input.dialogues:q} --roster {input.roster:q} --jobs {threads} "
-        "--output {output.runs} --report {output.report} > {log} 2>&1"
+        "--output {output.runs:q} --report {output.report:q} > {log:q} 2>&1"
 
 
 rule challenge_tables:
@@ -77,8 +77,8 @@ rule challenge_tables:
         roster=lambda wildcards: roster_options(wildcards.challenge),
         # Folders, so that every file in them is read or reported.
         submissions=lambda wildcards: [
-            shlex.quote(path)
-            for path in [*run_files(wildcards.challenge), *CHALLENGES[wildcards.challenge].get("submissions", [])]
+            *run_files(wildcards.challenge),
+            *CHALLENGES[wildcards.challenge].get("submissions", []),
         ],
         # By name, so that a new file is noticed whatever it is called.
         names=lambda wildcards: submission_names(wildcards.challenge),
@@ -86,5 +86,5 @@ rule challenge_tables:
     message:
         "Turn the submissions of {wildcards.challenge} into tables"
     shell:
-        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions} {params.roster} "
-        "--name {wildcards.challenge} --output {params.folder:q} 2> {log}"
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster:q} "
+        "--name {wildcards.challenge:q} --output {params.folder:q} 2> {log:q}"

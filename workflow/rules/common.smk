@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 from importlib.metadata import version
@@ -11,9 +12,11 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
+from comperdial.challenge.roster import read_roster
 from comperdial.closure import code_version
 from comperdial.config import check, load_yaml
 from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
+from comperdial.files import TABLE_SUFFIXES
 from comperdial.metrics import create
 from comperdial.records import unpack
 from comperdial.sources import MIRROR_VARIABLE, raw_path
@@ -21,6 +24,19 @@ from comperdial.sources import MIRROR_VARIABLE, raw_path
 
 def without(options, *keys):
     return {key: value for key, value in options.items() if key not in keys}
+
+
+def own_data():
+    """The user's own rated files by name: the entries of `own_data`, and the files that `datasets` names themselves."""
+    found = dict(config.get("own_data") or {})
+    for place, path in enumerate(map(Path, config["datasets"])):
+        if path.suffix in TABLE_SUFFIXES:
+            name = re.sub("[^a-z0-9_]+", "_", path.stem.lower())
+            if name in {*found, *config["challenges"], *CATALOGUE.datasets}:
+                raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
+            found[name] = {"file": str(path), "title": path.stem}
+            config["datasets"][place] = name
+    return found
 
 
 def metric_options(name):
@@ -36,13 +52,16 @@ try:
         print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
     check(config, workflow.source_path("../schemas/params.schema.yaml"))
     CATALOGUE = load_catalogue(config["catalogue"])
-    if both := set(config["challenges"]) & set(CATALOGUE.datasets):
-        raise WorkflowError(f"Wrong configuration. {', '.join(both)}: both a challenge and in the catalogue")
+    OWN_DATA = own_data()
+    names = [*OWN_DATA, *config["challenges"], *CATALOGUE.datasets]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
     for name in config["datasets"]:
-        if name not in (known := [*config["challenges"], *CATALOGUE.datasets]):
-            raise UnknownNameError("dataset", name, known, where="params.yaml")
+        if name not in names:
+            raise UnknownNameError("dataset", name, names, where="params.yaml")
     CHALLENGES = {name: config["challenges"][name] for name in config["datasets"] if name in config["challenges"]}
-    PUBLIC = {name: CATALOGUE.dataset(name) for name in config["datasets"] if name not in CHALLENGES}
+    OWN = {name: OWN_DATA[name] for name in config["datasets"] if name in OWN_DATA}
+    PUBLIC = {name: CATALOGUE.dataset(name) for name in config["datasets"] if name not in {**CHALLENGES, **OWN}}
     USR = [CATALOGUE.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
     METRICS = {}
     UNAVAILABLE = {}
@@ -66,10 +85,17 @@ if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
 
 named = [path for challenge in CHALLENGES.values() for path in challenge_paths(challenge)]
+named += [entry["file"] for entry in OWN.values()]
 for path in [*named, config["personas"]["graph"], config["personas"]["constraints"]]:
     # Without this, a wrong name would go unnoticed where results of an earlier run lie.
     if not os.path.exists(path):
         raise WorkflowError(f"Wrong configuration. params.yaml: {path}: no such file or folder")
+try:
+    for challenge in CHALLENGES.values():
+        if "agents" in challenge:
+            read_roster(challenge["agents"])
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
 for name, dataset in PUBLIC.items():
     if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
         raise WorkflowError(
@@ -77,20 +103,15 @@ for name, dataset in PUBLIC.items():
             "downloads the files and records what came, which every later download is held to."
         )
 
-DATASETS = [*PUBLIC, *CHALLENGES]
+DATASETS = [*PUBLIC, *CHALLENGES, *OWN]
 USR = [name for name in USR if name in PUBLIC]
 # What a challenge is made of decides which rules make its tables.
 MADE = [name for name, challenge in CHALLENGES.items() if "dialogues" in challenge]
 IMPORTED = [name for name, challenge in CHALLENGES.items() if "comperdial" in challenge]
 SIMULATED = [name for name, challenge in CHALLENGES.items() if "simulated" in challenge]
-RATED = [name for name in DATASETS if name not in MADE or {"simulated", "ratings"} & set(CHALLENGES[name])]
-BY_DIALOGUE = [
-    name
-    for name in RATED
-    if name in [*SIMULATED, *IMPORTED]
-    or (name in PUBLIC and "dialogue" in PUBLIC[name].levels)
-    or "dialogue" in CHALLENGES.get(name, {}).get("ratings", {})
-]
+LEVELS = {name: levels_of(name) for name in DATASETS}
+RATED = [name for name in DATASETS if LEVELS[name]]
+BY_TURN, BY_DIALOGUE = ([name for name in DATASETS if level in LEVELS[name]] for level in ("turn", "dialogue"))
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}
 
 # A table's forms beside its HTML, a figure's beside its PNG, each with the record of what it was made of.
@@ -106,10 +127,16 @@ def code(*names):
     return code_version(*names)
 
 
+def entry_of_data(dataset):
+    """What params.yaml says of a data set of the user's; of one of the catalogue nothing."""
+    return CHALLENGES.get(dataset) or OWN.get(dataset) or {}
+
+
 def title(dataset):
-    if dataset not in {*CHALLENGES, *PUBLIC}:
+    if dataset not in DATASETS:
         raise WorkflowError(f"{dataset} is not among `datasets`: add it in params.yaml, or with --config")
-    return CHALLENGES[dataset]["title"] if dataset in CHALLENGES else PUBLIC[dataset].title
+    said = PUBLIC[dataset].title if dataset in PUBLIC else entry_of_data(dataset).get("title", dataset)
+    return said if source(dataset) in ("human", "simulated") else f"{said} (rated by {source(dataset)})"
 
 
 def metric_modules(metrics):
@@ -124,15 +151,21 @@ def titles(datasets):
 
 def source(dataset):
     """Whose ratings a data set is evaluated against: what its entry says, or its files, or the configuration."""
-    said = CHALLENGES.get(dataset, {}).get("source") or (
-        "simulated" if dataset in SIMULATED else exported_source(dataset)
-    )
+    said = PUBLIC[dataset].source if dataset in PUBLIC else entry_of_data(dataset).get("source")
+    said = said or ("simulated" if dataset in SIMULATED else exported_source(dataset))
     return said or config["evaluation"]["source"]
 
 
 def simulated(dataset):
-    """The option that makes every caption say so."""
-    return "--simulated" if source(dataset) == "simulated" else ""
+    """The option that makes every caption say that the ratings are no people's."""
+    said = source(dataset)
+    return [] if said == "human" else ["--simulated"] if said == "simulated" else [f"--rated-by={said}"]
+
+
+def target(dataset, option="target"):
+    """The option that names the rated dimension of tables and figures: the data set's, or the one that most have."""
+    said = PUBLIC[dataset].target if dataset in PUBLIC else entry_of_data(dataset).get("target")
+    return [f"--{option}={said}" if said else f"--main-target={config['evaluation']['target']}"]
 
 
 def reader_options(dataset):

@@ -16,21 +16,21 @@ rule systems_table:
         stem=subpath(output.html, strip_suffix=".html"),
         tables=subpath(input.systems, parent=True),
         title=lambda wildcards: title(wildcards.dataset),
-        outputs=config["tables"]["systems"],
-        target=config["evaluation"]["target"],
+        outputs=lambda wildcards: config["tables"]["systems"],
+        target=lambda wildcards: target(wildcards.dataset),
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         rated=lambda wildcards: rated_levels(wildcards.dataset),
         not_run=lambda wildcards: not_run([wildcards.dataset]),
-        submissions=lambda wildcards, input: " ".join(f"--submissions {path}" for path in input.submissions),
+        submissions=lambda wildcards, input: [f"--submissions={path}" for path in input.submissions],
         code=code("aggregate", "report.systems"),
     message:
         "Render the systems of {wildcards.dataset}"
     shell:
-        "comperdial render systems {input.scores} --tables {params.tables:q} --output {params.stem} "
-        "--title {params.title:q} --outputs {params.outputs} --target {params.target:q} "
-        "--source {params.source:q} --not-run {params.not_run:q} {params.submissions} {params.simulated} "
-        "--rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render systems {input.scores:q} --tables {params.tables:q} --output {params.stem:q} "
+        "--title={params.title:q} --outputs {params.outputs:q} {params.target:q} "
+        "--source={params.source:q} --not-run {params.not_run:q} {params.submissions:q} {params.simulated:q} "
+        "--rated {params.rated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule alpha_table:
@@ -56,6 +56,6 @@ rule alpha_table:
     message:
         "Render the raters' agreement on {wildcards.dataset}"
     shell:
-        "comperdial render alpha --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "--seed {params.seed} --resamples {params.resamples} --source {params.source:q} {params.simulated} "
-        "--rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render alpha --tables {params.tables:q} --output {params.stem:q} --title={params.title:q} "
+        "--seed {params.seed:q} --resamples {params.resamples:q} --source={params.source:q} {params.simulated:q} "
+        "--rated {params.rated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -14,9 +14,10 @@ rule correlate:
         "logs/correlate/{dataset}.log",
     params:
         ratings=lambda wildcards: sampled_options(wildcards.dataset),
-        levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
-        target=config["evaluation"]["target"],
+        levels=[f"--level={level}" for level in config["evaluation"]["levels"]],
+        target=lambda wildcards: target(wildcards.dataset, "detail-target"),
         outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
+        expected=lambda wildcards: expected_scores(wildcards.dataset),
         resamples=config["evaluation"]["resamples"],
         seed=config["evaluation"]["seed"],
         scipy=version("scipy"),
@@ -24,9 +25,9 @@ rule correlate:
     message:
         "Correlate {wildcards.dataset}"
     shell:
-        "comperdial correlate {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
-        "--resamples {params.resamples} --seed {params.seed} --ceilings {output.ceilings} "
-        "--comparisons {output.comparisons} --output {output.correlations} --outputs {params.outputs:q} 2> {log}"
+        "comperdial correlate {input.scores:q} {params.ratings:q} {params.levels:q} {params.target:q} "
+        "--resamples {params.resamples:q} --seed {params.seed:q} --expected {params.expected:q} --ceilings {output.ceilings:q} "
+        "--comparisons {output.comparisons:q} --output {output.correlations:q} --outputs {params.outputs:q} 2> {log:q}"
 
 
 rule robustness:
@@ -42,8 +43,8 @@ rule robustness:
         "logs/robustness/{dataset}.log",
     params:
         ratings=lambda wildcards: sampled_options(wildcards.dataset),
-        levels=[f"--level {level}" for level in config["evaluation"]["levels"]],
-        target=config["evaluation"]["target"],
+        levels=[f"--level={level}" for level in config["evaluation"]["levels"]],
+        target=lambda wildcards: target(wildcards.dataset, "detail-target"),
         outputs=lambda wildcards: detailed_outputs(wildcards.dataset),
         coefficient=config["evaluation"]["curves"]["coefficient"],
         repeats=config["evaluation"]["curves"]["repeats"],
@@ -54,6 +55,6 @@ rule robustness:
     message:
         "Subsample {wildcards.dataset}"
     shell:
-        "comperdial robustness {input.scores} {params.ratings} {params.levels} --detail-target {params.target:q} "
-        "{params.judgements:q} --coefficient {params.coefficient} --repeats {params.repeats} --seed {params.seed} "
-        "--curves {output.curves} --power {output.power} --outputs {params.outputs:q} 2> {log}"
+        "comperdial robustness {input.scores:q} {params.ratings:q} {params.levels:q} {params.target:q} "
+        "{params.judgements:q} --coefficient {params.coefficient:q} --repeats {params.repeats:q} --seed {params.seed:q} "
+        "--curves {output.curves:q} --power {output.power:q} --outputs {params.outputs:q} 2> {log:q}"

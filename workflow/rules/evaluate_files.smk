@@ -1,6 +1,7 @@
 # What is evaluated in detail, and against which ratings; functions only.
 
 from comperdial.judging.scores import slug
+from comperdial.scoring import expected_of
 
 
 def detailed_outputs(dataset):
@@ -26,14 +27,37 @@ def sampled_judgements(dataset):
 def sampled_options(dataset):
     """What `comperdial correlate` is told of the ratings of a data set."""
     tables = f"data/tables/{dataset}"
-    dialogue = f" --dialogue-ratings {tables}/dialogue_ratings.parquet" if "dialogue" in rated_levels(dataset) else ""
-    return (
-        f"--ratings {tables}/turn_ratings.parquet{dialogue} --contexts {tables}/contexts.parquet "
-        f"--systems {tables}/systems.parquet --source {shlex.quote(source(dataset))}"
+    options = {"turn": "--ratings", "dialogue": "--dialogue-ratings"}
+    return [
+        *(f"{options[level]}={tables}/{level}_ratings.parquet" for level in rated_levels(dataset)),
+        f"--contexts={tables}/contexts.parquet",
+        f"--systems={tables}/systems.parquet",
+        f"--source={source(dataset)}",
+        "--allow-missing",
+    ]
+
+
+def expected_scores(dataset):
+    """What a data set's scores take, as JSON: by this the table of correlations says why some are missing."""
+    return json.dumps(
+        {name: expected_of(METRICS[name]) for name in METRICS if has_scores(dataset, name)}, sort_keys=True
     )
 
 
 known = {*METRICS, *RECORDED, *ENTRIES, *(task.name for task in JUDGED.values())}
+
+
+def check_outputs(names):
+    """An output that a metric does not have is a mistake; one that a data set has no scores of is not."""
+    for name in names:
+        kind, _, wanted = name.partition(":")
+        if kind in METRICS and wanted not in METRICS[kind].outputs:
+            where = "params.yaml, evaluation.outputs or tables.systems"
+            error = UnknownNameError(f"output of {kind}", wanted, METRICS[kind].outputs, where=where)
+            raise WorkflowError(f"Wrong configuration. {error}")
+
+
+check_outputs([*config["evaluation"]["outputs"], *config["tables"]["systems"]])
 for name in config["evaluation"]["outputs"]:
     if name.partition(":")[0] not in known:
         # A metric that was taken out of `metrics` leaves its outputs behind.
@@ -49,7 +73,7 @@ for name in DATASETS:
         raise WorkflowError(
             f"Wrong configuration. {name}: results of {first} would have the same names; call it otherwise"
         )
-if config["tables"]["benchmark"] not in (all_names := [*config["challenges"], *CATALOGUE.datasets]):
+if config["tables"]["benchmark"] not in (all_names := [*OWN_DATA, *config["challenges"], *CATALOGUE.datasets]):
     raise WorkflowError(
         f"Wrong configuration. {UnknownNameError('dataset', config['tables']['benchmark'], all_names, where='tables.benchmark')}"
     )

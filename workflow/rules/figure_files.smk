@@ -61,7 +61,7 @@ def figure_tables(dataset):
 
 
 def plot_options(figure, dataset):
-    """What every drawing is told, quoted for a shell."""
+    """What every drawing is told."""
     # Not from the rule's output: Snakemake would not notice that a title or a label changed.
     there = {Path(path).stem for path in score_files_of(dataset)}
     named = {name: label for name, label in FIGURES.get("labels", {}).items() if name.partition(":")[0] in there}
@@ -70,23 +70,21 @@ def plot_options(figure, dataset):
         "--output": f"results/figures/{dataset}_{figure}",
         "--title": title(dataset),
         "--labels": json.dumps(labels, sort_keys=True),
-        "--target": config["evaluation"]["target"],
     }
-    return " ".join(f"{option} {shlex.quote(value)}" for option, value in said.items())
+    return [*(f"{option}={value}" for option, value in said.items()), *target(dataset)]
 
 
 def rating_options(dataset):
-    rated = " ".join(rated_levels(dataset))
-    return f"--tables {shlex.quote(f'data/tables/{dataset}')} --source {shlex.quote(source(dataset))} --rated {rated}"
+    return [f"--tables=data/tables/{dataset}", f"--source={source(dataset)}", "--rated", *rated_levels(dataset)]
 
 
 def drawn_options():
     """How many resamples intervals are made of that only a figure shows, and their seed."""
-    return f"--resamples {FIGURES['resamples']} --seed {config['evaluation']['seed']}"
+    return [f"--resamples={FIGURES['resamples']}", f"--seed={config['evaluation']['seed']}"]
 
 
 def plots_of(dataset):
     """The figures that a rated data set has what it needs for."""
-    kinds = ["heatmap", "scatter", "slope", "length_bias", "curves"]
-    kinds += ["judge_agreement"] if judge_outputs(dataset) else []
+    kinds = ["heatmap", *(["scatter", "length_bias"] if dataset in BY_TURN else []), "slope", "curves"]
+    kinds += ["judge_agreement"] if judge_outputs(dataset) and dataset in BY_TURN else []
     return [f"results/figures/{dataset}_{kind}.png" for kind in kinds]

@@ -19,8 +19,8 @@ rule plot_heatmap:
     message:
         "Draw the correlations of {wildcards.dataset}"
     shell:
-        "comperdial render plot-heatmap {input.correlations} --ceilings {input.ceilings} {params.shared} "
-        "--outputs {params.outputs:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-heatmap {input.correlations:q} --ceilings {input.ceilings:q} {params.shared:q} "
+        "--outputs {params.outputs:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule plot_scatter:
@@ -43,8 +43,8 @@ rule plot_scatter:
     message:
         "Draw scores against ratings of {wildcards.dataset}"
     shell:
-        "comperdial render plot-scatter {input.scores} --correlations {input.correlations} {params.shared} "
-        "{params.ratings} --outputs {params.outputs:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-scatter {input.scores:q} --correlations {input.correlations:q} {params.shared:q} "
+        "{params.ratings:q} --outputs {params.outputs:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule plot_slope:
@@ -66,8 +66,8 @@ rule plot_slope:
     message:
         "Draw the rankings of the systems of {wildcards.dataset}"
     shell:
-        "comperdial render plot-slope {input.scores} {params.shared} {params.ratings} --outputs {params.outputs:q} "
-        "{params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-slope {input.scores:q} {params.shared:q} {params.ratings:q} --outputs {params.outputs:q} "
+        "{params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule plot_length_bias:
@@ -92,5 +92,5 @@ rule plot_length_bias:
     message:
         "Draw how metrics depend on the length of responses of {wildcards.dataset}"
     shell:
-        "comperdial render plot-length-bias {input.scores} {params.shared} {params.ratings} {params.drawn} "
-        "--outputs {params.outputs:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-length-bias {input.scores:q} {params.shared:q} {params.ratings:q} {params.drawn:q} "
+        "--outputs {params.outputs:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -1,6 +1,12 @@
 # Which files challenges are made of; functions only.
 
-from comperdial.files import read_json
+from comperdial.files import printable, read_json
+
+
+def levels_of_file(path, options):
+    from comperdial.datasets.table import rated_levels
+
+    return rated_levels(path, options)
 
 
 def agent_modules():
@@ -19,7 +25,11 @@ def roster_files(challenge):
     beside = [
         str(path) for agent in roster["agents"] if "file" in agent for path in Path(agent["file"]).parent.glob("*.py")
     ]
-    return sorted({*beside, *(value for value in values if os.path.isfile(value))})
+    found = sorted({*beside, *(value for value in values if os.path.isfile(value))})
+    for path in found:
+        if set("{}") & set(path):
+            raise WorkflowError(f"{CHALLENGES[challenge]['agents']}: {path}: a name without braces is needed here")
+    return found
 
 
 def run_files(challenge):
@@ -41,17 +51,35 @@ def submission_names(challenge):
 def submission_files(challenge):
     """The submissions of a challenge as inputs of a rule: what agents made here, and the files that were handed in.
 
-    A name that Snakemake would read as a pattern is left out here; the command reads whole folders and reports it.
+    A name that Snakemake would read as a pattern, or cannot write into its records, is left out here; the command reads whole
+    folders and reports it.
     """
-    return run_files(challenge) + [name for name in submission_names(challenge) if not set("{}") & set(name)]
+    names = [name for name in submission_names(challenge) if not set("{}") & set(name) and printable(name) == name]
+    return run_files(challenge) + names
 
 
 def submission_report(dataset):
     return [f"data/tables/{dataset}/submissions.json"] if dataset in MADE else []
 
 
+def levels_of(dataset):
+    """The levels at which a data set is rated: as the catalogue, the file or the challenge's entry says."""
+    if dataset in PUBLIC:
+        return list(PUBLIC[dataset].levels)
+    if dataset in OWN:
+        return list(levels_of_file(OWN[dataset]["file"], own_options(dataset)))
+    if dataset in [*SIMULATED, *IMPORTED]:
+        return ["turn", "dialogue"]
+    return list(CHALLENGES[dataset].get("ratings", {}))
+
+
+def own_options(dataset):
+    """How a file of the user's is read."""
+    return {key: OWN[dataset][key] for key in ("columns", "scale") if key in OWN[dataset]}
+
+
 def rated_levels(dataset):
-    return [] if dataset not in RATED else ["turn", "dialogue"] if dataset in BY_DIALOGUE else ["turn"]
+    return LEVELS[dataset]
 
 
 def rating_files(dataset):
@@ -81,5 +109,5 @@ def exported_source(dataset):
 def roster_options(challenge):
     """The options of `challenge tables` for a challenge whose agents run here."""
     if "agents" not in CHALLENGES[challenge]:
-        return ""
-    return f"--roster {shlex.quote(CHALLENGES[challenge]['agents'])} --runs {run_reports(challenge)[0]}"
+        return []
+    return ["--roster", CHALLENGES[challenge]["agents"], "--runs", *run_reports(challenge)]

@@ -19,7 +19,7 @@ rule fetch:
     message:
         "Fetch {wildcards.file}"
     shell:
-        "comperdial fetch {params.name} --catalogue {params.catalogue:q} 2> {log}"
+        "comperdial fetch {params.name:q} --catalogue {params.catalogue:q} 2> {log:q}"
 
 
 rule ingest:
@@ -48,5 +48,33 @@ rule ingest:
     message:
         "Read {wildcards.dataset} into tables"
     shell:
-        "comperdial ingest {wildcards.dataset} --output {params.folder:q} --catalogue {params.catalogue:q} "
-        "--options {params.options:q} 2> {log}"
+        "comperdial ingest {wildcards.dataset:q} --output {params.folder:q} --catalogue {params.catalogue:q} "
+        "--options {params.options:q} 2> {log:q}"
+
+
+rule read_own_data:
+    input:
+        lambda wildcards: OWN[wildcards.dataset]["file"],
+    output:
+        multiext(
+            "data/tables/{dataset}/",
+            "systems.parquet",
+            "contexts.parquet",
+            "personas.parquet",
+            "responses.parquet",
+            "turn_ratings.parquet",
+            "dialogue_ratings.parquet",
+        ),
+    log:
+        "logs/ingest/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(OWN),
+    params:
+        folder=subpath(output[0], parent=True),
+        options=lambda wildcards: json.dumps(own_options(wildcards.dataset), sort_keys=True),
+        code=code("datasets.table"),
+    message:
+        "Read {input} into tables"
+    shell:
+        "comperdial ingest {input:q} --name {wildcards.dataset:q} --options {params.options:q} --output {params.folder:q} "
+        "2> {log:q}"

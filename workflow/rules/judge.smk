@@ -18,14 +18,14 @@ rule judge_shard:
         folder=subpath(input[0], parent=True),
         metric=lambda wildcards: JUDGED[wildcards.judged].name,
         sections=lambda wildcards: sections_of(JUDGED[wildcards.judged], config),
-        turns=lambda wildcards, input: [f"--turns {path}" for path in input.turns],
+        turns=lambda wildcards, input: [f"--turns={path}" for path in input.turns],
         shard=lambda wildcards: shard_option(wildcards.shard),
         made=lambda wildcards: how_judged(wildcards.judged),
     message:
         "Judge {wildcards.judged}, shard {wildcards.shard}"
     shell:
-        "comperdial judge score {params.folder:q} --metric {params.metric} --sections {params.sections:q} {params.turns} "
-        "{params.shard} --output {output.scores} --judgements {output.judgements} 2> {log}"
+        "comperdial judge score {params.folder:q} --metric {params.metric:q} --sections {params.sections:q} {params.turns:q} "
+        "{params.shard:q} --output {output.scores:q} --judgements {output.judgements:q} 2> {log:q}"
 
 
 rule judge:
@@ -49,7 +49,7 @@ rule judge:
     message:
         "Merge what was judged of {wildcards.judged}"
     shell:
-        "({params.merge}) 2> {log}"
+        "({params.merge}) 2> {log:q}"
 
 
 # The same for the study: its data sets' texts are not ours to publish, so what is made of them lies apart.
@@ -85,5 +85,5 @@ rule judges_table:
     message:
         "Render the judges of {wildcards.dataset}"
     shell:
-        "comperdial render judges {input.judgements} --output {params.stem} --labels {params.labels:q} "
-        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render judges {input.judgements:q} --output {params.stem:q} --labels {params.labels:q} "
+        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -27,9 +27,9 @@ rule plot_judge_agreement:
     message:
         "Draw the agreement of judges, metrics and people on {wildcards.dataset}"
     shell:
-        "comperdial render plot-judge-agreement {input.scores} {params.shared} {params.ratings} {params.drawn} "
-        "--judges {params.judges:q} --judgements {input.judgements} --outputs {params.outputs:q} {params.simulated} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-judge-agreement {input.scores:q} {params.shared:q} {params.ratings:q} {params.drawn:q} "
+        "--judges {params.judges:q} --judgements {input.judgements:q} --outputs {params.outputs:q} {params.simulated:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule plot_curves:
@@ -51,8 +51,8 @@ rule plot_curves:
     message:
         "Draw the learning curves of {wildcards.dataset}"
     shell:
-        "comperdial render plot-curves {input.curves} --power {input.power} {params.shared} --outputs {params.outputs:q} "
-        "--coefficient {params.coefficient} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render plot-curves {input.curves:q} --power {input.power:q} {params.shared:q} --outputs {params.outputs:q} "
+        "--coefficient {params.coefficient:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule plots:

@@ -23,8 +23,8 @@ rule perturb:
     message:
         "Perturb {wildcards.perturbable}"
     shell:
-        "comperdial perturb {params.folder:q} --dataset {wildcards.perturbable}_perturbed --output {params.made:q} "
-        "{params.strategies:q} --sample {params.sample} --seed {params.seed} > {log} 2>&1"
+        "comperdial perturb {params.folder:q} --dataset {wildcards.perturbable:q}_perturbed --output {params.made:q} "
+        "{params.strategies:q} --sample {params.sample:q} --seed {params.seed:q} > {log:q} 2>&1"
 
 
 # All metrics in one process: to start Python with torch for each would take longer than to score.
@@ -39,14 +39,14 @@ rule study_scores:
         studied=one_of([*STUDIED, *PAIRED]),
     params:
         folder=subpath(input[0], parent=True),
-        metrics=study_metrics(),
+        metrics=lambda wildcards: study_metrics(),
         signatures=[STUDY_METRICS[name].signature() for name in STUDY_HERE],
         code=study_code(),
     message:
         "Score {wildcards.studied}"
     shell:
         "OMP_NUM_THREADS={threads} comperdial score-all {params.folder:q} --metrics {params.metrics:q} --embeddings data/embeddings "
-        "--output {output} 2> {log}"
+        "--output {output:q} 2> {log:q}"
 
 
 rule study_correlations:
@@ -60,8 +60,8 @@ rule study_correlations:
         "logs/study_correlations.log",
     params:
         folders=folders(STUDIED),
-        outputs=study_outputs(),
-        ensembles=study_ensembles(),
+        outputs=lambda wildcards: study_outputs(),
+        ensembles=lambda wildcards: study_ensembles(),
         own=[f"{name}=gpt-4" for name in recorded_rounds()],
         resamples=STUDY.get("resamples"),
         seed=STUDY.get("seed"),
@@ -70,9 +70,9 @@ rule study_correlations:
     message:
         "Correlate the study's scores with the ratings of each dimension"
     shell:
-        "comperdial dimensions {input.scores} --tables {params.folders:q} --outputs {params.outputs:q} "
-        "--ensembles {params.ensembles:q} --own {params.own:q} --resamples {params.resamples} --seed {params.seed} --rounds {output.rounds} "
-        "--output {output.correlations} 2> {log}"
+        "comperdial dimensions {input.scores:q} --tables {params.folders:q} --outputs {params.outputs:q} "
+        "--ensembles {params.ensembles:q} --own {params.own:q} --resamples {params.resamples:q} --seed {params.seed:q} --rounds {output.rounds:q} "
+        "--output {output.correlations:q} 2> {log:q}"
 
 
 rule study_ratios:
@@ -93,4 +93,4 @@ rule study_ratios:
     message:
         "Compare original and perturbed in {wildcards.paired}"
     shell:
-        "comperdial ratios {input.scores} --tables {params.folder:q} --bounds {params.bounds:q} --output {output} 2> {log}"
+        "comperdial ratios {input.scores:q} --tables {params.folder:q} --bounds {params.bounds:q} --output {output:q} 2> {log:q}"

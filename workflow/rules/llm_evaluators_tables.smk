@@ -18,13 +18,13 @@ rule llm_data_sets:
     params:
         stem=subpath(output.html, strip_suffix=".html"),
         folders=folders(STUDIED),
-        titles=study_titles(STUDIED),
+        titles=lambda wildcards: study_titles(STUDIED),
         code=code("report.llm_evaluators.data_sets"),
     message:
         "Render table 1 of LLM evaluators"
     shell:
-        "comperdial render llm-data-sets {input.rounds} --tables {params.folders:q} --output {params.stem} "
-        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-data-sets {input.rounds:q} --tables {params.folders:q} --output {params.stem:q} "
+        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_table:
@@ -44,20 +44,20 @@ rule llm_table:
         number="[2-6]",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        shared=study_shared(),
-        recorded=recorded_rounds(),
-        ensembles=study_ensembles(),
-        not_run=study_not_run(STUDIED),
-        not_asked=study_not_asked(),
-        needs=study_needs(),
-        titles=study_titles(STUDIED),
+        shared=lambda wildcards: study_shared(),
+        recorded=lambda wildcards: recorded_rounds(),
+        ensembles=lambda wildcards: study_ensembles(),
+        not_run=lambda wildcards: study_not_run(STUDIED),
+        not_asked=lambda wildcards: study_not_asked(),
+        needs=lambda wildcards: study_needs(),
+        titles=lambda wildcards: study_titles(STUDIED),
         code=code("report.llm_evaluators.correlations", "report.llm_evaluators.ensembles"),
     message:
         "Render table {wildcards.number} of LLM evaluators"
     shell:
-        "comperdial render llm-table {input.correlations} --number {wildcards.number} --output {params.stem} "
-        "{params.shared} --recorded {params.recorded:q} --ensembles {params.ensembles:q} --not-run {params.not_run:q} "
-        "--not-asked {params.not_asked:q} --needs {params.needs:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-table {input.correlations:q} --number {wildcards.number:q} --output {params.stem:q} "
+        "{params.shared:q} --recorded {params.recorded:q} --ensembles {params.ensembles:q} --not-run {params.not_run:q} "
+        "--not-asked {params.not_asked:q} --needs {params.needs:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_correlations:
@@ -76,19 +76,19 @@ rule llm_correlations:
     params:
         stem=subpath(output.html, strip_suffix=".html"),
         folders=folders(STUDIED),
-        shared=study_shared(),
-        recorded=recorded_rounds(),
-        not_run=study_not_run(STUDIED),
-        not_asked=study_not_asked(),
-        needs=study_needs(),
-        titles=study_titles(STUDIED),
+        shared=lambda wildcards: study_shared(),
+        recorded=lambda wildcards: recorded_rounds(),
+        not_run=lambda wildcards: study_not_run(STUDIED),
+        not_asked=lambda wildcards: study_not_asked(),
+        needs=lambda wildcards: study_needs(),
+        titles=lambda wildcards: study_titles(STUDIED),
         code=code("report.llm_evaluators.listing", "report.llm_evaluators.sampling"),
     message:
         "Render all correlations of LLM evaluators"
     shell:
-        "comperdial render llm-correlations {input.correlations} --output {params.stem} {params.shared} --recorded {params.recorded:q} "
+        "comperdial render llm-correlations {input.correlations:q} --output {params.stem:q} {params.shared:q} --recorded {params.recorded:q} "
         "--not-run {params.not_run:q} --not-asked {params.not_asked:q} --needs {params.needs:q} --tables {params.folders:q} "
-        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_rounds:
@@ -107,10 +107,10 @@ rule llm_rounds:
     params:
         stem=subpath(output.html, strip_suffix=".html"),
         folders=folders(STUDIED),
-        titles=study_titles(STUDIED),
+        titles=lambda wildcards: study_titles(STUDIED),
         code=code("report.llm_evaluators.rounds"),
     message:
         "Render the agreement of rounds"
     shell:
-        "comperdial render llm-rounds {input.rounds} --tables {params.folders:q} --output {params.stem} "
-        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-rounds {input.rounds:q} --tables {params.folders:q} --output {params.stem:q} "
+        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -22,13 +22,13 @@ rule llm_perturbations:
         stem=subpath(output.html, strip_suffix=".html"),
         recorded=folders(RECORDED_PAIRS),
         made=folders(PERTURBED),
-        titles=study_titles([*RECORDED_PAIRS, *PERTURBED]),
+        titles=lambda wildcards: study_titles([*RECORDED_PAIRS, *PERTURBED]),
         code=code("report.llm_evaluators.perturbations", "perturbations.registry"),
     message:
         "Render table 7 of LLM evaluators"
     shell:
-        "comperdial render llm-perturbations --recorded {params.recorded:q} --made {params.made:q} --output {params.stem} "
-        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-perturbations --recorded {params.recorded:q} --made {params.made:q} --output {params.stem:q} "
+        "--titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_ratios:
@@ -46,16 +46,16 @@ rule llm_ratios:
         "logs/render/llm_evaluators_table_8.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        shared=study_shared(),
-        not_run=study_not_run(RECORDED_PAIRS),
-        bounds=study_bounds(*RECORDED_PAIRS),
-        needs=study_needs(),
+        shared=lambda wildcards: study_shared(),
+        not_run=lambda wildcards: study_not_run(RECORDED_PAIRS),
+        bounds=lambda wildcards: study_bounds(*RECORDED_PAIRS),
+        needs=lambda wildcards: study_needs(),
         code=code("report.llm_evaluators.robustness", "perturbations.registry"),
     message:
         "Render table 8 of LLM evaluators"
     shell:
-        "comperdial render llm-ratios {input.ratios} --output {params.stem} {params.shared} --not-run {params.not_run:q} "
-        "--bounds {params.bounds:q} --needs {params.needs:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-ratios {input.ratios:q} --output {params.stem:q} {params.shared:q} --not-run {params.not_run:q} "
+        "--bounds {params.bounds:q} --needs {params.needs:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule robustness_table:
@@ -74,17 +74,17 @@ rule robustness_table:
         dataset=one_of(PERTURBABLE),
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        shared=study_shared(),
+        shared=lambda wildcards: study_shared(),
         titles=lambda wildcards: study_titles([perturbed(wildcards.dataset)]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         bounds=lambda wildcards: study_bounds(perturbed(wildcards.dataset)),
-        needs=study_needs(),
+        needs=lambda wildcards: study_needs(),
         code=code("report.llm_evaluators.robustness", "perturbations.registry"),
     message:
         "Render the robustness of metrics on {wildcards.dataset}"
     shell:
-        "comperdial render llm-robustness {input} --output {params.stem} {params.shared} --titles {params.titles:q} "
-        "{params.simulated} --bounds {params.bounds:q} --needs {params.needs:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-robustness {input:q} --output {params.stem:q} {params.shared:q} --titles {params.titles:q} "
+        "{params.simulated:q} --bounds {params.bounds:q} --needs {params.needs:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_questions:
@@ -101,14 +101,16 @@ rule llm_questions:
         "logs/render/llm_evaluators_table_9.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        not_asked=study_not_asked(),
-        variants=json.dumps(config["judging"]["variants"] if config.get("judging") else {}, sort_keys=True),
+        not_asked=lambda wildcards: study_not_asked(),
+        variants=lambda wildcards: json.dumps(
+            config["judging"]["variants"] if config.get("judging") else {}, sort_keys=True
+        ),
         code=code("report.llm_evaluators.questions"),
     message:
         "Render table 9 of LLM evaluators"
     shell:
-        "comperdial render llm-questions --variants {params.variants:q} --not-asked {params.not_asked:q} --output {params.stem} --made-from {input:q} "
-        "--code {params.code:q} 2> {log}"
+        "comperdial render llm-questions --variants {params.variants:q} --not-asked {params.not_asked:q} --output {params.stem:q} --made-from {input:q} "
+        "--code {params.code:q} 2> {log:q}"
 
 
 rule llm_figure:
@@ -134,8 +136,8 @@ rule llm_figure:
     message:
         "Draw figure {wildcards.number} of LLM evaluators"
     shell:
-        "comperdial render llm-figure {input.scores} --output {params.stem} {params.shared} --number {wildcards.number} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render llm-figure {input.scores:q} --output {params.stem:q} {params.shared:q} --number {wildcards.number:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule llm_evaluators:

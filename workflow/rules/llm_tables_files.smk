@@ -93,7 +93,7 @@ def study_labels():
 
 def study_shared():
     """What the study's tables are told alike."""
-    return f"--outputs {' '.join(map(shlex.quote, study_outputs()))} --labels {shlex.quote(json.dumps(study_labels()))}"
+    return ["--outputs", *study_outputs(), f"--labels={json.dumps(study_labels())}"]
 
 
 def study_reported(number):
@@ -114,11 +114,15 @@ def panel_options(dataset):
     """What a figure of dimensions is told."""
     panels = [*panel_judges(dataset), *(f"{name}={','.join(of)}" for name, of in study_groups(dataset).items())]
     missing = [] if dataset == "fed_dial" else ["GPT-4's ratings of this set were not published."]
-    return (
-        f"--tables data/tables/{dataset} --metrics {' '.join(panels)} "
-        f"--missing {' '.join(map(shlex.quote, missing))} --labels {shlex.quote(json.dumps(study_labels()))} "
-        f"--title {shlex.quote(READ[dataset].title)}"
-    )
+    return [
+        f"--tables=data/tables/{dataset}",
+        "--metrics",
+        *panels,
+        "--missing",
+        *missing,
+        f"--labels={json.dumps(study_labels())}",
+        f"--title={READ[dataset].title}",
+    ]
 
 
 def check_study_names():

@@ -15,7 +15,7 @@ rule notebook:
         page=one_of(NOTEBOOKS),
     params:
         dataset=lambda wildcards: NOTEBOOKS[wildcards.page][1],
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: config["evaluation"]["target"],
         source=lambda wildcards: source(NOTEBOOKS[wildcards.page][1]),
         simulated=lambda wildcards: simulated(NOTEBOOKS[wildcards.page][1]),
         settings=lambda wildcards: notebook_settings(wildcards.page),
@@ -23,9 +23,9 @@ rule notebook:
     message:
         "Run the notebook {wildcards.page}"
     shell:
-        "comperdial render notebook {input.source} --dataset {params.dataset:q} --target {params.target:q} "
-        "--source {params.source:q} {params.simulated} --output {output.html} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render notebook {input.source:q} --dataset {params.dataset:q} --target={params.target:q} "
+        "--source={params.source:q} {params.simulated:q} --output {output.html:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule notebooks:

@@ -27,9 +27,9 @@ rule level_differences:
     message:
         "Render dialogues that are rated lower as a whole ({output.html})"
     shell:
-        "comperdial render level-differences --tables {params.tables:q} --output {params.stem} "
-        "--title {params.title:q} --count {params.how_many} --source {params.source:q} {params.simulated} "
-        "--rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render level-differences --tables {params.tables:q} --output {params.stem:q} "
+        "--title={params.title:q} --count {params.how_many:q} --source={params.source:q} {params.simulated:q} "
+        "--rated {params.rated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule example_table:
@@ -54,8 +54,8 @@ rule example_table:
     message:
         "Render an example ({output.html})"
     shell:
-        "comperdial render example --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "{params.simulated} --rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render example --tables {params.tables:q} --output {params.stem:q} --title={params.title:q} "
+        "{params.simulated:q} --rated {params.rated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule counts_table:
@@ -82,5 +82,5 @@ rule counts_table:
     message:
         "Count what was rated ({output.html})"
     shell:
-        "comperdial render counts --tables {params.tables:q} --output {params.stem} --title {params.title:q} "
-        "--source {params.source:q} {params.simulated} --rated {params.rated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render counts --tables {params.tables:q} --output {params.stem:q} --title={params.title:q} "
+        "--source={params.source:q} {params.simulated:q} --rated {params.rated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -17,7 +17,7 @@ rule benchmarks_table:
     message:
         "Render the comparison of benchmarks"
     shell:
-        "comperdial render benchmarks --output {params.stem} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render benchmarks --output {params.stem:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule constraints_table:
@@ -39,7 +39,7 @@ rule constraints_table:
     message:
         "Render the constraints of personas: {params.constraint}"
     shell:
-        "comperdial render {params.constraint} {input.file:q} --output {params.stem} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render {params.constraint:q} {input.file:q} --output {params.stem:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule diagrams:
@@ -59,7 +59,7 @@ rule diagrams:
     message:
         "Draw the two diagrams"
     shell:
-        "comperdial render diagrams --output {params.folder} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render diagrams --output {params.folder:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule paper:

@@ -61,9 +61,10 @@ def numbered(dataset):
     return [
         "08",
         *(["02", "12"] if dataset in {*CHALLENGES, *BY_DIALOGUE} else []),
-        *(["03", "15"] if dataset in RATED and judged_by(dataset) else []),
-        *(["04"] if dataset in RATED else []),
-        *(["05", "13"] if dataset in BY_DIALOGUE else []),
+        *(["03", "15"] if dataset in BY_TURN and judged_by(dataset) else []),
+        *(["04"] if dataset in BY_TURN else []),
+        *(["05"] if dataset in BY_DIALOGUE else []),
+        *(["13"] if dataset in BY_TURN and dataset in BY_DIALOGUE else []),
     ]
 
 

@@ -20,7 +20,7 @@ rule benchmark_table:
         number="03|04|05|15",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(numbered_dataset(wildcards)),
         not_run=lambda wildcards: not_run([numbered_dataset(wildcards)]),
         titles=lambda wildcards: titles([numbered_dataset(wildcards)]),
         simulated=lambda wildcards: simulated(numbered_dataset(wildcards)),
@@ -29,9 +29,9 @@ rule benchmark_table:
     message:
         "Render the paper's Table {wildcards.number} ({output.html})"
     shell:
-        "comperdial render paper-table {input.correlations} --ceilings {input.ceilings} --number {wildcards.number} "
-        "--output {params.stem} --target {params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
-        "{params.simulated} --judges {params.judges:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render paper-table {input.correlations:q} --ceilings {input.ceilings:q} --number {wildcards.number:q} "
+        "--output {params.stem:q} {params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
+        "{params.simulated:q} --judges {params.judges:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule usr_numbered_table:
@@ -52,17 +52,17 @@ rule usr_numbered_table:
         number="06|16",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
-        not_run=not_run(USR),
-        titles=json.dumps({name: title(name) for name in USR}),
-        judges=judge_metrics(USR),
+        target=lambda wildcards: config["evaluation"]["target"],
+        not_run=lambda wildcards: not_run(USR),
+        titles=lambda wildcards: json.dumps({name: title(name) for name in USR}),
+        judges=lambda wildcards: judge_metrics(USR),
         code=code("report.paper_tables"),
     message:
         "Render the paper's Table {wildcards.number}"
     shell:
-        "comperdial render paper-table {input.correlations} --ceilings {input.ceilings} --number {wildcards.number} "
-        "--output {params.stem} --target {params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
-        "--judges {params.judges:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render paper-table {input.correlations:q} --ceilings {input.ceilings:q} --number {wildcards.number:q} "
+        "--output {params.stem:q} --target={params.target:q} --not-run {params.not_run:q} --titles {params.titles:q} "
+        "--judges {params.judges:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule benchmarks_short_table:
@@ -79,7 +79,7 @@ rule benchmarks_short_table:
     message:
         "Render the paper's Table 01"
     shell:
-        "comperdial render benchmarks-short --output {params.stem} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render benchmarks-short --output {params.stem:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule example_short_table:
@@ -104,8 +104,8 @@ rule example_short_table:
     message:
         "Render the paper's Table 02 ({output.html})"
     shell:
-        "comperdial render example-short --tables {params.tables:q} --output {params.stem} {params.simulated} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render example-short --tables {params.tables:q} --output {params.stem:q} {params.simulated:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule metric_outputs_table:
@@ -118,13 +118,15 @@ rule metric_outputs_table:
         "logs/render/table_14.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        metrics=json.dumps({name: without(entry, "datasets") for name, entry in config["metrics"].items()}),
+        metrics=lambda wildcards: json.dumps(
+            {name: without(entry, "datasets") for name, entry in config["metrics"].items()}
+        ),
         code=code("report.paper_short", *(f"metrics.{kind}" for kind in kinds())),
     message:
         "Render the paper's Table 14"
     shell:
-        "comperdial render metric-outputs --metrics {params.metrics:q} --output {params.stem} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render metric-outputs --metrics {params.metrics:q} --output {params.stem:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule paper_tables:

@@ -26,7 +26,7 @@ rule simulated_ratings:
         "SIMULATE ratings of {wildcards.challenge}"
     shell:
         "comperdial simulate {params.folder:q} --raters {input.raters:q} --roster {input.roster:q} "
-        "--seed {params.seed} 2> {log}"
+        "--seed {params.seed:q} 2> {log:q}"
 
 
 rule challenge_ratings:
@@ -46,13 +46,13 @@ rule challenge_ratings:
     params:
         folder=subpath(output[0], parent=True),
         files=lambda wildcards: [
-            f"--{level} {shlex.quote(path)}" for level, path in CHALLENGES[wildcards.challenge]["ratings"].items()
+            f"--{level}={path}" for level, path in CHALLENGES[wildcards.challenge]["ratings"].items()
         ],
         code=code("aggregate"),
     message:
         "Read the ratings of {wildcards.challenge}"
     shell:
-        "comperdial challenge ratings {params.folder:q} {params.files} 2> {log}"
+        "comperdial challenge ratings {params.folder:q} {params.files:q} 2> {log:q}"
 
 
 rule import_comperdial:
@@ -77,10 +77,10 @@ rule import_comperdial:
     params:
         folder=subpath(output[0], parent=True),
         origin=lambda wildcards: CHALLENGES[wildcards.challenge]["comperdial"],
-        columns=json.dumps(config["comperdial"]["columns"], sort_keys=True),
+        columns=lambda wildcards: json.dumps(config["comperdial"]["columns"], sort_keys=True),
         code=code("datasets.comperdial", "export"),
     message:
         "Read {wildcards.challenge} into tables"
     shell:
-        "comperdial import {params.origin:q} --name {wildcards.challenge} --columns {params.columns:q} "
-        "--output {params.folder:q} 2> {log}"
+        "comperdial import {params.origin:q} --name {wildcards.challenge:q} --columns {params.columns:q} "
+        "--output {params.folder:q} 2> {log:q}"

@@ -45,10 +45,10 @@ def recorded_options(recorded):
     """What `comperdial recorded` is told of a file."""
     entry = TAKEN[recorded]
     if isinstance(entry.file, Path):
-        file = f"--path {shlex.quote(str(entry.file))}"
+        file = [f"--path={entry.file}"]
     else:
-        file = f"--source {entry.file.name} --catalogue {shlex.quote(config['catalogue'])}"
-    return f"--name {entry.name} --format {entry.format} --about {shlex.quote(entry.about)} {file}"
+        file = [f"--source={entry.file.name}", f"--catalogue={config['catalogue']}"]
+    return [f"--name={entry.name}", f"--format={entry.format}", f"--about={entry.about}", *file]
 
 
 def recorded_tables(recorded, *names):
@@ -56,5 +56,7 @@ def recorded_tables(recorded, *names):
 
 
 def recorded_ratings(recorded):
-    """The ratings that check the join, where there are any."""
-    return recorded_tables(recorded, "turn_ratings") if TAKEN[recorded].dataset in RATED else []
+    """The ratings that check the join, by the option that takes them."""
+    dataset = TAKEN[recorded].dataset
+    options = {"turn": "ratings", "dialogue": "dialogue-ratings"}
+    return {options[level]: f"data/tables/{dataset}/{level}_ratings.parquet" for level in rated_levels(dataset)}

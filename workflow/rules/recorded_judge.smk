@@ -26,8 +26,8 @@ rule recorded_judge:
     message:
         "Take the recorded answers {wildcards.heard}"
     shell:
-        "comperdial judge import {params.folder:q} {params.options} --output {output.scores} "
-        "--judgements {output.judgements} --coverage {output.coverage} 2> {log}"
+        "comperdial judge import {params.folder:q} {params.options:q} --output {output.scores:q} "
+        "--judgements {output.judgements:q} --coverage {output.coverage:q} 2> {log:q}"
 
 
 use rule recorded_judge as study_recorded_judge with:
@@ -63,5 +63,5 @@ rule recorded_judges_table:
     message:
         "Render the recorded judges of {wildcards.dataset}"
     shell:
-        "comperdial render recorded-judges {input.coverage} --output {params.stem} --prompts {params.prompts:q} "
-        "--models {params.models:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render recorded-judges {input.coverage:q} --output {params.stem:q} --prompts {params.prompts:q} "
+        "--models {params.models:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -38,11 +38,15 @@ def heard_options(heard):
     """What `comperdial judge import` is told of a judge."""
     entry = HEARD[heard]
     sources = json.dumps({dimension: file.name for dimension, file in entry.files.items()}, sort_keys=True)
-    return (
-        f"--name {entry.name} --format {entry.format} --model {shlex.quote(entry.model)} "
-        f"--prompt {shlex.quote(entry.prompt)} --sources {shlex.quote(sources)} "
-        f"--catalogue {shlex.quote(config['catalogue'])} --ledger {shlex.quote(str(JUDGING.ledger))}"
-    )
+    return [
+        f"--name={entry.name}",
+        f"--format={entry.format}",
+        f"--model={entry.model}",
+        f"--prompt={entry.prompt}",
+        f"--sources={sources}",
+        f"--catalogue={config['catalogue']}",
+        f"--ledger={JUDGING.ledger}",
+    ]
 
 
 def heard_names(dataset, attribute):

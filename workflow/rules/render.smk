@@ -16,17 +16,17 @@ rule usr_table:
         stem=subpath(output.html, strip_suffix=".html"),
         figure=subpath(output.png, strip_suffix=".png"),
         datasets=USR,
-        target=config["evaluation"]["target"],
-        not_run=not_run(USR),
-        recorded=recorded_of(),
-        titles=titles(USR),
+        target=lambda wildcards: config["evaluation"]["target"],
+        not_run=lambda wildcards: not_run(USR),
+        recorded=lambda wildcards: recorded_of(),
+        titles=lambda wildcards: titles(USR),
         code=code("report.usr", "report.figures"),
     message:
         "Render the USR table and its figure"
     shell:
-        "comperdial render usr {input.correlations} --output {params.stem} --figure {params.figure} "
-        "--datasets {params.datasets} --target {params.target:q} --not-run {params.not_run:q} "
-        "--recorded {params.recorded:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render usr {input.correlations:q} --output {params.stem:q} --figure {params.figure:q} "
+        "--datasets {params.datasets:q} --target={params.target:q} --not-run {params.not_run:q} "
+        "--recorded {params.recorded:q} --titles {params.titles:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule correlation_table:
@@ -43,7 +43,7 @@ rule correlation_table:
         "logs/render/{dataset}_correlations.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         not_run=lambda wildcards: not_run([wildcards.dataset]),
         titles=lambda wildcards: titles([wildcards.dataset]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
@@ -51,8 +51,8 @@ rule correlation_table:
     message:
         "Render all correlations on {wildcards.dataset}"
     shell:
-        "comperdial render correlations {input.correlations} --output {params.stem} --target {params.target:q} "
-        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render correlations {input.correlations:q} --output {params.stem:q} {params.target:q} "
+        "--not-run {params.not_run:q} --titles {params.titles:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule usr_agreement:
@@ -66,13 +66,13 @@ rule usr_agreement:
         "logs/render/usr_agreement.log",
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        titles=titles(USR),
+        titles=lambda wildcards: titles(USR),
         code=code("aggregate", "report.tables"),
     message:
         "Render the agreement of USR's annotators"
     shell:
-        "comperdial render agreement {input.ratings} --output {params.stem} --titles {params.titles:q} "
-        "--made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render agreement {input.ratings:q} --output {params.stem:q} --titles {params.titles:q} "
+        "--made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule summary:
@@ -84,14 +84,14 @@ rule summary:
         "logs/render/{dataset}_summary.log",
     params:
         folder=subpath(output[0], parent=True),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         code=code("report.summary"),
     message:
         "Summarise {wildcards.dataset} for dvc"
     shell:
-        "comperdial render summary {input.correlations} --output {params.folder} --target {params.target:q} "
-        "{params.simulated} 2> {log}"
+        "comperdial render summary {input.correlations:q} --output {params.folder:q} {params.target:q} "
+        "{params.simulated:q} 2> {log:q}"
 
 
 rule summaries:

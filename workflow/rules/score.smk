@@ -17,7 +17,7 @@ checkpoint shards:
     message:
         "Cut the responses of {wildcards.sharded} into shards"
     shell:
-        "comperdial shards {params.folder:q} --size {params.size} --output {output} 2> {log}"
+        "comperdial shards {params.folder:q} --size {params.size:q} --output {output:q} 2> {log:q}"
 
 
 rule score_shard:
@@ -43,8 +43,8 @@ rule score_shard:
     message:
         "Score {wildcards.dataset} with {wildcards.metric}, shard {wildcards.shard}"
     shell:
-        "comperdial score {params.folder:q} --metric {params.kind} --name {wildcards.metric} "
-        "--options {params.options:q} {params.embeddings} {params.shard} --output {output} 2> {log}"
+        "comperdial score {params.folder:q} --metric {params.kind:q} --name {wildcards.metric:q} "
+        "--options {params.options:q} {params.embeddings:q} {params.shard:q} --output {output:q} 2> {log:q}"
 
 
 rule score:
@@ -63,4 +63,4 @@ rule score:
     message:
         "Merge the scores of {wildcards.dataset} with {wildcards.metric}"
     shell:
-        "{params.merge} 2> {log}"
+        "{params.merge} 2> {log:q}"

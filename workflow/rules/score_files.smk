@@ -5,7 +5,7 @@ import re
 
 def kept(metric):
     """The option that names where vectors are kept: a cache, and no output, which Snakemake would remove before a job."""
-    return "--embeddings data/embeddings" if METRICS[metric].keeps_vectors else ""
+    return "--embeddings=data/embeddings" if METRICS[metric].keeps_vectors else ""
 
 
 def how_scored(metric):

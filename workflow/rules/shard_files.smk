@@ -40,4 +40,4 @@ def merging_judged(shards, judgements, output):
 
 def shard_option(shard):
     """A shard as commands take it."""
-    return f"--shard {shard.replace('-of-', '/')}"
+    return ["--shard", shard.replace("-of-", "/")]

@@ -23,21 +23,21 @@ rule site:
         source=lambda wildcards: source(wildcards.dataset),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         rated=lambda wildcards: rated_levels(wildcards.dataset),
-        target=config["evaluation"]["target"],
-        main=config["tables"]["systems"],
+        target=lambda wildcards: target(wildcards.dataset),
+        main=lambda wildcards: config["tables"]["systems"],
         outputs=lambda wildcards: site_outputs(wildcards.dataset),
         labels=lambda wildcards: judge_labels(wildcards.dataset),
         not_run=lambda wildcards: not_run([wildcards.dataset]),
-        results=lambda wildcards: [f"--{name} {path}" for name, path in site_results(wildcards.dataset)],
+        results=lambda wildcards: [f"--{name}={path}" for name, path in site_results(wildcards.dataset)],
         code=code("report.site.contents", "report.site.page", "schema", *site_parts()),
     message:
         "Make the page of {wildcards.dataset}"
     shell:
-        "comperdial render site {input.scores} --tables {params.tables:q} --output {output.html} --title {params.title:q} "
-        "--source {params.source:q} {params.simulated} --rated {params.rated} --target {params.target:q} {params.results} "
-        "--judgements {input.judgements} --labels {params.labels:q} --not-run {params.not_run:q} --main {params.main:q} "
+        "comperdial render site {input.scores:q} --tables {params.tables:q} --output {output.html:q} --title={params.title:q} "
+        "--source={params.source:q} {params.simulated:q} --rated {params.rated:q} {params.target:q} {params.results:q} "
+        "--judgements {input.judgements:q} --labels {params.labels:q} --not-run {params.not_run:q} --main {params.main:q} "
         "{params.outputs:q} "
-        "--figures {input.figures} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "--figures {input.figures:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
 rule sites:

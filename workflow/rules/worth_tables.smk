@@ -13,12 +13,12 @@ rule worth_table:
         kind=one_of(WORTH),
     params:
         stem=subpath(output.html, strip_suffix=".html"),
-        target=config["evaluation"]["target"],
+        target=lambda wildcards: target(wildcards.dataset),
         titles=lambda wildcards: titles([wildcards.dataset]),
         simulated=lambda wildcards: simulated(wildcards.dataset),
         code=code("report.comparison_tables"),
     message:
         "Render the {wildcards.kind} of {wildcards.dataset}"
     shell:
-        "comperdial render {wildcards.kind}-table {input.found} --output {params.stem} --target {params.target:q} "
-        "--titles {params.titles:q} {params.simulated} --made-from {input:q} --code {params.code:q} 2> {log}"
+        "comperdial render {wildcards.kind:q}-table {input.found:q} --output {params.stem:q} {params.target:q} "
+        "--titles {params.titles:q} {params.simulated:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"

@@ -184,8 +184,10 @@ def _dialogues(source: Source, responses: pd.DataFrame) -> Iterator[_Item]:
         answers.setdefault(key, {})[row["context_id"]] = row["response"]
     incomplete = []
     for (dataset, dialogue, system), texts in sorted(answers.items()):
-        contexts = source.dialogues[dataset, dialogue]
-        if len(texts) < len(contexts):
+        turns = {context["turn"] for context in source.dialogues[dataset, dialogue]}
+        # A turn has further contexts where a system answered it several times.
+        contexts = [context for context in source.dialogues[dataset, dialogue] if context["context_id"] in texts]
+        if {context["turn"] for context in contexts} < turns:
             incomplete.append(f"{dialogue} by {system}")
             continue
         facts = dict.fromkeys(fact for context in contexts for fact in context["facts"])

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from comperdial import __version__
-from comperdial.errors import ComperdialError
+from comperdial.errors import ComperdialError, UnknownNameError, shown
+from comperdial.files import printable
 
 # As a shell reports a program that Ctrl-C ended.
 INTERRUPTED = 130
@@ -30,6 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _noting_interrupts() as interrupts:
         try:
             parser = make_parser()
+            arguments = sys.argv[1:] if arguments is None else arguments
+            for argument in arguments:
+                # Names of files stand in tables and records, which are UTF-8.
+                if argument != printable(argument):
+                    parser.error(f"{printable(argument)}: not UTF-8; rename the file")
             options = parser.parse_args(arguments)
             debug = options.debug
             logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
@@ -48,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             elif isinstance(error, ComperdialError):
                 message, status = f"error: {error}", error.status
             elif isinstance(error, OSError):
-                message, status = f"error: {error.filename or 'a file'}: {error.strerror or error}", 1
+                message, status = f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
             elif isinstance(error, Exception):
                 # No check foresaw it. Where it happened is for whoever mends that.
-                what = f"unexpected {type(error).__name__}: {str(error)[:500]!r}"
+                what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
                 message, status = f"error: {what}. `comperdial --debug …` shows where; please report it", 1
             else:
                 raise
@@ -83,11 +89,22 @@ def _noting_interrupts() -> Iterator[list[int]]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and that of each command below it, in which no path is empty: to `pathlib`, "" is the folder "."."""
+    """A parser, and that of each command below it, that says which known name a wrong one was perhaps meant to be.
+
+    No path is empty in it: to `pathlib`, "" is the folder ".".
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*arguments, **options)
         self.register("type", Path, _path)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+        if action.choices is not None and value not in action.choices:
+            kind = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
+            raise argparse.ArgumentError(action, str(UnknownNameError(kind, str(value), map(str, action.choices))))
+
+    def error(self, message: str) -> NoReturn:
+        super().error(shown(message, at_most=3000))
 
 
 def _path(text: str) -> Path:
@@ -101,6 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
     from comperdial.cli import (
         annotate,
         challenge,
+        compare,
         data,
         dimensions,
         evaluate,
@@ -112,12 +130,13 @@ def make_parser() -> argparse.ArgumentParser:
         render,
         score_all,
         shards,
+        validate,
         why,
     )
 
     groups = (
-        evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models, annotate,
-        render, why,
+        compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        annotate, render, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

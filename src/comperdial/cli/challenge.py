@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,12 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
     command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
     command.add_argument("--output", type=Path, required=True, help="the submission: a .jsonl file named as the system")
     command.add_argument("--report", type=Path, help="a .json file: what came of each agent")
+    command.add_argument(
+        "--ledger",
+        type=Path,
+        default=Path("data/ledger"),
+        help="where the answers of a roster's service are kept, to be asked for once; default: data/ledger",
+    )
     command.add_argument("--jobs", type=_whole(1), default=1, help="agents at a time (default: 1)")
     for name, kind, about in (
         ("batch", _whole(1), "conversations a call (at most 50)"),
@@ -137,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
     api = _load_api(options.api) if options.api else None
     model = None
     if options.roster:
-        roster = read_roster(options.roster, None if api else _make_api)
+        roster = read_roster(options.roster, None if api else partial(_make_api, ledger=options.ledger))
         model = roster.model
         runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
     else:
@@ -167,16 +174,17 @@ def _class(text: str) -> dict[str, Any]:
     return {"file": file, "class": name or None}
 
 
-def _make_api(options: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - the class needs the judges' modules
+def _make_api(options: Mapping[str, Any], where: str, *, ledger: Path) -> Any:  # noqa: ANN401 - a judges' class
     from comperdial.judges.chat_api import make_api
 
-    return make_api(options, where)
+    return make_api(options, where, ledger=ledger)
 
 
 def _close(model: Any) -> None:  # noqa: ANN401
     """Say what a model of a service cost, and close it."""
     if hasattr(model, "close"):
-        print(f"the language model's answers cost ${model.spent:,.4f}")
+        kept = f"; {model.known:,} came from the ledger" if getattr(model, "known", 0) else ""
+        print(f"the language model's answers cost ${model.spent:,.4f}{kept}")
         model.close()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from comperdial.errors import NothingToShowError
 
 if TYPE_CHECKING:
     from comperdial.sharding import Shard
@@ -21,13 +22,36 @@ def add_catalogue(command: argparse.ArgumentParser) -> None:
 
 def json_object(text: str) -> dict[str, Any]:
     """Parse an argument that holds a JSON object."""
+    from comperdial.errors import FileError
+    from comperdial.files import parse_json
+
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
+        value = parse_json(text, "the option's JSON", expected="a JSON object")
+    except FileError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("expected a JSON object")
     return value
+
+
+def add_rated_file(command: argparse.ArgumentParser) -> None:
+    """Add ``--columns`` and ``--scale``, which say how a file of rated responses is read."""
+    command.add_argument(
+        "--columns", type=json_object, metavar="JSON", help="of a file of ratings: our names of columns -> the file's"
+    )
+    command.add_argument(
+        "--scale",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="of a file of ratings: lowest and highest possible",
+    )
+
+
+def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the reader's options that the two say."""
+    said = {"columns": options.columns, "scale": options.scale}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def add_shard(command: argparse.ArgumentParser) -> None:
@@ -89,6 +113,21 @@ def add_kind(
     return kind
 
 
+def _run(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
+    """Make an output; where the data lack what it shows, one that says so in its place."""
+    try:
+        run(options)
+    except NothingToShowError as error:
+        from comperdial.report import nothing
+
+        title = getattr(options, "title", None) or ", ".join(getattr(options, "titles", {}).values())
+        simulated = getattr(options, "simulated", False)
+        if options.what.startswith("plot-"):
+            nothing.write_figure(options.output, title, str(error), simulated=simulated)
+        else:
+            nothing.write_table(options.output, title, str(error), simulated=simulated)
+
+
 # What an option says that is no parameter of the result.
 _NO_PARAMETERS = {"code", "debug", "figure", "inputs", "made_from", "output", "run", "what"}
 
@@ -96,14 +135,14 @@ _NO_PARAMETERS = {"code", "debug", "figure", "inputs", "made_from", "output", "r
 def _run_and_record(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
     """Make an output, and beside it the record of what it was made of."""
     if not options.made_from:
-        run(options)
+        _run(run, options)
         return
     from comperdial import provenance
     from comperdial.closure import files_of_version
     from comperdial.report.figures import saving
 
     with saving() as figures:
-        run(options)
+        _run(run, options)
     # A folder is no table: what lies in it are the figures that were saved.
     stems = {provenance.record_path(stem): stem for stem in figures}
     if not options.output.is_dir():
@@ -116,8 +155,21 @@ def _run_and_record(run: Callable[[argparse.Namespace], None], options: argparse
 
 
 def add_target(kind: argparse.ArgumentParser) -> None:
-    """Add ``--target``."""
-    kind.add_argument("--target", default="Overall", help="a rated dimension (default: Overall)")
+    """Add ``--target`` and ``--main-target``, which :func:`read_target` reads."""
+    kind.add_argument("--target", help="a rated dimension; default: what --main-target says")
+    kind.add_argument(
+        "--main-target",
+        default="Overall",
+        metavar="TARGET",
+        help="the dimension shown where it was rated, else the first by name (default: Overall)",
+    )
+
+
+def read_target(options: argparse.Namespace, rated: Iterable[str]) -> str:
+    """Return the rated dimension that an output is of."""
+    from comperdial.schema.dimensions import main_dimension
+
+    return str(options.target) if options.target is not None else main_dimension(options.main_target, rated)
 
 
 def add_not_run(kind: argparse.ArgumentParser) -> None:
@@ -131,8 +183,9 @@ def add_paper(kind: argparse.ArgumentParser) -> None:
 
 
 def add_simulated(kind: argparse.ArgumentParser) -> None:
-    """Add ``--simulated``."""
+    """Add ``--simulated`` and ``--rated-by``: what captions say of ratings that are not people's."""
     kind.add_argument("--simulated", action="store_true", help="say in the caption that the data is SIMULATED")
+    kind.add_argument("--rated-by", metavar="NAME", help="say in the caption who rated, if it was not people")
 
 
 def add_titles(kind: argparse.ArgumentParser) -> None:
@@ -144,4 +197,6 @@ def suffix(options: argparse.Namespace) -> str:
     """Return what a caption ends with."""
     from comperdial.report.document import SIMULATED
 
+    if options.rated_by:
+        return f"The ratings are those of {options.rated_by}, not people's."
     return SIMULATED if options.simulated else ""

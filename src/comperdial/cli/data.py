@@ -1,4 +1,4 @@
-"""Commands that fetch, read and check data."""
+"""Commands that fetch and read data."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue, json_object
+from comperdial.cli.common import add_catalogue, add_rated_file, json_object, rated_file_options
+from comperdial.errors import ConfigError
+from comperdial.files import TABLE_SUFFIXES
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
-    command = commands.add_parser("validate", help="check files against the tables' schemas")
-    command.add_argument("files", type=Path, nargs="+")
-    command.add_argument("--table", help="the table's name; default: the file's name without its suffix")
-    command.set_defaults(run=_validate)
-
     command = commands.add_parser("sources", help="list the public files: present, missing or altered")
     add_catalogue(command)
     command.set_defaults(run=_sources)
@@ -25,23 +22,17 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     add_catalogue(command)
     command.set_defaults(run=_fetch)
 
-    command = commands.add_parser("ingest", help="turn a dataset's files into tables")
-    command.add_argument("dataset")
-    command.add_argument("--output", type=Path, help="a folder; default: data/tables/DATASET")
+    command = commands.add_parser("ingest", help="turn a dataset's files, or one file of your own, into tables")
+    command.add_argument("dataset", help="a name in the catalogue, or a CSV, JSONL or Parquet file of rated responses")
+    command.add_argument("--name", help="what to call the data set of a file; default: the file's name without suffix")
+    command.add_argument("--output", type=Path, help="a folder; default: data/tables/NAME")
     command.add_argument("--options", type=json_object, default={}, metavar="JSON", help="the reader's settings")
+    add_rated_file(command)
     add_catalogue(command)
     command.set_defaults(run=_ingest)
 
     command = commands.add_parser("wordnet", help="find WordNet for METEOR, or set it up")
     command.set_defaults(run=_wordnet)
-
-
-def _validate(options: argparse.Namespace) -> None:
-    from comperdial import schema
-
-    for path in options.files:
-        frame = schema.read(path, options.table or path.stem)
-        print(f"{path}: {len(frame)} records of table {options.table or path.stem!r}, all valid")
 
 
 def _sources(options: argparse.Namespace) -> int:
@@ -73,17 +64,31 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _ingest(options: argparse.Namespace) -> None:
-    from comperdial import datasets, schema, sources
+    from comperdial import datasets, schema
+
+    path = Path(options.dataset)
+    # All tables are read and checked before the first is written.
+    if path.suffix in TABLE_SUFFIXES or path.is_file():
+        name = options.name or path.stem
+        tables = datasets.read("table", name, {"table": path}, {**options.options, **rated_file_options(options)})
+    else:
+        name, tables = _of_catalogue(options)
+    folder = options.output or Path("data/tables") / name
+    tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
+    for table, frame in tables.items():
+        schema.write(folder / f"{table}.parquet", frame, table)
+
+
+def _of_catalogue(options: argparse.Namespace) -> tuple[str, Any]:
+    from comperdial import datasets, sources
     from comperdial.catalogue import load_catalogue
 
     entry = load_catalogue(options.catalogue).dataset(options.dataset)
+    for name, value in (("--name", options.name), ("--columns", options.columns), ("--scale", options.scale)):
+        if value is not None:
+            raise ConfigError(f"{options.dataset} is no file", where=name, expected="a file of yours")
     files = {role: sources.require(source) for role, source in entry.files.items()}
-    folder = options.output or Path("data/tables") / entry.name
-    # All tables are read and checked before the first is written.
-    tables = datasets.read(entry.reader, entry.name, files, options.options)
-    tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
-    for name, frame in tables.items():
-        schema.write(folder / f"{name}.parquet", frame, name)
+    return entry.name, datasets.read(entry.reader, entry.name, files, options.options)
 
 
 def _wordnet(_: argparse.Namespace) -> None:

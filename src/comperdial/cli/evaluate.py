@@ -5,27 +5,37 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import add_shard, json_object, shard_of
-from comperdial.errors import ConfigError
+from comperdial.errors import ConfigError, MissingResourceError
 from comperdial.files import check_table_output
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
     command = commands.add_parser("metrics", help="list the metrics, their outputs and whether they can run here")
+    add_params(command)
     command.set_defaults(run=_metrics)
 
-    command = commands.add_parser("score", help="score a file of responses, or a folder of tables, with a metric")
+    command = commands.add_parser("score", help="score a file of responses, or a folder of tables, with metrics")
     command.add_argument("input", type=Path, help="JSONL, CSV or Parquet with `response`, `references`, …; or a folder")
-    command.add_argument("--metric", required=True, metavar="KIND", help="see `comperdial metrics`")
-    command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the metric")
-    command.add_argument(
-        "--options", type=json_object, default={}, metavar="JSON", help="all options as one JSON object"
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--metric", metavar="NAME", help="a kind of metric or a name of params.yaml: `comperdial metrics`"
     )
-    command.add_argument("--name", help="what to call the metric in the table; default: its kind")
+    which.add_argument("--metrics", nargs="+", metavar="NAME", help="several; options follow, as in bleu,text=raw")
+    add_params(command)
+    command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of --metric")
+    command.add_argument(
+        "--options",
+        type=json_object,
+        metavar="JSON",
+        help="all options of --metric as one JSON object; NAME is a kind then, whatever params.yaml has",
+    )
+    command.add_argument("--name", help="what to call --metric in the table; default: NAME")
     add_shard(command)
     _embeddings(command)
     _output(command)
@@ -40,6 +50,13 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         type=int,
         default=1000,
         help="for the details, intervals and tests (default: 1000); 0: no details",
+    )
+    command.add_argument(
+        "--expected",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="the metrics that were run: signature, and what each output needs; says why scores are missing",
     )
     command.add_argument("--ceilings", type=Path, metavar="FILE", help="write how one annotator agrees with the others")
     command.add_argument(
@@ -74,8 +91,16 @@ def _sampled(command: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="a dimension to detail; default: all",
     )
+    command.add_argument(
+        "--main-target", metavar="TARGET", help="detail this dimension, or the first if it was not rated"
+    )
     command.add_argument("--outputs", nargs="*", metavar="METRIC:OUTPUT", help="scores to detail; default: all")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
+    command.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="scores, ratings and --outputs may be missing",
+    )
 
 
 def _embeddings(command: argparse.ArgumentParser) -> None:
@@ -86,8 +111,16 @@ def _output(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", type=Path, help="a .jsonl, .csv or .parquet file; default: CSV on standard output")
 
 
-def _metrics(_: argparse.Namespace) -> None:
+def add_params(command: argparse.ArgumentParser) -> None:
+    """Add ``--params``, which names of metrics are looked up in."""
+    command.add_argument(
+        "--params", type=Path, metavar="FILE", help="names of metrics; default: params.yaml if it exists"
+    )
+
+
+def _metrics(options: argparse.Namespace) -> None:
     from comperdial.metrics import create, kinds
+    from comperdial.metrics.named import PARAMS, metric_named, read_entries
 
     for kind in kinds():
         metric = create(kind)
@@ -95,16 +128,28 @@ def _metrics(_: argparse.Namespace) -> None:
         print(f"    {metric.signature()}")
         if reason := metric.unavailable():
             print(f"    cannot run here: {reason}")
+    entries = read_entries(options.params)
+    if entries:
+        print(f"\nnames of {options.params or PARAMS}:")
+    for name in entries:
+        metric = metric_named(name, entries)
+        print(f"{name}: {metric.signature()}")
+        if reason := metric.unavailable():
+            print(f"    cannot run here: {reason}")
 
 
-def _metric_options(options: argparse.Namespace) -> dict[str, Any]:
-    found = dict(options.options)
-    for pair in options.option:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"option {pair!r}", where="--option", expected="NAME=VALUE")
-        found[name] = value
-    return found
+def _metric(options: argparse.Namespace) -> Any:  # noqa: ANN401
+    """Return what ``--metric`` names, with its options."""
+    from comperdial.metrics import create
+    from comperdial.metrics.named import metric_named, option, read_entries
+
+    try:
+        more = dict(map(option, options.option))
+    except ConfigError as error:
+        raise ConfigError(error.problem, where="--option", expected=error.expected) from None
+    if options.options is not None:
+        return create(options.metric, **options.options | more)
+    return metric_named(options.metric, read_entries(options.params), more)
 
 
 def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
@@ -118,7 +163,6 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 def _score(options: argparse.Namespace) -> None:
     from comperdial import score_files, scoring
-    from comperdial.metrics import create
 
     check_table_output(options.output)
     shard = shard_of(options)
@@ -126,9 +170,12 @@ def _score(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{options.input} is no folder", where="--shard", expected="a folder of tables: they have shards"
         )
-    metric = create(options.metric, **_metric_options(options))
+    keep_embeddings(options)
+    if options.metrics:
+        _score_several(options)
+        return
+    metric = _metric(options)
     name = options.name or options.metric
-    _keep_embeddings(options)
     if not options.input.is_dir():
         _emit(score_files.score_file(metric, name, options.input), options.output, "scores")
     elif options.output and options.output.suffix == ".parquet":
@@ -137,7 +184,40 @@ def _score(options: argparse.Namespace) -> None:
         _emit(scoring.score_tables(metric, name, options.input, shard), options.output, "scores")
 
 
-def _keep_embeddings(options: argparse.Namespace) -> None:
+def _score_several(options: argparse.Namespace) -> None:
+    """Score with ``--metrics`` into one table, as far as each can run."""
+    from comperdial import score_files, scoring
+    from comperdial.metrics.named import metric_named, read_entries
+
+    for name in ("option", "options", "name", "shard"):
+        if getattr(options, name):
+            raise ConfigError(
+                f"--{name} is for one metric", where="--metrics", expected="--metric, or options as in bleu,text=raw"
+            )
+    entries = read_entries(options.params)
+    metrics = {name: metric_named(name, entries) for name in options.metrics}
+    check_table_output(options.output)
+    if options.input.is_dir():
+        parts: Any = scoring.batches(options.input)
+    else:
+        records = score_files.read_records(options.input)
+        parts = [(records.responses, records.batch())]
+    scores, not_run = scoring.score_many(metrics, parts)
+    say_not_run(not_run, metrics, options.input)
+    _emit(scores, options.output, "scores")
+
+
+def say_not_run(not_run: Mapping[str, str], metrics: Collection[str], where: Path) -> None:
+    """Name on standard error the metrics that were not run; an error where that is all of them."""
+    if len(not_run) == len(metrics):
+        problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
+        raise MissingResourceError(f"no metric could be run: {problem}", where=str(where))
+    for name, why in not_run.items():
+        print(f"{name}: not run: {why}", file=sys.stderr)
+
+
+def keep_embeddings(options: argparse.Namespace) -> None:
+    """Have vectors kept in the folder `--embeddings`."""
     if options.embeddings:
         from comperdial.models.encoder import STORE_VARIABLE
 
@@ -165,15 +245,24 @@ def _samples(options: argparse.Namespace) -> list[Any]:
             source=options.source,
             levels=options.level or evaluation.LEVELS,
             targets=options.target,
+            allow_missing=options.allow_missing,
         )
     )
 
 
 def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> Any:  # noqa: ANN401
     from comperdial.evaluation import Detail
+    from comperdial.schema.dimensions import main_dimension
 
-    detail = Detail.named(options.outputs, options.detail_target, resamples, options.seed)
-    detail.check(samples)
+    targets = options.detail_target
+    if options.main_target is not None and samples:
+        targets = [main_dimension(options.main_target, {sample.target for sample in samples})]
+    outputs = options.outputs
+    if options.allow_missing and outputs is not None:
+        # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
+        outputs = outputs if {":".join(name) for sample in samples for name in sample.names} & set(outputs) else None
+    detail = Detail.named(outputs, targets, resamples, options.seed)
+    detail.check(samples, allow_missing=options.allow_missing)
     return detail
 
 
@@ -186,7 +275,10 @@ def _correlate(options: argparse.Namespace) -> None:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
     found = _samples(options)
     detail = _detail(options, found, options.resamples) if options.resamples else None
-    correlations = evaluation.correlations(found, detail=detail)
+    expected = None
+    if options.expected and options.contexts:
+        expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))
+    correlations = evaluation.correlations(found, detail=detail, expected=expected)
     if options.comparisons and detail:
         comparisons = evaluation.comparisons(found, detail=detail)
         correlations = evaluation.ranked(correlations, comparisons)

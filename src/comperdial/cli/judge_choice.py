@@ -80,10 +80,14 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
 
 def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
     """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
-    from comperdial.errors import FileError
+    from comperdial.errors import FileError, UnknownNameError
+    from comperdial.judging.groups import unperturbed
 
     folder = options.tables / dataset
     if not (folder / "responses.parquet").is_file():
+        known = _known(options)
+        if known and unperturbed(dataset) not in known:
+            raise UnknownNameError("data set", dataset, known, where=str(options.params))
         raise FileError(
             "no tables of this data set",
             where=str(folder),
@@ -102,7 +106,7 @@ def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
     """Return at which levels a data set is judged, as the workflow has it; for variants that are named, all it has."""
     from comperdial.judging.groups import judged_levels
 
-    levels = _catalogued(options.params).get(dataset)
+    levels = _catalogued(options.params, Path.cwd()).get(dataset)
     judged = judged_levels(dataset, levels)
     if options.variants or levels is None:
         whole = _has_dialogues(options.tables / dataset)
@@ -110,8 +114,21 @@ def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
     return judged
 
 
+def _known(options: argparse.Namespace) -> set[str]:
+    """Return the data sets that there are or that can be made; none where there is no catalogue to say so."""
+    from comperdial.config import load_yaml
+    from comperdial.judging.groups import groups_of
+
+    config = load_yaml(options.params)
+    if not (catalogued := _catalogued(options.params, Path.cwd())):
+        return set()
+    groups = {name for names in groups_of(config).values() for name in names}
+    named = [*(config.get("challenges") or {}), *(config.get("own_data") or {})]
+    return {*catalogued, *named, *(path.name for path in options.tables.glob("*/")), *groups}
+
+
 @functools.cache
-def _catalogued(params: Path) -> Mapping[str, tuple[str, ...]]:
+def _catalogued(params: Path, folder: Path) -> Mapping[str, tuple[str, ...]]:
     """Return which levels the catalogue says are rated, by data set; nothing where there is no catalogue."""
     from comperdial.catalogue import load_catalogue
     from comperdial.config import load_yaml

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from comperdial.cli.common import seconds
+
+if TYPE_CHECKING:
+    from comperdial.judging.base import Judge
+    from comperdial.judging.scores import Judged
+
+_PARAMS = Path("params.yaml")
+_REACHED = ("key", "free", "concurrency", "timeout")
+_SERVER = ("base_url", "name", "temperature", "max_tokens", *_REACHED)
+_MAX_TOKENS = 512
+# A model on a machine of one's own may have many requests before this one.
+_TIMEOUT = 300.0
 
 
 def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -12,15 +27,46 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind = what.add_parser("file", help="have a file of responses rated, as `comperdial score` scores one")
     kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
     kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
-    kind.add_argument("--judge", required=True, help="who is asked: a judge of params.yaml")
+    who = kind.add_mutually_exclusive_group(required=True)
+    who.add_argument("--judge", help="who is asked: a judge of params.yaml")
+    who.add_argument("--model", help="who is asked: a model of the server at --base-url, as the server calls it")
+    server = kind.add_argument_group("a server of your own (vLLM, Ollama, llama.cpp, …), which needs no params.yaml")
+    server.add_argument("--base-url", metavar="URL", help="where it listens: http://localhost:8000/v1")
+    server.add_argument("--name", help="what to call the judge in the output; default: made of the model's name")
+    server.add_argument("--key", metavar="NAME", help="the environment variable that holds the server's key")
+    server.add_argument(
+        "--free",
+        action=argparse.BooleanOptionalAction,
+        help="whether its answers cost nothing; default: only if it is on this machine",
+    )
+    server.add_argument("--temperature", type=_from_zero, metavar="T", help="default: the server's")
+    server.add_argument("--max-tokens", type=_count, metavar="N", help=f"of an answer; default: {_MAX_TOKENS}")
+    server.add_argument("--concurrency", type=_count, metavar="N", help="requests at a time; default: 16")
+    server.add_argument("--timeout", type=seconds, metavar="SECONDS", help=f"for one answer; default: {_TIMEOUT:g}")
     kind.add_argument("--output", type=Path, required=True, help="the scores: a .jsonl, .csv or .parquet file")
     kind.add_argument("--judgements", type=Path, help="how each score came about, with rationales: likewise")
-    kind.add_argument("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
+    kind.add_argument("--params", type=Path, help="default: params.yaml, or where there is none the repository's")
     kind.add_argument("--ledger", type=Path, help="where answers are kept; default: params.yaml's")
     kind.add_argument(
         "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
     )
     kind.set_defaults(run=_file)
+
+
+def _from_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a number from 0 up")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 up")
+    return int(text)
 
 
 def _file(options: argparse.Namespace) -> None:
@@ -34,16 +80,77 @@ def _file(options: argparse.Namespace) -> None:
 
     check_table_output(options.output)
     check_table_output(options.judgements, "--judgements")
-    config = load_yaml(options.params)
+    config = load_yaml(_params(options))
     judging = read_judging(config.get("judges"), config.get("judging"))
     given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
     judging = dataclasses.replace(judging, **given)
-    task = file_task(judging, options.variant, options.judge)
+    if server := _server(options, judging.judges):
+        judging = dataclasses.replace(judging, judges={**judging.judges, server.name: server})
+    task = file_task(judging, options.variant, server.name if server else options.judge)
     made = judge_file(judging, task, options.file)
     schema.write(options.output, made.scores, "scores")
     if options.judgements:
         schema.write(options.judgements, made.judgements, "judgements")
     asked = made.report or f"all from the ledger; nothing was asked: {why_silent(judging, task)}"
     print(f"{options.file}  {task.name}: {asked}")
-    for lacks, count in made.lacking.items():
-        print(f"{options.file}  {task.name}: {count:,} records not judged: {lacks}")
+    print(f"{options.file}  {task.name}: {_outcome(made)}; scores: {options.output}, answers: {judging.ledger}")
+
+
+def _params(options: argparse.Namespace) -> Path:
+    """Return the configuration to read: the user's own, or the repository's where there is none here."""
+    from comperdial.errors import FileError
+
+    shipped = Path(__file__).parents[3] / _PARAMS.name
+    for path in (options.params,) if options.params else (_PARAMS, shipped):
+        if options.params or path.is_file():
+            return Path(path)
+    raise FileError(
+        "no such file here, and the package was installed without its repository",
+        where=str(_PARAMS),
+        expected="a configuration with the variants to choose from",
+        hint="Run this in the repository, or name its params.yaml by --params",
+    )
+
+
+def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None:
+    """Return the judge that the command line describes, if it does."""
+    from comperdial.errors import ConfigError
+    from comperdial.judging.files import server_judge
+
+    given = [name for name in _SERVER if getattr(options, name) is not None]
+    if options.judge:
+        if given:
+            raise ConfigError(
+                "given with --judge",
+                where=f"--{given[0].replace('_', '-')}",
+                expected="--model, for a server without an entry in params.yaml; one of params.yaml says this there",
+            )
+        return None
+    if not options.base_url:
+        raise ConfigError(
+            "--model without --base-url",
+            where="judge file",
+            expected="the server's URL, such as http://localhost:8000/v1",
+        )
+    parameters = {"max_tokens": options.max_tokens or _MAX_TOKENS}
+    if options.temperature is not None:
+        parameters["temperature"] = options.temperature
+    connection = {"timeout": _TIMEOUT} | {name: getattr(options, name) for name in _REACHED if name in given}
+    try:
+        judge = server_judge(
+            options.base_url, options.model, name=options.name, parameters=parameters, connection=connection
+        )
+    except ConfigError as error:
+        raise ConfigError(error.problem, where=error.where or "--base-url", expected=error.expected) from error
+    if judge.name in known:
+        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
+    return judge
+
+
+def _outcome(made: Judged) -> str:
+    """Say how many responses have a score, and why others have none."""
+    item = ["item_id", "system_id"]
+    judged, scored = (len(table[item].drop_duplicates()) for table in (made.judgements, made.scores))
+    lacking = [f"{count:,} not judged: {lacks}" for lacks, count in made.lacking.items()]
+    failed = [f"{judged - scored:,} failed: no answer could be read"] if judged > scored else []
+    return ", ".join([f"{scored:,} of {judged + sum(made.lacking.values()):,} responses scored", *failed, *lacking])

@@ -14,6 +14,7 @@ from comperdial.cli.common import (
     add_target,
     add_titles,
     json_object,
+    read_target,
     suffix,
 )
 
@@ -54,6 +55,7 @@ def _paper_table(options: argparse.Namespace) -> None:
     from comperdial.report.paper_tables import paper_document, paper_frame
 
     found = tables.read_correlations(options.inputs)
+    target = read_target(options, found["target"])
     layout = read_layout(options.paper / "comperdial_rows.yaml", options.number)
     ceilings = [schema.read(path, "ceilings") for path in options.ceilings]
     frame = paper_frame(
@@ -62,11 +64,11 @@ def _paper_table(options: argparse.Namespace) -> None:
         pd.concat(ceilings, ignore_index=True) if ceilings else pd.DataFrame(),
         tables.read_reported(options.paper / layout.reported, tables.REPORTED_COLUMNS),
         datasets=list(options.titles) or list(dict.fromkeys(found["dataset"])),
-        target=options.target,
+        target=target,
         not_run=options.not_run,
         judges=options.judges,
     )
-    made = paper_document(frame, layout, options.titles, options.target, suffix=suffix(options))
+    made = paper_document(frame, layout, options.titles, target, suffix=suffix(options))
     document.write(made, options.output)
 
 
@@ -107,5 +109,5 @@ def _ours(options: argparse.Namespace) -> None:
     }[kind]
     found = schema.read(options.inputs[0], "correlations" if kind == "measures" else kind)
     name = str(found["dataset"].iloc[0]) if len(found) else ""
-    made = make(found, options.titles.get(name, name), options.target, suffix=suffix(options))
+    made = make(found, options.titles.get(name, name), read_target(options, found["target"]), suffix=suffix(options))
     document.write(made, options.output)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_kind, add_simulated, add_target, json_object
+from comperdial.cli.common import add_kind, add_simulated, add_target, json_object, read_target
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -83,14 +83,16 @@ def _heatmap(options: argparse.Namespace) -> None:
     from comperdial.report.plots.style import finish
     from comperdial.report.tables import read_correlations
 
+    found = read_correlations(options.inputs)
+    target = read_target(options, found["target"])
     frame = heatmap.heatmap_frame(
-        read_correlations(options.inputs),
+        found,
         schema.read(options.ceilings, "ceilings") if options.ceilings else None,
-        target=options.target,
+        target=target,
         outputs=_outputs(options),
         order=options.order.split(":") if options.order else None,
     )
-    figure = heatmap.heatmap_figure(frame, target=options.target, **_drawn(options))
+    figure = heatmap.heatmap_figure(frame, target=target, **_drawn(options))
     finish(figure, frame, options.output, simulated=options.simulated)
 
 
@@ -102,7 +104,8 @@ def _scatter(options: argparse.Namespace) -> None:
     outputs = _outputs(options)
     tables = data.read_tables(options.tables, options.rated)
     scores = data.read_scores_of(options.inputs, outputs)
-    sample = data.one_sample(scores, tables, level="turn", target=options.target, source=options.source)
+    target = read_target(options, tables.dimensions(options.source))
+    sample = data.one_sample(scores, tables, level="turn", target=target, source=options.source)
     frame = scatter.scatter_frame(
         sample, read_correlations([options.correlations]), outputs=outputs, human=data.human_systems(tables.systems)
     )
@@ -116,9 +119,10 @@ def _slope(options: argparse.Namespace) -> None:
     outputs = _outputs(options)
     tables = data.read_tables(options.tables, options.rated)
     scores = data.read_scores_of(options.inputs, outputs)
-    sample = data.one_sample(scores, tables, level="system", target=options.target, source=options.source)
+    target = read_target(options, tables.dimensions(options.source))
+    sample = data.one_sample(scores, tables, level="system", target=target, source=options.source)
     frame = slope.slope_frame(sample, outputs=outputs, human=data.human_systems(tables.systems), count=options.count)
-    figure = slope.slope_figure(frame, target=options.target, against=sample.against, **_drawn(options))
+    figure = slope.slope_figure(frame, target=target, against=sample.against, **_drawn(options))
     finish(figure, frame, options.output, simulated=options.simulated)
 
 
@@ -129,9 +133,10 @@ def _length_bias(options: argparse.Namespace) -> None:
     outputs = _outputs(options)
     tables = data.read_tables(options.tables, options.rated)
     scores = length_bias.with_lengths(data.read_scores_of(options.inputs, outputs), tables.responses)
-    sample = data.one_sample(scores, tables, level="turn", target=options.target, source=options.source)
+    target = read_target(options, tables.dimensions(options.source))
+    sample = data.one_sample(scores, tables, level="turn", target=target, source=options.source)
     frame = length_bias.length_bias_frame(sample, outputs=outputs, resamples=options.resamples, seed=options.seed)
-    figure = length_bias.length_bias_figure(frame, target=options.target, **_drawn(options))
+    figure = length_bias.length_bias_figure(frame, target=target, **_drawn(options))
     finish(figure, frame, options.output, simulated=options.simulated)
 
 
@@ -161,14 +166,16 @@ def _curves(options: argparse.Namespace) -> None:
     from comperdial.report.plots import curves
     from comperdial.report.plots.style import finish
 
+    found = schema.read(options.inputs[0], "curves")
+    target = read_target(options, found["target"])
     frame = curves.curves_frame(
-        schema.read(options.inputs[0], "curves"),
+        found,
         schema.read(options.power, "power") if options.power else None,
-        target=options.target,
+        target=target,
         outputs=_outputs(options),
         level=options.level,
         against=options.against,
         coefficient=options.coefficient,
     )
-    figure = curves.curves_figure(frame, target=options.target, coefficient=options.coefficient, **_drawn(options))
+    figure = curves.curves_figure(frame, target=target, coefficient=options.coefficient, **_drawn(options))
     finish(figure, frame, options.output, simulated=options.simulated)

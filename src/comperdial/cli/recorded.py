@@ -11,7 +11,7 @@ from comperdial.cli.common import add_catalogue
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's command."""
-    command = commands.add_parser("recorded", help="take scores of a data set's responses that were computed elsewhere")
+    command = commands.add_parser("recorded", help="take scores of responses or dialogues that were computed elsewhere")
     command.add_argument("folder", type=Path, help="the data set's folder of tables")
     command.add_argument("--name", required=True, help="what to call the metric in the table")
     command.add_argument("--format", required=True, help="`table`, or the name of a project's own (unieval)")
@@ -19,7 +19,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     scores.add_argument("--source", help="the scores: a fetched file of the catalogue, by name")
     scores.add_argument("--path", type=Path, help="the scores: a local file")
     command.add_argument("--about", required=True, help="who computed them, with what: part of the signature")
-    command.add_argument("--ratings", type=Path, help="table `turn_ratings`, to check a file by that holds ratings too")
+    command.add_argument("--ratings", type=Path, help="table `turn_ratings`: what was rated, to check the scores by")
+    command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: likewise")
     command.add_argument("--output", type=Path, required=True, help="a .jsonl, .csv or .parquet file")
     add_catalogue(command)
     command.set_defaults(run=_recorded)
@@ -44,5 +45,6 @@ def _recorded(options: argparse.Namespace) -> None:
         origin=made_in,
         about=options.about,
         ratings=options.ratings,
+        dialogue_ratings=options.dialogue_ratings,
     )
     schema.write(options.output, found, "scores")

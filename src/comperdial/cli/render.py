@@ -17,6 +17,7 @@ from comperdial.cli.common import (
     add_target,
     add_titles,
     json_object,
+    read_target,
     suffix,
 )
 
@@ -68,12 +69,13 @@ def _render_usr(options: argparse.Namespace) -> None:
     from comperdial.files import read_table
     from comperdial.report import document, figures, tables, usr
 
+    found = tables.read_correlations(options.inputs)
     frame = usr.usr_frame(
-        tables.read_correlations(options.inputs),
+        found,
         tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS),
         options.paper / "usr_rows.yaml",
         datasets=options.datasets,
-        target=options.target,
+        target=read_target(options, found["target"]),
         not_run=options.not_run,
         recorded=options.recorded,
     )
@@ -88,7 +90,9 @@ def _render_correlations(options: argparse.Namespace) -> None:
 
     found = tables.read_correlations(options.inputs)
     title = options.titles.get(found["dataset"].iloc[0], found["dataset"].iloc[0])
-    made = tables.correlation_document(found, title, options.target, options.not_run, suffix=suffix(options))
+    made = tables.correlation_document(
+        found, title, read_target(options, found["target"]), options.not_run, suffix=suffix(options)
+    )
     document.write(made, options.output)
 
 
@@ -136,7 +140,8 @@ def _render_summary(options: argparse.Namespace) -> None:
     from comperdial.report import summary, tables
 
     found = tables.read_correlations(options.inputs)
-    summary.summarise(found, options.target, options.output, simulated=options.simulated)
+    target = read_target(options, found["target"])
+    summary.summarise(found, target, options.output, simulated=options.simulated)
 
 
 def _render_readme(options: argparse.Namespace) -> None:

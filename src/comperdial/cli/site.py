@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_kind, add_not_run, add_simulated, add_target, json_object
+from comperdial.cli.common import add_kind, add_not_run, add_simulated, add_target, json_object, read_target
 from comperdial.cli.data_set import read_ratings, suffix_of, table_of
 
 
@@ -34,7 +34,7 @@ def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export th
 def _site(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from comperdial import schema
+    from comperdial import aggregate, schema
     from comperdial.files import write_text
     from comperdial.report.site import contents
     from comperdial.report.site.page import page
@@ -55,9 +55,10 @@ def _site(options: argparse.Namespace) -> None:
         judgements=[schema.read(path, "judgements") for path in options.judgements],
     )
     note = suffix_of(options)
+    rated = aggregate.rated_dimensions((tables.turn_ratings, tables.dialogue_ratings), options.source)
     settings = contents.Settings(
         title=options.title,
-        target=options.target,
+        target=read_target(options, rated),
         source=options.source,
         main=options.main,
         outputs=options.outputs,

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target
+from comperdial.cli.common import add_kind, add_not_run, add_paper, add_simulated, add_target, read_target
 from comperdial.cli.data_set import rated_levels, read_ratings, suffix_of, table_of
+from comperdial.errors import NothingToShowError
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -56,13 +57,13 @@ def _systems(options: argparse.Namespace) -> None:
     from comperdial.files import read_json
     from comperdial.report import document, systems
 
+    levels = [read_ratings(options, level) for level in ("turn", "dialogue")]
     frame = systems.systems_frame(
         table_of(options, "systems"),
         aggregate.read_scores(options.inputs),
-        read_ratings(options, "turn"),
-        read_ratings(options, "dialogue"),
+        *levels,
         outputs=options.outputs,
-        dimension=options.target,
+        dimension=read_target(options, aggregate.rated_dimensions(levels, options.source)),
         source=options.source,
     )
     failed = read_json(options.submissions)["failed"] if options.submissions else {}
@@ -77,6 +78,7 @@ def _alpha(options: argparse.Namespace) -> None:
 
     from comperdial import ratings
     from comperdial.report import document
+    from comperdial.report.document import SIMULATED
     from comperdial.report.ratings import agreement_document
 
     turn, dialogue = read_ratings(options, "turn"), read_ratings(options, "dialogue")
@@ -88,10 +90,12 @@ def _alpha(options: argparse.Namespace) -> None:
         resamples=options.resamples,
         source=options.source,
     )
+    if not alphas["items"].any():
+        raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
     levels = [level for level in (turn, dialogue) if level is not None]
     bias = pd.concat([ratings.annotator_bias(level, source=options.source) for level in levels], ignore_index=True)
     ending = suffix_of(options)
-    found = agreement_document(alphas, bias, options.title, simulated=bool(ending), suffix=ending)
+    found = agreement_document(alphas, bias, options.title, simulated=ending == SIMULATED, suffix=ending)
     document.write(found, options.output)
 
 
@@ -100,7 +104,9 @@ def _level_differences(options: argparse.Namespace) -> None:
     from comperdial.report import document
     from comperdial.report.ratings import level_difference_document
 
-    turn, dialogue = table_of(options, "turn_ratings"), table_of(options, "dialogue_ratings")
+    turn, dialogue = read_ratings(options, "turn"), read_ratings(options, "dialogue")
+    if turn is None or dialogue is None:
+        raise NothingToShowError("it takes ratings of turns and of dialogues")
     contexts, systems = table_of(options, "contexts"), table_of(options, "systems")
     cases = ratings.table13_cases(turn, dialogue, contexts, count=options.count, systems=systems, source=options.source)
     found = level_difference_document(

@@ -58,6 +58,7 @@ def find(path: Path) -> Path:
     FileError
         When there is none; names the nearest that there are, and what would make one.
     """
+    from comperdial.files import form_path
     from comperdial.provenance import SUFFIX, record_path
 
     candidates = dict.fromkeys([record_path(path), path.with_name(path.name + SUFFIX)])
@@ -68,7 +69,7 @@ def find(path: Path) -> Path:
     known = {
         found.with_name(found.name.removesuffix(SUFFIX)).as_posix() for f in folders for found in f.rglob(f"*{SUFFIX}")
     }
-    near = difflib.get_close_matches(path.with_suffix("").as_posix(), sorted(known), n=3, cutoff=0.4)
+    near = difflib.get_close_matches(form_path(path, "").as_posix(), sorted(known), n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     raise FileError(
         "no record of what it was made of" if path.exists() else "no such table or figure, and no record of one",

@@ -1,4 +1,4 @@
-"""What the readers of Zhang et al. 2024 (comp-analysis) share: lines of utterances, the chatbot's turns, table rows."""
+"""What the readers of Zhang et al. 2024 and GRADE share: lines of utterances, the chatbot's turns, table rows."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import comparisons, ranked
+from comperdial.evaluation.comparisons import comparisons, differences, ranked
 from comperdial.evaluation.correlations import COEFFICIENTS, Detail, correlations
+from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
 from comperdial.evaluation.sample import Sample
 from comperdial.evaluation.samples import LEVELS, samples
@@ -13,12 +14,14 @@ __all__ = [
     "HUMAN",
     "LEVELS",
     "Detail",
+    "Expected",
     "Sample",
     "Subsampling",
     "ceilings",
     "comparisons",
     "correlations",
     "curves",
+    "differences",
     "power",
     "ranked",
     "samples",

@@ -11,6 +11,7 @@ from pandas.api.typing import DataFrameGroupBy
 
 from comperdial.aggregate import without_references
 from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.stats.means import merge_ties
 
 log = logging.getLogger(__name__)
 
@@ -88,15 +89,32 @@ def ratings_by_dialogue(single: pd.DataFrame, dialogue_of: pd.Series) -> pd.Data
     """
     units = single.index.to_frame(index=False)
     keys = [units["item_id"].map(dialogue_of).to_numpy(), units["system_id"].to_numpy(), units["dimension"].to_numpy()]
-    found = single.groupby(keys).mean()
+    found = _with_ties(single.groupby(keys).mean(), single.abs().groupby(keys).mean())
     found.index.names = ["item_id", "system_id", "dimension"]
     return found
 
 
 def mean_by_dialogue(single: pd.DataFrame, dialogue_of: pd.Series) -> pd.Series:
     """Average the mean ratings of turns over a dialogue: one row an item, a system and a dimension."""
-    means = single.mean(axis="columns").to_frame("rating")
-    return ratings_by_dialogue(means, dialogue_of)["rating"]
+    return ratings_by_dialogue(mean_ratings(single).to_frame("rating"), dialogue_of)["rating"]
+
+
+def mean_ratings(single: pd.DataFrame) -> pd.Series:
+    """Average single ratings over annotators."""
+    means, sizes = (frame.mean(axis="columns").to_frame("rating") for frame in (single, single.abs()))
+    return _with_ties(means, sizes)["rating"]
+
+
+def mean_scores(scores: pd.DataFrame, dialogue_of: pd.Series) -> pd.DataFrame:
+    """Average scores of turns over each dialogue of each system."""
+    means, sizes = (by_dialogue(frame, dialogue_of).mean() for frame in (scores, scores.abs()))
+    return _with_ties(means, sizes)
+
+
+def _with_ties(means: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
+    """Make means ties, column by column, that differ only in the order of adding."""
+    values = merge_ties(means.to_numpy(dtype=np.float64).T, sizes.to_numpy(dtype=np.float64).T).T
+    return pd.DataFrame(values, index=means.index, columns=means.columns)
 
 
 def share_of_turns(scores: pd.DataFrame, rated: pd.DataFrame | None, dialogue_of: pd.Series) -> pd.DataFrame:

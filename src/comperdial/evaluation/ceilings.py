@@ -13,6 +13,7 @@ from comperdial import schema
 from comperdial.evaluation.correlations import COEFFICIENTS
 from comperdial.evaluation.sample import Sample
 from comperdial.stats.grouped import within_items
+from comperdial.stats.means import merge_ties
 from comperdial.stats.resampling import coefficients
 
 
@@ -48,7 +49,7 @@ def without(sample: Sample, annotator: int) -> Sample | None:
         names=(("human", "annotator"),),
         scores=own[np.newaxis, kept],
         single=others[:, kept],
-        ratings=np.nanmean(others[:, kept], axis=0),
+        ratings=merge_ties(*(np.nanmean(side, axis=0) for side in (others[:, kept], np.abs(others[:, kept])))),
         design=sample.design.of(kept),
         items=sample.items[kept],
         units=tuple(unit for unit, chosen in zip(sample.units, kept, strict=True) if chosen),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -26,6 +26,24 @@ Floats = npt.NDArray[np.float64]
 _OF = ["dataset", "level", "against", "target", "coefficient"]
 
 
+def differences(
+    samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Coefficient] = COEFFICIENTS
+) -> pd.DataFrame:
+    """Do what :func:`comparisons` does, with the ends of each difference's 95 % interval.
+
+    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05.
+
+    Returns
+    -------
+    DataFrame
+        Table ``comparisons`` with two more columns, ``low`` and ``high``, missing where there is no interval.
+    """
+    rows = list(_rows(samples, detail, coefficients, intervals=True))
+    columns = schema.table("comparisons").columns
+    frame = pd.DataFrame(rows, columns=[*columns, "low", "high"])
+    return schema.validate(frame[columns], "comparisons").assign(low=frame["low"], high=frame["high"])
+
+
 def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
     """Test every pair of outputs for a difference of their correlation with the ratings.
 
@@ -40,19 +58,25 @@ def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
         Table ``comparisons``: each pair once, the better first; p is missing where there is no test. Pairs that share
         too few units are left out.
     """
-    rows: list[dict[str, Any]] = []
+    rows = list(_rows(samples, detail, COEFFICIENTS, intervals=False))
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("comparisons").columns), "comparisons")
+
+
+def _rows(
+    samples: Iterable[Sample], detail: Detail, coefficients: Sequence[Coefficient], *, intervals: bool
+) -> Iterator[dict[str, Any]]:
     for sample in samples:
         part = detail.of(sample)
         part = part.only([name for name in part.names if name != HUMAN]) if part else None
         if part and len(part.names) > 1:
-            for name in COEFFICIENTS:
-                rows += _of_coefficient(part, name, detail)
-    return schema.validate(pd.DataFrame(rows, columns=schema.table("comparisons").columns), "comparisons")
+            for name in coefficients:
+                yield from _of_coefficient(part, name, detail, intervals)
 
 
-def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail) -> list[dict[str, Any]]:
+def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals: bool) -> list[dict[str, Any]]:
     found = compare(
-        sample.scores, sample.ratings, sample.design, name, resamples=detail.resamples, seed=detail.seed
+        sample.scores, sample.ratings, sample.design, name,
+        resamples=detail.resamples, seed=detail.seed, intervals=intervals,
     )  # fmt: skip
     beside = f"perm-both:{detail.resamples}" if np.isfinite(found.p_perm_both).any() else "perm-both:no"
     test = f"{found.test}|{beside}|seed:{detail.seed}|v:1"
@@ -62,6 +86,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail) -> list[d
         log.warning("%d pairs are too many for %s: after Holm's correction none can differ", len(pairs), found.test)
     adjusted = holm([found.p[pair] for pair in pairs])
     williams_p = _williams(sample, name, found.n)
+    low, high = (np.clip(found.difference + side * found.reach, -2, 2) for side in (-1, 1))
     rows = []
     for (one, other), p_adjusted in zip(pairs, adjusted, strict=True):
         a, b = (one, other) if found.difference[one, other] >= 0 else (other, one)
@@ -72,6 +97,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail) -> list[d
             | {"output_b": output_b, "difference": found.difference[a, b], "p": found.p[a, b]}
             | {"p_adjusted": p_adjusted, "p_perm_both": found.p_perm_both[a, b], "p_williams": williams_p[a, b]}
             | {"n": found.n[a, b], "test": test}
+            | {"low": low[a, b], "high": high[a, b]}
         )
     return rows
 

@@ -13,6 +13,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation._frames import HUMAN
+from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.sample import Sample
 from comperdial.stats.correlation import Coefficient, correlate
 from comperdial.stats.grouped import within_items
@@ -56,15 +57,18 @@ class Detail:
         chosen = [(pair[0], pair[1]) for pair in pairs]
         return cls(chosen if outputs is not None else None, targets, resamples, seed)
 
-    def check(self, samples: Sequence[Sample]) -> None:
-        """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result."""
+    def check(self, samples: Sequence[Sample], *, allow_missing: bool = False) -> None:
+        """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result.
+
+        With ``allow_missing`` outputs may be without scores, and there may be no samples at all.
+        """
         names = {":".join(name) for sample in samples for name in sample.names}
-        for output in self.outputs or ():
+        for output in () if allow_missing else self.outputs or ():
             if ":".join(output) not in names:
                 raise UnknownNameError("output", ":".join(output), sorted(names), where="--outputs")
         targets = {sample.target for sample in samples}
         for target in self.targets or ():
-            if target not in targets:
+            if target not in targets and (samples or not allow_missing):
                 raise UnknownNameError("dimension", target, sorted(targets), where="--detail-target")
 
     def of(self, sample: Sample) -> Sample | None:
@@ -72,12 +76,14 @@ class Detail:
         if self.targets is not None and sample.target not in self.targets:
             return None
         if self.outputs is None:
-            return sample
+            return sample if sample.names else None
         part = sample.only([*self.outputs, HUMAN])
         return part if part.names else None
 
 
-def correlations(samples: Iterable[Sample], *, detail: Detail | None = None) -> pd.DataFrame:
+def correlations(
+    samples: Iterable[Sample], *, detail: Detail | None = None, expected: Expected | None = None
+) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
     Parameters
@@ -86,6 +92,8 @@ def correlations(samples: Iterable[Sample], *, detail: Detail | None = None) -> 
         As :func:`comperdial.evaluation.samples` gives them.
     detail
         With it: intervals, correlations within items, and the pairwise accuracies of systems, for what it names.
+    expected
+        With it: a row for each output that was to have scores and has none, and what those without a score lack.
 
     Returns
     -------
@@ -97,11 +105,14 @@ def correlations(samples: Iterable[Sample], *, detail: Detail | None = None) -> 
     """
     rows: list[dict[str, Any]] = []
     for sample in samples:
+        first = len(rows)
         part = detail.of(sample) if detail else None
         known = _bounds(part, detail) if part and detail else {}
         rows += [row | known.get((row["metric"], row["output"], row["coefficient"]), {}) for row in _pooled(sample)]
         if part and detail:
             rows += _of_system_pairs(part, detail) if part.design.average else _within_items(part)
+        if expected:
+            rows[first:] = _explained(rows[first:], sample, expected)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
 
 
@@ -129,6 +140,20 @@ def _pooled(sample: Sample) -> list[dict[str, Any]]:
         values, p = np.array([one.value for one in found]), np.array([one.p for one in found])
         rows += _rows(sample, "pooled", name, values, counts, p=p)
     return rows
+
+
+def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -> list[dict[str, Any]]:
+    """Add what units without a score lack, and a row without a value for each output that has no score at all."""
+    unscored = dict(zip(sample.names, np.isnan(sample.scores), strict=True))
+    lacking = {name: expected.lacking(sample, name, missing) for name, missing in unscored.items()}
+    found = [row | {"lacking": lacking[row["metric"], row["output"]]} for row in rows]
+    everyone = np.ones(len(sample.units), dtype=np.bool_)
+    for metric, output in expected.without_scores(sample):
+        none = {"value": np.nan, "n": 0, "coverage": 0.0, "cut": 0, "signature": expected.signatures[metric]}
+        none["lacking"] = expected.lacking(sample, (metric, output), everyone)
+        named = {"metric": metric, "output": output, "grouping": "pooled"}
+        found += [sample.key | named | {"coefficient": name} | none for name in COEFFICIENTS]
+    return found
 
 
 def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, float]]:

@@ -163,9 +163,8 @@ class _Drops:
         self.original, self.perturbed, self.clusters = original[both], perturbed[both], clusters[both]
         self.bounds, self.n = bounds, int(both.sum())
         # Means that differ only in the order of adding are ties.
-        largest = max(np.abs(self.original).max(initial=0.0), np.abs(self.perturbed).max(initial=0.0))
         self.drops = self.original - self.perturbed
-        self.drops[np.abs(self.drops) <= TIED * largest] = 0.0
+        self.drops[np.abs(self.drops) <= TIED * np.maximum(np.abs(self.original), np.abs(self.perturbed))] = 0.0
 
     def check(self, where: str) -> None:
         """Refuse a score outside its bounds."""

@@ -63,6 +63,11 @@ class Sample:
     signatures: tuple[str, ...]
 
     @property
+    def of_turns(self) -> bool:
+        """Say whether a unit is a response; else it is a dialogue of a system."""
+        return self.against == "turn" and self.level != "dialogue"
+
+    @property
     def key(self) -> dict[str, str]:
         """Return what every record made of this sample begins with."""
         return {"dataset": self.dataset, "level": self.level, "against": self.against, "target": self.target}

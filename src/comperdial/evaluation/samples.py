@@ -17,6 +17,8 @@ from comperdial.evaluation._frames import (
     check_targets,
     dialogue_names,
     mean_by_dialogue,
+    mean_ratings,
+    mean_scores,
     of_dataset,
     of_target,
     ratings_by_dialogue,
@@ -27,11 +29,12 @@ from comperdial.evaluation._frames import (
 )
 from comperdial.evaluation.sample import Sample
 from comperdial.stats.design import Design
-from comperdial.stats.means import settled
 
 log = logging.getLogger(__name__)
 
 LEVELS = ("turn", "dialogue", "system")
+# Two systems always correlate perfectly.
+FEWEST_SYSTEMS = 3
 
 
 def samples(
@@ -44,6 +47,7 @@ def samples(
     source: str = "human",
     levels: Sequence[str] = LEVELS,
     targets: Sequence[str] | None = None,
+    allow_missing: bool = False,
 ) -> Iterator[Sample]:
     """Pair scores with ratings at each level that the tables allow.
 
@@ -64,7 +68,10 @@ def samples(
     source
         Whose ratings.
     levels, targets
-        Which levels and rated dimensions; default: all.
+        Which levels and rated dimensions; default: all. Of fewer than three systems there is no system level.
+    allow_missing
+        Whether there may be nothing to correlate: a data set without any score has samples without outputs, one that
+        nobody rated has none.
 
     Raises
     ------
@@ -73,11 +80,14 @@ def samples(
     UnknownNameError
         When no rating has the source or the dimension.
     """
-    if not scores["level"].isin(["turn", "dialogue"]).any():
+    if not allow_missing and not scores["level"].isin(["turn", "dialogue"]).any():
         raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn or dialogue")
-    for dataset in sorted(scores["dataset"].unique()):
+    tables_of = [scores] if len(scores) else [table for table in (ratings, dialogue_ratings) if table is not None]
+    for dataset in sorted({name for table in tables_of for name in table["dataset"].unique()}):
         turn, dialogue = of_dataset(ratings, dataset), of_dataset(dialogue_ratings, dataset)
         if turn is None and dialogue is None:
+            if allow_missing:
+                continue
             raise SchemaError(
                 "scores, and no ratings",
                 where=f"dataset {dataset!r}",
@@ -86,12 +96,12 @@ def samples(
         check_targets(targets, source, dataset, turn, dialogue)
         own = scores[scores["dataset"] == dataset]
         check_scores(own, dataset)
-        tables = _Tables(dataset, own, turn, contexts, dialogue, systems, source)
+        tables = _Tables(dataset, own, turn, contexts, dialogue, systems, source, allow_missing)
         none = True
         for sample in tables.samples(levels, targets):
             none = False
             yield sample
-        if none:
+        if none and not allow_missing:
             raise SchemaError(
                 f"nothing to correlate at the levels {', '.join(levels)}",
                 where=f"dataset {dataset!r}",
@@ -111,8 +121,10 @@ class _Tables:
         dialogue: pd.DataFrame | None,
         systems: pd.DataFrame | None,
         source: str,
+        allow_missing: bool,
     ) -> None:
         self.dataset = dataset
+        self.allow_missing = allow_missing
         made = scores[[*NAME, "signature"]].drop_duplicates().to_numpy(dtype=str)
         self.signatures = {(row[0], row[1]): row[2] for row in made.tolist()}
         self.turn = single_ratings(turn, "context_id", systems, source)
@@ -125,12 +137,12 @@ class _Tables:
         self._check_rated(of_dialogues, self.dialogue, "dialogue")
         self.turn_scores, self.turn_cut = wide(of_turns, "value"), wide(of_turns, "cut")
         own, own_cut = wide(of_dialogues, "value"), wide(of_dialogues, "cut")
-        both = (by_dialogue(self.turn_scores, names).mean(), by_dialogue(self.turn_cut, names).max())
+        both = (mean_scores(self.turn_scores, names), by_dialogue(self.turn_cut, names).max())
         self.dialogue_scores, self.dialogue_cut = (
             mean.join(other, how="outer") for mean, other in zip(both, (own, own_cut), strict=True)
         )
         # A score of a whole dialogue counts for each of its turns, where systems are averaged over turns.
-        self.spread = own
+        self.spread, self.spread_cut = own, own_cut
         self.turn_means = None if self.turn is None else mean_by_dialogue(self.turn, names)
         raters = 0 if self.turn is None else self.turn.columns.size
         self.human_signature = f"human|ratings:turn|annotators:{raters}"
@@ -156,16 +168,23 @@ class _Tables:
 
     def samples(self, levels: Sequence[str], targets: Sequence[str] | None) -> Iterator[Sample]:
         """Go through what there is at each level."""
-        several = self.dialogue_of.duplicated().any()
         for level in dict.fromkeys(levels):
             if level in ("turn", "system") and self.turn is not None:
-                yield from self._of_ratings(level, "turn", self.turn, self.turn.mean(axis="columns"), targets)
-            if level == "dialogue" and self.turn is not None and self.turn_means is not None and several:
+                yield from self._of_ratings(level, "turn", self.turn, mean_ratings(self.turn), targets)
+            if level == "dialogue" and self.turn is not None and self.turn_means is not None and self._has_several():
                 single = ratings_by_dialogue(self.turn, self.dialogue_of)
                 yield from self._of_ratings(level, "turn", single, self.turn_means, targets)
             if level in ("dialogue", "system") and self.dialogue is not None:
-                means = self.dialogue.mean(axis="columns")
+                means = mean_ratings(self.dialogue)
                 yield from self._of_ratings(level, "dialogue", self.dialogue, means, targets)
+
+    def _has_several(self) -> bool:
+        """Say whether any system was rated in several turns of a dialogue: else dialogues are turns once more."""
+        if self.turn is None:
+            return False
+        units = units_of(self.turn)
+        dialogues = self.dialogue_of.reindex(units.get_level_values(0))
+        return bool(pd.MultiIndex.from_arrays([dialogues, units.get_level_values(1)]).duplicated().any())
 
     def _scores(self, level: str, against: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the scores of a level's units, and how many of each were cut."""
@@ -173,17 +192,17 @@ class _Tables:
             return self.dialogue_scores, self.dialogue_cut
         if level == "turn":
             return self.turn_scores, self.turn_cut
-        return self._with_spread(self.turn_scores), self._with_spread(self.turn_cut)
+        return self._with_spread(self.turn_scores, self.spread), self._with_spread(self.turn_cut, self.spread_cut)
 
-    def _with_spread(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the scores of whole dialogues: where systems are averaged over turns, one counts once a turn."""
-        if self.spread.empty or self.turn is None:
+    def _with_spread(self, frame: pd.DataFrame, spread: pd.DataFrame) -> pd.DataFrame:
+        """Add what whole dialogues have: where systems are averaged over turns, it counts once a turn."""
+        if spread.empty or self.turn is None:
             return frame
         units = units_of(self.turn)
         items = self.dialogue_of.reindex(units.get_level_values(0)).to_numpy()
         at = pd.MultiIndex.from_arrays([items, units.get_level_values(1)])
-        spread = pd.DataFrame(self.spread.reindex(at).to_numpy(), index=units, columns=self.spread.columns)
-        return frame.join(spread, how="outer")
+        by_turn = pd.DataFrame(spread.reindex(at).to_numpy(), index=units, columns=spread.columns)
+        return frame.join(by_turn, how="outer")
 
     def _of_ratings(
         self, level: str, against: str, single: pd.DataFrame, means: pd.Series, targets: Sequence[str] | None
@@ -196,7 +215,9 @@ class _Tables:
             rated = of_target(single, target).dropna(axis="columns", how="all")
             units = pd.MultiIndex.from_tuples(rated.index, names=["item_id", "system_id"])
             values = scores.reindex(units).dropna(axis="columns", how="all")
-            if values.empty:
+            if level == "system" and units.get_level_values(1).nunique() < FEWEST_SYSTEMS:
+                continue
+            if values.empty and not self.allow_missing:
                 if against == "dialogue" and not scores.empty:
                     raise SchemaError(
                         "no score belongs to a rated dialogue",
@@ -230,10 +251,9 @@ class _Tables:
     ) -> Sample:
         items, item_names = pd.factorize(rated.index.get_level_values(0))
         codes, names = pd.factorize(rated.index.get_level_values(1), sort=True)
-        of_turns = against == "turn" and level != "dialogue"
+        of_turns = against == "turn" and level != "dialogue"  # as Sample.of_turns
         dialogues = self.dialogue_of.reindex(item_names).to_numpy()[items] if of_turns else item_names[items]
-        # Means that differ only in the order of adding are ties.
-        matrix = settled(values.to_numpy(dtype=np.float64).T)
+        matrix = values.to_numpy(dtype=np.float64).T
         chosen = tuple((str(name[0]), str(name[1])) for name in values.columns)
         was_cut = cut.reindex(columns=values.columns).fillna(0).to_numpy() > 0
         return Sample(
@@ -244,8 +264,8 @@ class _Tables:
             names=chosen,
             scores=matrix,
             annotators=tuple(map(str, rated.columns)),
-            single=settled(rated.to_numpy(dtype=np.float64).T),
-            ratings=settled(means.to_numpy(dtype=np.float64)),
+            single=rated.to_numpy(dtype=np.float64).T,
+            ratings=means.to_numpy(dtype=np.float64),
             design=Design(codes, pd.factorize(dialogues, sort=True)[0], average=level == "system"),
             items=items,
             units=tuple((str(unit[0]), str(unit[1])) for unit in rated.index),

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from comperdial.errors import ConfigError, FileError
+from comperdial.errors import FileError
 from comperdial.files import read_json
 from comperdial.judges import _parts
 from comperdial.judges._disk import write_durably
 from comperdial.judges.base import Family
 
-_SECRET = re.compile(r"api.?key|authori[sz]ation|secret|passw|bearer|credential", re.IGNORECASE)
 _FAMILY = {field.name: dict if field.name == "parameters" else str for field in dataclasses.fields(Family)}
 
 
@@ -57,12 +53,3 @@ def read_family(folder: Path) -> Family:
             hint="Restore the file; a folder of the ledger is never renamed",
         )
     return family
-
-
-def refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters that look like a key: everybody may read the ledger."""
-    for name, value in parameters.items():
-        if _SECRET.search(str(name)):
-            raise ConfigError(f"{name!r} looks like a secret", where=where, expected="nothing that nobody may read")
-        if isinstance(value, Mapping):
-            refuse_secrets(value, where)

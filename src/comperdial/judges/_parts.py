@@ -91,7 +91,7 @@ def read_part(path: Path, shard: Shard = WHOLE) -> pa.Table:
         When the bytes are not those that were written once, or are no answers.
     """
     name = _PART.fullmatch(path.name)
-    with _reading(path), path.open("rb") as data:
+    with _opened(path) as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()[:8]
         if name is None or digest != name[2]:
             raise FileError(
@@ -123,7 +123,7 @@ def _only(table: pa.Table, shard: Shard) -> pa.Table:
 
 def held(path: Path, wanted: Mapping[str, set[int]]) -> Iterator[tuple[str, int]]:
     """Yield which of some answers, samples of messages, are in a part."""
-    with _reading(path), path.open("rb") as data:
+    with _opened(path) as data:
         file = pq.ParquetFile(data, read_dictionary=["messages"])
         for number in range(file.num_row_groups):
             table = file.read_row_group(number, columns=["messages", "sample"])
@@ -137,9 +137,15 @@ def held(path: Path, wanted: Mapping[str, set[int]]) -> Iterator[tuple[str, int]
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _opened(path: Path) -> Iterator[pa.NativeFile]:
+    """Open a part by Arrow's own means, and turn what goes wrong into a :class:`FileError`.
+
+    A file of Python's would be read, and its bytes let go, in threads of Arrow's that go on after the result is there.
+    One that comes to Python while the interpreter ends takes the process down with it (status 134).
+    """
     try:
-        yield
+        with pa.OSFile(str(path)) as file:
+            yield file
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
@@ -210,5 +216,5 @@ def spent(folder: Path) -> float:
 
 
 def _cost_of(path: Path) -> float:
-    with _reading(path), path.open("rb") as file:
+    with _opened(path) as file:
         return costs(pq.read_table(file, columns=["cost"]))

@@ -108,8 +108,15 @@ class Report:
         raise (InterruptedRunError if self.stopped == INTERRUPTED else JudgeError)(
             f"{missing} judgements are missing: {self._why()}",
             where=judge,
-            hint=f"What came is kept ({self.answered:,} answers, {self.price}): run again to go on",
+            hint=self._advice(),
         )
+
+    def _advice(self) -> str:
+        if self.answered or self.charged:
+            return f"What came is kept ({self.answered:,} answers, {self.price}): run again to go on"
+        if self.faults["not reached"]:
+            return "Is the server running, and are host and port of the judge's base_url right?"
+        return "Nothing was answered: run again when this is mended"
 
     def _why(self) -> str:
         if self.stopped is not None:

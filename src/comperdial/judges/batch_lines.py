@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from comperdial.errors import FileError
+from comperdial.files import parse_json
 from comperdial.judges._answers import FOR_GOOD, SPENT, Transient, read_codes, read_completion, read_error
 from comperdial.judges.base import Completion, Message
 from comperdial.judges.client import request_body
@@ -69,9 +71,8 @@ def read_result(line: bytes) -> Result:
         When it is not what came of a request.
     """
     try:
-        found = json.loads(line)
-    # A RecursionError comes of a thousand brackets.
-    except (ValueError, RecursionError):
+        found = parse_json(line.decode(), "the line", expected="JSON")
+    except (UnicodeDecodeError, FileError):
         raise BrokenLineError("it is not JSON") from None
     name = found.get("custom_id") if isinstance(found, dict) else None
     if not isinstance(name, str):

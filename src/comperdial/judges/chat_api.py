@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from comperdial.challenge.api import Completion
 from comperdial.errors import ConfigError
-from comperdial.judges.base import Completion as Answer
-from comperdial.judges.base import Message
+from comperdial.judges.base import Answer, Family, Message, canonical, key
+from comperdial.judges.base import Completion as Reply
 from comperdial.judges.client import Client, JudgeError, Refused, Transient
+from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import (
     FREE,
@@ -25,13 +29,15 @@ from comperdial.judges.prices import (
     estimate_tokens,
     most_input,
 )
+from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import find
-from comperdial.judges.services.base import Connection, Service
+from comperdial.judges.services.base import Connection, Service, address
 
 _OPTIONS = {"service", "model", "key", "base_url", "budget", "parameters"}
 _TEXTS = ("service", "model", "key", "base_url")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LENGTHS = ("max_tokens", "max_completion_tokens")
+_DATASET = "api-track"
 
 T = TypeVar("T")
 
@@ -49,6 +55,14 @@ class ChatApi:
         Of the model, and what all calls together may cost, in US dollars. A service that costs money needs both.
     throttle
         How often to try, and how long to wait.
+    ledger
+        Where answers are kept: a run that asks the same again, in the same order, has the same answers and pays
+        nothing. A second process with the same model waits for the first. None: nothing is kept.
+
+    Attributes
+    ----------
+    known
+        How many calls the ledger answered.
 
     Raises
     ------
@@ -66,6 +80,7 @@ class ChatApi:
         price: Price | None = None,
         budget: float | None = None,
         throttle: Throttle | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._client = Client(service)
         self._parameters = dict(parameters or {})
@@ -79,6 +94,18 @@ class ChatApi:
         self._budget.check(self._price, {"max_tokens": 1}, service.connection.model)
         self._throttle = throttle or Throttle(Limits(attempts=6))
         self._settled = asyncio.Event()
+        self.known = 0
+        # How often each request was made in this run: an agent that asks twice wants two answers.
+        self._asked: Counter[str] = Counter()
+        self._guard = threading.Lock()
+        self._stack = ExitStack()
+        self._shelf = None
+        if ledger:
+            model = service.connection.model
+            name = re.sub("[^A-Za-z0-9._-]+", "-", model).lstrip(".") or service.name
+            identity = {**self._parameters, **service.identity()}
+            family = Family(name, service.name, model, identity, "of an agent", "")
+            self._shelf = self._stack.enter_context(ledger.writing(_DATASET, family))
         # The client belongs to one event loop, and agents are run from several threads.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chat-api", daemon=True)
@@ -98,6 +125,7 @@ class ChatApi:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+        self._stack.close()
 
     @property
     def spent(self) -> float:
@@ -119,15 +147,31 @@ class ChatApi:
         JudgeError
             When there is no answer, or the call might pass the budget and is not made.
         """
-        answer = self._wait(self._ask(messages, max_tokens))
-        read = self.count(messages) if answer.input_tokens is None else answer.input_tokens
-        written = estimate_tokens(answer.text) if answer.output_tokens is None else answer.output_tokens
-        return Completion(answer.text, read, written)
+        reply = self._reply(messages, max_tokens)
+        read = self.count(messages) if reply.input_tokens is None else reply.input_tokens
+        written = estimate_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        return Completion(reply.text, read, written)
+
+    def _reply(self, messages: Sequence[Message], max_tokens: int) -> Reply:
+        """Return what the ledger has, or else what the service says, which it has from then on."""
+        if self._shelf is None:
+            return self._wait(self._ask(messages, max_tokens))[0]
+        request = canonical({"max_tokens": max_tokens, "messages": [dict(message) for message in messages]})
+        with self._guard:
+            sample = self._asked[request]
+            self._asked[request] += 1
+        if kept := self._shelf.get(key(self._shelf.family.id, request, sample)):
+            with self._guard:
+                self.known += 1
+            return kept.completion
+        reply, cost = self._wait(self._ask(messages, max_tokens))
+        self._shelf.add([Answer(request, sample, reply, cost, time=int(time.time()))])
+        return reply
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> Answer:
+    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> tuple[Reply, float]:
         limits = self._throttle.limits
         for attempt in range(1, limits.attempts + 1):
             await self._throttle.ready()
@@ -146,14 +190,16 @@ class ChatApi:
                 return answer
         raise AssertionError("the last attempt returns or raises")
 
-    async def _try(self, messages: Sequence[Message], max_tokens: int) -> Answer:
+    async def _try(self, messages: Sequence[Message], max_tokens: int) -> tuple[Reply, float]:
         worst = charge = await self._reserve(messages, max_tokens)
         try:
             answer = await self._client.complete(messages, {**self._parameters, "max_tokens": max_tokens})
             charge = self._cost(answer, worst)
-            return answer
+            return answer, charge
         except Transient as fault:
             charge = worst if fault.charged else 0.0
+            if charge and self._shelf is not None:
+                self._shelf.charge(charge, fault.kind)
             raise
         except (Refused, JudgeError):
             charge = 0.0
@@ -176,13 +222,13 @@ class ChatApi:
             await self._settled.wait()
         return worst
 
-    def _cost(self, answer: Answer, worst: float) -> float:
+    def _cost(self, answer: Reply, worst: float) -> float:
         if self._price is None or answer.input_tokens is None or answer.output_tokens is None:
             return worst
         return self._price.of(answer.input_tokens, answer.output_tokens)
 
 
-def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES) -> ChatApi:
+def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES, ledger: Path | None = None) -> ChatApi:
     """Make the model that a roster's entry ``api`` describes.
 
     Parameters
@@ -194,6 +240,8 @@ def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES) -
         File and entry, for messages.
     prices
         The price list.
+    ledger
+        The folder of answers that are kept; None: nothing is kept.
 
     Raises
     ------
@@ -205,7 +253,13 @@ def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES) -
     try:
         service = _service(options)
         price = Prices.read(prices).find(str(options["model"])) if service.paid else None
-        return ChatApi(service, parameters=options.get("parameters"), price=price, budget=options.get("budget"))
+        return ChatApi(
+            service,
+            parameters=options.get("parameters"),
+            price=price,
+            budget=options.get("budget"),
+            ledger=Ledger(ledger) if ledger else None,
+        )
     except ConfigError as error:
         raise ConfigError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
     except JudgeError as error:
@@ -232,7 +286,13 @@ def _service(options: Mapping[str, Any]) -> Service:
         raise ConfigError(f"`parameters` are {parameters!r}", expected="a mapping")
     if taken := [name for name in _LENGTHS if name in parameters]:
         raise ConfigError(f"`{taken[0]}` among the parameters", expected="the agent to say how much it wants")
+    refuse_secrets(parameters, "parameters")
+    url = options.get("base_url")
     connection = Connection(
-        options["service"], options["model"], base_url=options.get("base_url"), key_variable=options.get("key")
+        options["service"],
+        options["model"],
+        base_url=url,
+        key_variable=options.get("key"),
+        identity={"base_url": address(url)} if url else {},
     )
     return find(options["service"])(connection)

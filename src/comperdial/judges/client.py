@@ -13,7 +13,6 @@ import re
 import ssl
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NoReturn, Self
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -29,7 +28,7 @@ from comperdial.judges._answers import (
     read_wait,
 )
 from comperdial.judges.base import Completion, Message
-from comperdial.judges.services.base import Connection, Service
+from comperdial.judges.services.base import Connection, Service, address
 
 __all__ = ["Client", "Connection", "JudgeError", "Refused", "Transient"]
 
@@ -71,7 +70,7 @@ class Client:
         if self._key and not re.fullmatch(r"[!-~]+", self._key):
             raise JudgeError(f"what {service.key_variable} holds cannot be a key", expected="ASCII letters and marks")
         self._claimed = frozenset(service.identity())
-        self._where = _address(service.base_url)
+        self._where = address(service.base_url)
         self._open: list[openai.AsyncOpenAI] = []
         self._free: list[openai.AsyncOpenAI] = []
         self._trust: ssl.SSLContext | None = None
@@ -191,7 +190,9 @@ class Client:
     def _advice(self, status: int) -> str:
         if status in (401, 403):
             variable = self.service.key_variable
-            return f"Is the key in {variable} right?" if variable else "Name the variable that holds the key: `key`"
+            return f"Is the key in {variable} right?" if variable else "Name the key's variable: `key`, --key"
+        if not self._where.endswith("/v1"):
+            return f"The base_url of most servers ends in /v1: is it {self._where}/v1?"
         return "Are the judge's base_url and model right?"
 
     def _clean(self, text: str) -> str:
@@ -233,15 +234,3 @@ def request_body(
             f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request, in one piece"
         )
     return {"model": service.connection.model or service.name, "messages": list(messages), **sent}
-
-
-def _address(url: str) -> str:
-    """Return an address without user, password and query, checked."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        parts, port = urlsplit(""), ""
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("a judge's base_url is not an address", expected="such as http://localhost:8000/v1")
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"

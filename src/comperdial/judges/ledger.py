@@ -29,9 +29,10 @@ from comperdial.judges import _parts
 from comperdial.judges._account import Account
 from comperdial.judges._charges import Charges
 from comperdial.judges._disk import make_folder
-from comperdial.judges._families import in_use, read_family, refuse_secrets, settle
+from comperdial.judges._families import in_use, read_family, settle
 from comperdial.judges._locks import claimed
 from comperdial.judges.base import Family
+from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.shelf import Shelf
 from comperdial.sharding import WHOLE, Shard
 

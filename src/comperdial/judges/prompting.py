@@ -6,7 +6,6 @@ section: see :func:`inline`.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -17,12 +16,12 @@ from typing import Any, Literal
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.files import read_text
 from comperdial.judges import questions
 from comperdial.judges._guard import NONE, escape, fact_lines, guarded, history_lines, inline
+from comperdial.judges._templates import fill, parse
 
 __all__ = [
     "FIELDS", "NAMES", "NONE", "PAPER", "SOURCES", "STUDY", "Prompt", "fact_lines", "history_lines", "inline", "load",
@@ -78,7 +77,7 @@ class Prompt:
     @cached_property
     def fields(self) -> frozenset[str]:
         """Return the template's placeholders."""
-        return frozenset(meta.find_undeclared_variables(_environment().parse(self.template)))
+        return frozenset(meta.find_undeclared_variables(parse(self.template, _where(self))))
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
@@ -123,8 +122,8 @@ def load(
     MissingResourceError
         When the paper's prompts have not been imported.
     ConfigError
-        When a template has a syntax error, an unknown placeholder, or none for what is to be rated; or when there is a
-        question that it has no place for.
+        When a template has a syntax error, an unknown placeholder, or none for what is to be rated, or holds what could
+        run or grow without bound; or when there is a question that it has no place for.
     """
     if "/" in name or name.endswith(".md"):
         prompt = Prompt(Path(name).stem, _unix(read_text(name)), name)
@@ -157,7 +156,7 @@ def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
     Raises
     ------
     ConfigError
-        When a value is missing or no text, or the template fails on the values.
+        When a value is missing or no text, or the template fails on the values or makes too long a text of them.
     """
     given = {field: guarded(field, values[field]) for field in prompt.fields if values.get(field) is not None}
     scores, responses = given.get("turn_scores"), given.get("responses")
@@ -168,8 +167,8 @@ def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
             expected="one each a turn",
         )
     try:
-        return _compiled(_unix(prompt.template)).render(given)
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        return fill(_unix(prompt.template), given)
+    except (jinja2.TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, jinja2.UndefinedError) and (missing := sorted(prompt.fields - given.keys())):
             named = ", ".join(f"`{field}`" for field in missing)
             raise ConfigError(f"no value for {named}", where=_where(prompt), expected="one for each field") from error
@@ -211,15 +210,7 @@ def _asking(prompt: Prompt, question: str, source: str, folder: Path) -> Prompt:
 
 def _check(prompt: Prompt, where: str) -> None:
     """Raise :class:`ConfigError` for a template that cannot be filled, whatever the values."""
-    try:
-        tree = _environment().parse(prompt.template)
-        _compiled(prompt.template)
-    except jinja2.TemplateSyntaxError as error:
-        raise ConfigError(
-            f"not a jinja2 template ({error.message})", where=f"{where}, line {error.lineno}", expected="valid jinja2"
-        ) from error
-    if any(True for _ in meta.find_referenced_templates(tree)):
-        raise ConfigError("the template takes in another one", where=where, expected="all of the prompt in one file")
+    tree = parse(prompt.template, where)
     if unknown := sorted(prompt.fields - {*FIELDS, _QUESTION}):
         line = min(node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown[0])
         raise UnknownNameError("placeholder", unknown[0], FIELDS, where=f"{where}, line {line}")
@@ -246,17 +237,3 @@ def _unix(text: str) -> str:
 
 def _where(prompt: Prompt) -> str:
     return f"prompt {prompt.name!r} ({prompt.source})"
-
-
-@functools.cache
-def _environment() -> ImmutableSandboxedEnvironment:
-    """Return jinja2 without its global functions, so that whatever a template names is a placeholder."""
-    # No escaping: a prompt is no HTML, and the values are guarded by `inline`.
-    environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
-    environment.globals.clear()
-    return environment
-
-
-@functools.lru_cache(maxsize=64)
-def _compiled(template: str) -> jinja2.Template:
-    return _environment().from_string(template)

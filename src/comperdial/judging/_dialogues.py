@@ -55,7 +55,8 @@ def spoken(folder: str | Path, scores: Iterable[tuple[Key, float]] | None = None
     SchemaError
         When the responses are not sorted by their key, as the project writes them.
     """
-    contexts = schema.read(Path(folder) / "contexts.parquet", "contexts")[["dataset", "context_id", "dialogue_id"]]
+    columns = ["dataset", "context_id", "dialogue_id", "turn"]
+    contexts = schema.read(Path(folder) / "contexts.parquet", "contexts")[columns]
     rows = _rows(folder)
     return gathered(rows if scores is None else _with_scores(rows, iter(scores)), contexts, where=str(folder))
 
@@ -68,14 +69,15 @@ def gathered(rows: Iterable[Said], contexts: pd.DataFrame, *, where: str) -> Ite
     rows
         Sorted by data set and context.
     contexts
-        Their ``dataset``, ``context_id`` and ``dialogue_id``.
+        Their ``dataset``, ``context_id``, ``dialogue_id`` and ``turn``.
     where
         What an error names.
     """
     ordered = contexts.sort_values(["dataset", "context_id"], kind="stable")
     place = {context: number for number, context in enumerate(ordered["context_id"])}
     dialogues = ordered["dialogue_id"].tolist()
-    turns = {dialogue: int(count) for dialogue, count in ordered["dialogue_id"].value_counts().items()}
+    # Not the contexts: a turn has several where a system answered it several times, or each its own history.
+    turns = {dialogue: int(count) for dialogue, count in ordered.groupby("dialogue_id")["turn"].nunique().items()}
     last = {dialogue: number for number, dialogue in enumerate(dialogues)}
     held: dict[str, dict[tuple[str, str], list[Said]]] = {}
     passed = 0

@@ -12,13 +12,13 @@ from comperdial.judges.batch_files import BATCHES, committed, read_states
 from comperdial.judges.client import Client
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits
-from comperdial.judges.prices import Prices
+from comperdial.judges.prices import FREE, Price, Prices
 from comperdial.judges.running import Report, Slot, run
 from comperdial.judges.services.base import Service
 from comperdial.judging.base import Judging, Task
 from comperdial.judging.items import Item
 from comperdial.judging.reading import reader
-from comperdial.judging.tasks import family_of, service_of
+from comperdial.judging.tasks import family_of, service_of, to_pay, unpaid
 from comperdial.sharding import WHOLE, Shard
 
 CONCURRENCY = 16
@@ -41,12 +41,14 @@ def ask_items(
     It is called more than once.
     """
     service, family = service_of(task), family_of(judging, task)
-    if service.paid and not judging.budget:
+    if why := unpaid(judging, task):
+        raise ConfigError(why, where=task.judge.name, hint=to_pay(judging, task))
+    price: Price | None = FREE
+    if service.paid:
+        price = Prices.read(judging.prices).find(task.judge.model) if judging.prices.exists() else None
+    if price is None:
         raise ConfigError(
-            f"{task.judge.name} costs money, and the budget is 0",
-            where="params.yaml, judging.budget",
-            expected="US dollars that all answers in the ledger may cost together",
-            hint="`comperdial judge plan` tells what this run would cost",
+            f"the price of {task.judge.model} is not known", where=task.judge.name, hint=to_pay(judging, task)
         )
     ledger, reached = Ledger(judging.ledger), task.judge.connection
     total = sum(item.messages is not None for item in items()) * task.samples
@@ -67,7 +69,7 @@ def ask_items(
             concurrency=reached.get("concurrency", CONCURRENCY),
             limits=_limits(reached),
             pace=ledger.pace(service.connection) if _is_elsewhere(service) else None,
-            price=Prices.read(judging.prices).find(task.judge.model) if service.paid else None,
+            price=price,
             budget=budget,
             total=total,
             progress=task.name,

@@ -40,6 +40,9 @@ class Judge:
         Whether it is asked for rationales, whatever a variant says; None leaves it to the variant.
     connection
         How it is reached and how fast: nothing that an answer depends on.
+    identity
+        What else its answers depend on, and is not sent: the URL of a judge without an entry in ``params.yaml``, whose
+        name is no promise that it is the same one.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Judge:
     parameters: Mapping[str, Any]
     explain: bool | None
     connection: Mapping[str, Any]
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import Any
 from comperdial.config import check
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.judges.base import Form
+from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import services
+from comperdial.judges.services.base import address
 from comperdial.judges.weighting import check_labels
 from comperdial.judging.base import ANY_ROLE, DEFAULT, Judge, Judging, Variant
 from comperdial.judging.groups import spread
@@ -69,13 +71,10 @@ def read_judging(
         When a judge, variant, service, role or data set is named that there is not.
     """
     for name, entry in (judges or {}).items():
-        # Not the schema, which would print what may well be the key itself.
-        if isinstance(entry, dict) and not _VARIABLE.fullmatch(str(entry.get("key", "KEY"))):
-            raise ConfigError(
-                "`key` is no name of an environment variable",
-                where=f"params.yaml, judges.{name}",
-                expected="capitals, digits and underscores; the key itself belongs into that variable, never here",
-            )
+        if isinstance(entry, dict):
+            check_key(entry.get("key"), f"params.yaml, judges.{name}")
+            if isinstance(parameters := entry.get("parameters"), dict):
+                refuse_secrets(parameters, f"params.yaml, judges.{name}.parameters")
     _check_label_texts(judging)
     check({"judges": judges, "judging": judging}, Path(__file__).with_name("params.schema.yaml"))
     judging, groups = judging or {}, groups or {}
@@ -106,6 +105,17 @@ def read_judging(
         prices=Path(judging.get("prices", "data/prices.yaml")),
         budget=float(judging.get("budget", 0)),
     )
+
+
+def check_key(variable: object, where: str) -> None:
+    """Refuse what cannot be the name of the environment variable that holds a key, without showing it."""
+    # Not left to the schema, whose message would show what may well be the key itself.
+    if variable is not None and not _VARIABLE.fullmatch(str(variable)):
+        raise ConfigError(
+            "`key` is no name of an environment variable",
+            where=where,
+            expected="capitals, digits and underscores; the key itself belongs into that variable, never here",
+        )
 
 
 def _check_lists(
@@ -159,6 +169,11 @@ def _judge(name: str, entry: Mapping[str, Any]) -> Judge:
     mode = entry.get("mode", "generate")
     if mode not in ("generate", "probabilities"):
         raise ConfigError(f"`mode` is {mode!r}", where=where, expected="generate or probabilities")
+    if "base_url" in entry:
+        try:
+            address(entry["base_url"])
+        except ConfigError as error:
+            raise ConfigError(error.problem, where=where, expected=error.expected) from error
     return Judge(
         name=name,
         service=entry["service"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,56 @@ from typing import Any
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
-from comperdial.judging.base import Judging, Task, sample_counts, unasked
+from comperdial.judges.services.base import address
+from comperdial.judging.base import ANY_ROLE, Judge, Judging, Task, sample_counts, unasked
+from comperdial.judging.config import check_key
 from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
-from comperdial.judging.tasks import family_of, service_of
+from comperdial.judging.tasks import family_of, service_of, to_pay, unpaid
+from comperdial.own_files import spoken
 from comperdial.score_files import Records, read_records
+
+_NAME = re.compile("[a-z0-9][a-z0-9.-]*")
+
+
+def server_judge(
+    base_url: str, model: str, *, name: str | None = None, parameters: Mapping[str, Any], connection: Mapping[str, Any]
+) -> Judge:
+    """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
+
+    Its answers in the ledger are those of this URL and model, whatever its name.
+
+    Parameters
+    ----------
+    base_url, model
+        Where the server listens, and what it calls the model.
+    name
+        What to call the judge; default: the model's name, with hyphens for what a judge's name cannot hold.
+    parameters, connection
+        As :class:`comperdial.judging.base.Judge` has them.
+
+    Raises
+    ------
+    ConfigError
+        When the URL or the name is not valid.
+    """
+    url = address(base_url)
+    # Left out of the URL that identifies the judge, and a password would be seen by who lists processes.
+    if re.search("[@?#]", base_url):
+        raise ConfigError(
+            "base_url has a user, a query or a fragment", expected=f"{url}, and a key in the variable that --key names"
+        )
+    made = name or re.sub("[^a-z0-9.-]+", "-", model.lower()).strip(".-")
+    if not _NAME.fullmatch(made):
+        raise ConfigError(
+            f"{made!r} cannot name a judge" if name else f"no name can be made of the model's, {model!r}",
+            where="--name",
+            expected="lower-case letters, digits, dots and hyphens, beginning with a letter or a digit",
+        )
+    check_key(connection.get("key"), "--key")
+    reached = {"base_url": url, **connection}
+    return Judge(made, "openai", model, ANY_ROLE, "generate", parameters, None, reached, identity={"base_url": url})
 
 
 def file_task(judging: Judging, variant: str, judge: str) -> Task:
@@ -97,16 +142,16 @@ def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
     except MissingJudgementsError as error:
         raise MissingJudgementsError(
             error.problem,
-            where=error.where,
-            expected=error.expected,
+            where=task.name,
             hint=f"Nothing was asked: {why_silent(judging, task)}",
         ) from error
 
 
 def why_silent(judging: Judging, task: Task) -> str:
     """Say why a judge was asked nothing."""
-    costs = f"{task.judge.name} costs money, and the budget is {judging.budget:g} (see --budget)"
-    return service_of(task).unavailable() or costs
+    if why := unpaid(judging, task):
+        return f"{why}. {to_pay(judging, task)}"
+    return str(service_of(task).unavailable())
 
 
 def _dataset(judging: Judging, task: Task, records: Records, path: Path) -> str:
@@ -137,16 +182,7 @@ def _items(records: Records, prompt: Prompt) -> Iterator[Item]:
         history, references, facts = (
             [] if column is None else column[row] for column in (records.histories, records.references, records.facts)
         )
-        yield turn_item(prompt, key, context_values(_spoken(history), references, facts), response)
-
-
-def _spoken(history: list[Any]) -> list[Mapping[str, str]]:
-    """Give texts their speakers, as metrics do: the one before the response is by the other of two, A."""
-    last = len(history) - 1
-    return [
-        {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
-        for place, said in enumerate(history)
-    ]
+        yield turn_item(prompt, key, context_values(spoken(history), references, facts), response)
 
 
 def _check_entries(records: Records, path: Path) -> None:

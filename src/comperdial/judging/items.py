@@ -122,7 +122,8 @@ def dialogue_items(folder: str | Path, prompt: Prompt, turns: pd.DataFrame | str
     for dialogue in spoken(folder, turn_scores(turns, output)):
         names = (dialogue.dataset, dialogue.dialogue_id, dialogue.system_id)
         scores = [said.score for said in dialogue.said if said.score is not None]
-        if missing := dialogue.turns - len(scores):
+        without = {said.turn for said in dialogue.said if said.score is None}
+        if missing := dialogue.turns - len({said.turn for said in dialogue.said} - without):
             yield Item(*names, None, f"{missing} turns without a score")
             continue
         values = {

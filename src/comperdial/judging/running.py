@@ -30,7 +30,7 @@ from comperdial.judging.scores import (
     slug,
     unread,
 )
-from comperdial.judging.tasks import family_of, service_of, signature, step_of
+from comperdial.judging.tasks import family_of, service_of, signature, step_of, unpaid
 from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
@@ -109,9 +109,8 @@ def ask_or_skip(
         family = family_of(judging, task)
     except ComperdialError as error:
         return str(error), ""
-    service = service_of(task)
-    costs = f"not asked: {task.judge.model} costs money, and the budget is 0"
-    why = costs if service.paid and not judging.budget else service.unavailable()
+    costs = unpaid(judging, task)
+    why = f"not asked: {costs}" if costs else service_of(task).unavailable()
     with ExitStack() as stack:
         turns = None
         if task.variant.turns:
@@ -252,8 +251,8 @@ def _judged(
     judging: Judging, task: Task, items: Callable[[], Iterable[Item]], tally: Tally, *, dataset: str, shard: Shard
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Ask, then yield tables ``scores`` and ``judgements`` part by part."""
-    service, family = service_of(task), family_of(judging, task)
-    if service.unavailable() is None and (not service.paid or judging.budget > 0):
+    family = family_of(judging, task)
+    if service_of(task).unavailable() is None and unpaid(judging, task) is None:
         tally.report = ask_items(judging, task, items, dataset=dataset, shard=shard)
     shelf = Ledger(judging.ledger).shelf(dataset, family, shard)
     yield from replay_parts(task, items(), shelf, reader(task), tally, signature=signature(judging, task))

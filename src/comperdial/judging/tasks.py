@@ -10,7 +10,7 @@ from comperdial.errors import ComperdialError, ConfigError
 from comperdial.judges.base import Family, canonical
 from comperdial.judges.parse import PARSER_VERSION
 from comperdial.judges.services import find
-from comperdial.judges.services.base import Connection, Service
+from comperdial.judges.services.base import Connection, Service, address
 from comperdial.judges.weighting import scale_labels
 from comperdial.judging.base import Judging, Task, sample_counts
 
@@ -28,11 +28,31 @@ def service_of(task: Task) -> Service:
         key_variable=judge.connection.get("key"),
         timeout=judge.connection.get("timeout"),
         options={**judge.parameters, "mode": judge.mode},
+        identity=judge.identity,
     )
     service = find(judge.service)(connection)
-    if judge.connection.get("free"):
-        service.paid = False
+    if "free" in judge.connection:
+        service.paid = not judge.connection["free"]
     return service
+
+
+def unpaid(judging: Judging, task: Task) -> str | None:
+    """Say why a judge is not asked for lack of money, in a few words; None if it is free or there is a budget."""
+    if not service_of(task).paid or judging.budget:
+        return None
+    return f"{task.judge.model} costs money, and the budget is 0"
+
+
+def to_pay(judging: Judging, task: Task) -> str:
+    """Say what lets a judge be asked that is taken for one that costs money."""
+    priced = f"a price of {task.judge.model} in {judging.prices} and a budget (`judging.budget`, --budget)"
+    url = task.judge.connection.get("base_url")
+    if url is None or "free" in task.judge.connection:
+        return f"It needs {priced}"
+    return (
+        f"{address(url)} is not on this machine, and may charge: if it is free, say so (`--free` on the command line, "
+        f"`free: true` in params.yaml); if not, it needs {priced}"
+    )
 
 
 def family_of(judging: Judging, task: Task) -> Family:
@@ -134,6 +154,6 @@ def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
     if any(folder.glob("part-*")) or any(folder.glob("journal-*")):
         return None
     # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
-    if not judging.budget:
-        return f"not asked: {family.model} costs money, and the budget is 0"
+    if why := unpaid(judging, task):
+        return f"not asked: {why}"
     return service.unavailable()

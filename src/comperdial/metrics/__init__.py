@@ -8,7 +8,7 @@ from comperdial.plugins import load_class, module_names
 
 __all__ = ["Batch", "Metric", "OverlapMetric", "Scores", "create", "kinds"]
 
-_HELPERS = frozenset({"base", "options", "text"})
+_HELPERS = frozenset({"base", "named", "options", "text"})
 
 
 def kinds() -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import compress
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -59,6 +60,43 @@ class Batch:
     def __len__(self) -> int:
         return len(self.responses)
 
+    @classmethod
+    def checked(
+        cls,
+        responses: Sequence[str],
+        references: Sequence[str | Sequence[str]] | None = None,
+        histories: Sequence[Sequence[Utterance | str]] | None = None,
+        facts: Sequence[Sequence[str]] | None = None,
+    ) -> Batch:
+        """Return a batch of lists as :meth:`Metric.score` takes them; raises SchemaError as it does."""
+        if isinstance(responses, str) or isinstance(references, str):
+            raise SchemaError("a single text", expected="a list of responses and a list of as many references")
+        several = None if references is None else [[r] if isinstance(r, str) else r for r in references]
+        count = len(responses)
+        batch = cls(
+            responses,
+            _column("references", several, count),
+            [_utterances(history) for history in _column("histories", histories, count)],
+            _column("facts", facts, count),
+        )
+        for index, response in enumerate(responses):
+            if not _is_filled(response):
+                raise ItemError(index, f"the response is {response!r}", expected="a text that is not empty")
+        return batch
+
+    def has(self, need: str) -> npt.NDArray[np.bool_]:
+        """Say of each response whether there is any of ``references``, ``histories`` or ``facts``."""
+        return np.array([len(entry) > 0 for entry in getattr(self, need)], dtype=np.bool_)
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Batch:
+        """Return the batch with some of its responses."""
+        return Batch(
+            list(compress(self.responses, chosen)),
+            list(compress(self.references, chosen)),
+            list(compress(self.histories, chosen)),
+            list(compress(self.facts, chosen)),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
@@ -83,6 +121,10 @@ class Metric(ABC):
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:
         """Return the names of the numbers that the metric gives for a response, the main one first."""
+
+    def needed_by(self, output: str) -> tuple[str, ...]:
+        """Return the fields of a :class:`Batch` without which a response has no score of this output."""
+        return self.needs
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
@@ -144,39 +186,16 @@ class Metric(ABC):
         MissingResourceError
             When the metric needs something that this machine lacks.
         """
-        if isinstance(responses, str) or isinstance(references, str):
-            raise SchemaError("a single text", expected="a list of responses and a list of as many references")
-        count = len(responses)
-        several = None if references is None else [[r] if isinstance(r, str) else r for r in references]
-        batch = Batch(
-            responses,
-            self._column("references", several, count),
-            [_utterances(history) for history in self._column("histories", histories, count)],
-            self._column("facts", facts, count),
-        )
-        for index, response in enumerate(responses):
-            if not _is_filled(response):
-                raise ItemError(index, f"the response is {response!r}", expected="a text that is not empty")
+        batch = Batch.checked(responses, references, histories, facts)
+        given = {"references": references, "histories": histories, "facts": facts}
+        for need in self.needs:
+            if given[need] is None and len(batch):
+                raise SchemaError(f"metric {self.kind!r} needs {need}", expected=f"{need}, one entry a response")
+            lacking = np.flatnonzero(~batch.has(need))
+            if len(lacking):
+                problem = f"metric {self.kind!r} needs {need}"
+                raise ItemError(int(lacking[0]), problem, expected=f"{need} that are not empty")
         return self.compute(batch)
-
-    def _column(self, name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Sequence[Sequence[Any]]:
-        needed = name in self.needs
-        if values is None:
-            if needed and count:
-                raise SchemaError(f"metric {self.kind!r} needs {name}", expected=f"{name}, one entry a response")
-            return [()] * count
-        if len(values) != count:
-            raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
-        for index, value in enumerate(values):
-            if not isinstance(value, list | tuple):
-                raise ItemError(index, f"{name} is {value!r}", expected="a list")
-            if needed and not value:
-                raise ItemError(index, f"metric {self.kind!r} needs {name}", expected=f"{name} that are not empty")
-            for entry in value:
-                text = entry.get("text") if isinstance(entry, Mapping) else entry
-                if not _is_filled(text):
-                    raise ItemError(index, f"one of its {name} is {entry!r}", expected="a text that is not empty")
-        return values
 
     def signed(self, option: str) -> object:
         """Return an option as the signature names it: its value, unless a subclass knows better."""
@@ -187,6 +206,22 @@ class Metric(ABC):
         options = [f"{field.name}:{_short(self.signed(field.name))}" for field in fields(self)]
         libraries = [f"{name}:{versions.installed(name)}" for name in self.libraries]
         return "|".join([self.kind, *options, *libraries, f"v:{self.version}"])
+
+
+def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Sequence[Sequence[Any]]:
+    """Check one list of a batch; None stands for nothing at all."""
+    if values is None:
+        return [()] * count
+    if len(values) != count:
+        raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
+    for index, value in enumerate(values):
+        if not isinstance(value, list | tuple):
+            raise ItemError(index, f"{name} is {value!r}", expected="a list")
+        for entry in value:
+            text = entry.get("text") if isinstance(entry, Mapping) else entry
+            if not _is_filled(text):
+                raise ItemError(index, f"one of its {name} is {entry!r}", expected="a text that is not empty")
+    return values
 
 
 def _utterances(history: Sequence[Utterance | str]) -> list[Utterance]:

@@ -1,4 +1,4 @@
-"""Sentence BLEU-1 to BLEU-4 by nltk."""
+"""Sentence BLEU-1 to BLEU-4 as nltk or nlg-eval computes it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from comperdial.metrics._ngrams import Ngrams, matches
 from comperdial.metrics.base import Bounds, OverlapMetric, check_choice, check_number
 
 # nltk's method6 is left out: it fails on responses without a shared pair of words.
-_SMOOTHING = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
+_NLTK = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
+_NLG_EVAL = "nlg-eval"
 # These two add 1 to a precision before they average neighbours: a copy of a short reference has more than 1.
 _BEYOND_1 = ("method5", "method7")
 _ORDERS = (4, 3, 2, 1)
 _WEIGHTS = [(1 / order,) * order for order in _ORDERS]
+# What pycocoevalcap, which nlg-eval runs, adds to counts and lengths: above the line and below it.
+_TINY, _SMALL = 1e-15, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bleu(OverlapMetric):
-    """nltk's ``sentence_bleu`` with uniform weights, no re-weighing, all references at once; 0 to 1.
+    """Sentence BLEU with uniform weights, no re-weighing, all references at once; 0 to 1.
 
-    Source: ComperDial, appendix C.2 (``method1``, epsilon 1e-12). ``method1`` is computed here, from counts that the
-    orders and all responses to a context share, with nltk's arithmetic to the last digit; nltk computes the others.
+    Sources: nltk's ``method1`` with epsilon 1e-12 is ComperDial's (appendix C.2); ``nlg-eval`` is what Mehri and
+    Eskenazi 2020 and Yeh et al. 2021 ran. Both are computed here, from counts that the orders and all responses to a
+    context share, with their authors' arithmetic to the last digit; nltk computes the other kinds of smoothing.
     """
 
     kind: ClassVar[str] = "bleu"
@@ -36,11 +40,15 @@ class Bleu(OverlapMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, "smoothing", _SMOOTHING)
+        check_choice(self, "smoothing", (*_NLTK, _NLG_EVAL))
         check_number(self, "epsilon", 0.0, 1.0, above=True)
         if self.smoothing != "method1":
             # It would change the signature and not the scores.
             check_choice(self, "epsilon", (type(self).epsilon,))
+
+    def signed(self, option: str) -> object:
+        """Name the epsilon only where it counts."""
+        return "none" if option == "epsilon" and self.smoothing == _NLG_EVAL else super().signed(option)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -62,12 +70,14 @@ class Bleu(OverlapMetric):
 
     def best(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
         """Return the four orders; BLEU has its own way of using several references."""
-        if self.smoothing != "method1":
+        if self.smoothing not in ("method1", _NLG_EVAL):
             return self._by_nltk(hypothesis, references)
         length = len(hypothesis)
         shared = matches(hypothesis, references, _ORDERS[0])
         # Of two lengths equally close, the shorter one.
         closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
+        if self.smoothing == _NLG_EVAL:
+            return _nlg_eval(tuple(shared), length, closest)
         return _method1(tuple(shared), length, closest, self.epsilon)
 
     def _by_nltk(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
@@ -97,3 +107,15 @@ def _method1(shared: tuple[int, ...], length: int, closest: int, epsilon: float)
         brevity * math.exp(math.fsum(w * value for w, value in zip(weights, logarithms, strict=False)))
         for weights in _WEIGHTS
     )
+
+
+@lru_cache(maxsize=4096)
+def _nlg_eval(shared: tuple[int, ...], length: int, closest: int) -> tuple[float, ...]:
+    """Return the orders as pycocoevalcap computes them: without a shared word they are next to nothing, not 0."""
+    ratio = (length + _TINY) / (closest + _SMALL)
+    brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
+    scores, product = [], 1.0
+    for before, count in enumerate(shared):
+        product *= (count + _TINY) / (max(0, length - before) + _SMALL)
+        scores.append(product ** (1 / (before + 1)) * brevity)
+    return tuple(reversed(scores))

@@ -40,6 +40,10 @@ class GroundedCosine(EmbeddingMetric):
         """Return the sum, the cosine with the context, the cosine with the facts."""
         return ("sum", "context", "fact")
 
+    def needed_by(self, output: str) -> tuple[str, ...]:
+        """Return the facts too, where the output compares with them."""
+        return ("histories",) if output == "context" else ("histories", "facts")
+
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
         """Return -1 to 1 for the two cosines, twice as much for their sum."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.errors import ConfigError, FileError, UnknownNameError
+from comperdial.files import parse_json
 from comperdial.metrics.base import Metric
 
 Options = tuple[tuple[str, str | bool | int | float], ...]
@@ -67,9 +67,9 @@ def _freeze(value: Any) -> Options:  # noqa: ANN401
     expected = "a mapping of names to texts, numbers, yes or no"
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise ValueError(expected) from None
+            value = parse_json(value, "the option", expected=expected)
+        except FileError as error:
+            raise ValueError(f"{expected} ({error.problem})") from None
     pairs = sorted(_of_type(value, Mapping, expected).items())
     for name, entry in pairs:
         _of_type(name, str, expected)

@@ -66,6 +66,13 @@ class UniEval(ModelMetric):
         """Return the mean and the five dimensions."""
         return ("overall", *DIMENSIONS)
 
+    def needed_by(self, output: str) -> tuple[str, ...]:
+        """Return what a question is asked with; the mean needs what all of them do."""
+        asked = list(DIMENSIONS.values()) if output == "overall" else [DIMENSIONS[output]]
+        history = any(dimension.history for dimension in asked)
+        facts = any(dimension.fact for dimension in asked) and self.without_facts != _NO_FACT
+        return (*(["histories"] if history else []), *(["facts"] if facts else []))
+
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
         """Return 0 to 1 for what is asked once; what is summed over sentences ends with their number."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from comperdial.errors import FileError
 from comperdial.files import sha256, write_json
 
 CACHE = "checksums.json"
@@ -98,5 +99,5 @@ def _read(cache: Path) -> dict[str, Checksum]:
 
 def _write(cache: Path, known: Mapping[str, Checksum], new: Mapping[str, Checksum]) -> None:
     kept = {stamp: entry for stamp, entry in known.items() if Path(stamp.rsplit(":", 2)[0]).is_file()}
-    with suppress(OSError):
+    with suppress(OSError, FileError):
         write_json(cache, {stamp: asdict(entry) for stamp, entry in {**kept, **new}.items()})

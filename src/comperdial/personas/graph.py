@@ -139,27 +139,39 @@ def _from_triples(lines: Iterable[Any], where: str) -> Graph:
 
 def _from_mapping(content: Mapping[str, Any], layout: str, where: str) -> Graph:
     attributes = list(_attributes(content, layout, where))
+    names = {
+        key: head_sentence(_text(entry, "head_person", key, f"{where}, head {key!r}")) for key, entry in content.items()
+    }
     finder = _sniff([entry for _, _, entry in attributes], where)
     heads: dict[str, dict[str, list[str]]] = {}
     unknown: Counter[str] = Counter()
-    for head, tail, entry in attributes:
+    for key, tail, entry in attributes:
+        head = names[key]
         relation = finder.text(entry)
-        text = entry.get("attr_person") or tail
+        text = _text(entry, "attr_person", tail, f"{where}, head {key!r}, attribute {tail!r}")
         _add(heads, unknown, head, finder.aspect(entry), text, relation)
-    for key, entry in content.items():
-        heads.setdefault(head_sentence(entry.get("head_person") or key), {})
+    for name in names.values():
+        heads.setdefault(name, {})
     return _graph(heads, unknown, {"layout": layout, "relation": finder.describe()}, where)
 
 
 def _attributes(content: Mapping[str, Any], layout: str, where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for key, entry in content.items():
-        head = head_sentence(entry.get("head_person") or key)
         for tail, attribute in entry[layout].items():
             if not isinstance(attribute, dict):
                 raise SchemaError(
-                    f"attribute {tail!r} holds {attribute!r}", where=f"{where}, head {key!r}", expected="a JSON object"
+                    f"attribute {tail!r} holds {repr(attribute)[:80]}",
+                    where=f"{where}, head {key!r}",
+                    expected="a JSON object",
                 )
-            yield head, tail, attribute
+            yield key, tail, attribute
+
+
+def _text(entry: Mapping[str, Any], name: str, default: str, where: str) -> str:
+    value = entry.get(name) or default
+    if not isinstance(value, str):
+        raise SchemaError(f"`{name}` is {repr(value)[:80]}", where=where, expected="a text")
+    return value
 
 
 def _add(

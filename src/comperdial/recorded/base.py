@@ -1,4 +1,4 @@
-"""What a format is: a file of recorded scores in, scores of responses out. A new one is a file beside this one."""
+"""What a format is: a file of recorded scores in, scores of turns and dialogues out. A new one is a file here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import pandas as pd
 
-COLUMNS = ("place", "context_id", "system_id", "output", "value")
-Row = tuple[str, str, str, str, float]
+COLUMNS = ("place", "level", "item_id", "system_id", "output", "value")
+Row = tuple[str, str, str, str, str, float]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Rated:
     responses: pd.DataFrame
     systems: pd.DataFrame
     ratings: pd.DataFrame | None = None
+    dialogue_ratings: pd.DataFrame | None = None
 
     @property
     def dataset(self) -> str:
@@ -32,6 +33,18 @@ class Rated:
     def references(self) -> frozenset[str]:
         """Return the systems that are held against, never evaluated."""
         return frozenset(self.systems.loc[self.systems["kind"] == "reference", "system_id"])
+
+    def items(self, level: str) -> frozenset[tuple[str, str]]:
+        """Return what a system said at a level: its responses by context, or the dialogues that they are of."""
+        names = self.responses["context_id"]
+        if level == "dialogue":
+            names = names.map(self.contexts.set_index("context_id")["dialogue_id"])
+        return frozenset(zip(names, self.responses["system_id"], strict=True))
+
+    def rated_items(self, level: str) -> frozenset[tuple[str, str]] | None:
+        """Return which of them were rated; None without ratings of the level."""
+        ratings, item = (self.dialogue_ratings, "dialogue_id") if level == "dialogue" else (self.ratings, "context_id")
+        return None if ratings is None else frozenset(zip(ratings[item], ratings["system_id"], strict=True))
 
 
 class Format(ABC):
@@ -60,9 +73,9 @@ class Format(ABC):
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Make the frame that formats return.
 
-    Its columns: ``place`` (the item as messages name it: "item 3"), ``context_id``, ``system_id``, ``output``,
-    ``value`` (float64; NaN where the file has none) and ``cut``, 0 where a file does not say how many tokens were left
-    out.
+    Its columns: ``place`` (the item as messages name it: "item 3"), ``level`` (``turn`` or ``dialogue``), ``item_id``
+    (a context or a dialogue), ``system_id``, ``output``, ``value`` (float64; NaN where the file has none) and ``cut``,
+    0 where a file does not say how many tokens were left out.
     """
     made = pd.DataFrame(list(rows), columns=COLUMNS)
     return made.astype({"value": "float64"}).assign(cut=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -48,8 +49,9 @@ def import_scores(
     origin: str,
     about: str,
     ratings: str | Path | None = None,
+    dialogue_ratings: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Read recorded scores of a data set's responses.
+    """Read recorded scores of a data set's responses, of its dialogues, or of both.
 
     Parameters
     ----------
@@ -66,13 +68,14 @@ def import_scores(
         Where it comes from, for the signature: repository, commit and file, or the file's name. Never a machine's path.
     about
         Who computed the scores, with what; for the signature.
-    ratings
-        Table ``turn_ratings``, to check the join where the file holds ratings too.
+    ratings, dialogue_ratings
+        Tables ``turn_ratings`` and ``dialogue_ratings``, to say how much of what is scored was rated, and to check the
+        join where the file holds ratings too.
 
     Returns
     -------
     DataFrame
-        Table ``scores``, turn level; responses without a recorded score are absent.
+        Table ``scores``; what has no recorded score is absent.
 
     Raises
     ------
@@ -86,6 +89,7 @@ def import_scores(
         responses=schema.read(folder / "responses.parquet", "responses"),
         systems=schema.read(folder / "systems.parquet", "systems"),
         ratings=schema.read(ratings, "turn_ratings") if ratings else None,
+        dialogue_ratings=schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else None,
     )
     if lost := set(rated.responses["context_id"]) - set(rated.contexts["context_id"]):
         raise SchemaError(
@@ -94,6 +98,7 @@ def import_scores(
     made_by = signature(path, format=format, origin=origin, about=about)
     found = find(format)(path, rated).read()
     _check_items(found, rated, path)
+    _check_levels(found, path)
     is_reference = found["system_id"].isin(rated.references)
     has_value = found["value"].notna()
     kept = found[~is_reference & has_value]
@@ -104,8 +109,8 @@ def import_scores(
     frame = pd.DataFrame(
         {
             "dataset": rated.dataset,
-            "level": "turn",
-            "item_id": kept["context_id"],
+            "level": kept["level"],
+            "item_id": kept["item_id"],
             "system_id": kept["system_id"],
             "metric": name,
             "output": kept["output"],
@@ -114,33 +119,67 @@ def import_scores(
             "signature": made_by,
         }
     )
-    item = ["context_id", "system_id"]
-    log.info(
-        "%s: scores of %d of the %d evaluated responses of %s; left out: %d responses of references, %d empty values",
-        name,
-        len(kept.drop_duplicates(item)),
-        int((~rated.responses["system_id"].isin(rated.references)).sum()),
-        rated.dataset,
-        len(found[is_reference].drop_duplicates(item)),
-        int((~has_value).sum()),
-    )
+    for level, scored in found.groupby("level", sort=False):
+        _report(name, scored, str(level), rated)
     return schema.validate(frame, "scores", where=f"{path}, as table 'scores'")
 
 
+def _report(name: str, found: pd.DataFrame, level: str, rated: Rated) -> None:
+    """Say how much of a level is scored and rated, and what was left out."""
+    what = "responses" if level == "turn" else "dialogues"
+    is_reference = found["system_id"].isin(rated.references)
+    empty = found["value"].isna()
+    scored = set(_items(found[~is_reference & ~empty]))
+    known = rated.rated_items(level)
+    counted = "" if known is None else f", {len(scored & known)} of them rated"
+    log.info(
+        "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
+        name,
+        len(scored),
+        sum(system not in rated.references for _, system in rated.items(level)),
+        what,
+        rated.dataset,
+        counted,
+        len(set(_items(found[is_reference]))),
+        what,
+        int(empty.sum()),
+    )
+    if scored and known is not None and not scored & known:
+        log.warning("%s: none of the %d scored %s was rated as such", name, len(scored), what)
+
+
+def _items(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(found["item_id"], found["system_id"], strict=True)
+
+
+def _check_levels(found: pd.DataFrame, path: Path) -> None:
+    """Refuse an output of two levels: the evaluation would not know which of the two a dialogue's score is."""
+    levels = found.groupby("output", sort=False)["level"].nunique()
+    if (levels > 1).any():
+        raise SchemaError(
+            f"output {levels.idxmax()!r} is of turns and of dialogues",
+            where=str(path),
+            expected="one level for each output",
+            hint="Name them apart in the column `output`",
+        )
+
+
 def _check_items(found: pd.DataFrame, rated: Rated, path: Path) -> None:
-    """Raise :class:`SchemaError` for the first item of no response, with a value that is no number, or given twice."""
-    known = set(zip(rated.responses["context_id"], rated.responses["system_id"], strict=True))
-    seen: dict[tuple[str, str, str], str] = {}
-    for place, context, system, output, value in found[[*COLUMNS]].itertuples(index=False, name=None):
-        where, item = f"{path}, {place}", f"context {context!r}, system {system!r}"
-        if (context, system) not in known:
+    """Raise :class:`SchemaError` for the first item that nobody said, has no number as a value, or is given twice."""
+    known = {level: rated.items(level) for level in found["level"].unique()}
+    named = {"turn": ("context", "response"), "dialogue": ("dialogue", "dialogue")}
+    seen: dict[tuple[str, str, str, str], str] = {}
+    for place, level, item, system, output, value in found[[*COLUMNS]].itertuples(index=False, name=None):
+        kind, what = named[level]
+        where, name = f"{path}, {place}", f"{kind} {item!r}, system {system!r}"
+        if (item, system) not in known[level]:
             raise SchemaError(
-                f"{item}: no such response", where=where, expected=f"names of data set {rated.dataset!r}'s responses"
+                f"{name}: no such {what}", where=where, expected=f"names of data set {rated.dataset!r}'s {what}s"
             )
         if math.isinf(value):
             raise SchemaError(f"the score is {value!r}", where=where, expected="a finite number")
-        first = seen.setdefault((context, system, output), place)
+        first = seen.setdefault((level, item, system, output), place)
         if first != place:
             raise SchemaError(
-                f"{item}, output {output!r} was scored in {first} already", where=where, expected="each once"
+                f"{name}, output {output!r} was scored in {first} already", where=where, expected="each once"
             )

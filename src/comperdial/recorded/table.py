@@ -1,4 +1,4 @@
-"""Scores by name: a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``value``."""
+"""Scores by name: a JSONL, CSV or Parquet file with the names of items and systems, and ``value``."""
 
 from __future__ import annotations
 
@@ -11,58 +11,69 @@ from comperdial.errors import SchemaError
 from comperdial.files import check_columns, read_table
 from comperdial.recorded.base import Format, frame
 
-_NEEDED = ("context_id", "system_id", "value")
-_KNOWN = (*_NEEDED, "item_id", "dataset", "level", "metric", "output", "signature", "cut")
+# The column that names what is scored, and of which levels it can be.
+_ITEMS = {"context_id": ("turn",), "dialogue_id": ("dialogue",), "item_id": ("turn", "dialogue")}
+_NEEDED = ("system_id", "value")
+_KNOWN = (*_ITEMS, *_NEEDED, "dataset", "level", "metric", "output", "signature", "cut")
 _OUTPUT = "score"
 
 
 class Table(Format):
-    """Reader of tables of scores, such as ``comperdial score`` writes (there ``context_id`` is called ``item_id``).
+    """Reader of tables of scores, such as ``comperdial score`` writes.
 
-    Optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset`` and ``level``, which must then be this
-    data set and ``turn``. An empty value is a response without a score. The name in a column ``metric`` is not used.
+    ``context_id`` names a turn, ``dialogue_id`` a dialogue, ``item_id`` either: what a column ``level`` says, or a turn
+    without one. Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must then be
+    this data set. An empty value is a turn or a dialogue without a score. The name in a column ``metric`` is not used.
     """
 
     def read(self) -> pd.DataFrame:
         """Return the scores of the file, named by record."""
-        content = self._columns()
+        content, item = self._columns()
         places = [f"record {number}" for number in range(1, len(content) + 1)]
-        for column, expected in (("dataset", self.rated.dataset), ("level", "turn")):
+        for column, expected in (("dataset", (self.rated.dataset,)), ("level", _ITEMS[item])):
             if column in content:
-                self._check_constant(content[column], places, expected)
+                self._check_values(content[column], places, expected)
         if "metric" in content and content["metric"].nunique() > 1:
             names = ", ".join(map(repr, content["metric"].unique()))
             raise SchemaError(
                 f"column 'metric' holds {names}", where=str(self.path), expected="the scores of one metric a file"
             )
+        levels = content["level"] if "level" in content else [_ITEMS[item][0]] * len(content)
         outputs = content["output"].map(str) if "output" in content else [_OUTPUT] * len(content)
-        contexts, systems = content["context_id"].map(str), content["system_id"].map(str)
-        found = frame(zip(places, contexts, systems, outputs, self._values(content["value"], places), strict=True))
+        items, systems = content[item].map(str), content["system_id"].map(str)
+        values = self._values(content["value"], places)
+        found = frame(zip(places, levels, items, systems, outputs, values, strict=True))
         return found.assign(cut=content["cut"].to_numpy()) if "cut" in content else found
 
-    def _columns(self) -> pd.DataFrame:
+    def _columns(self) -> tuple[pd.DataFrame, str]:
+        """Return the file's content, and which column names what is scored."""
         content = check_columns(read_table(self.path), _KNOWN, self.path)
-        if "item_id" in content and "context_id" in content:
-            raise SchemaError("columns 'item_id' and 'context_id'", where=str(self.path), expected="one of the two")
-        if self.path.suffix == ".csv":
-            content = schema.parse_cells(content, "scores", self.path)
-        content = content.rename(columns={"item_id": "context_id"})
-        if missing := [column for column in _NEEDED if column not in content]:
+        items = [column for column in _ITEMS if column in content]
+        if len(items) > 1:
+            raise SchemaError(
+                f"columns {' and '.join(map(repr, items))}",
+                where=str(self.path),
+                expected="one of " + ", ".join(_ITEMS),
+            )
+        needed = (items[0] if items else "context_id", *_NEEDED)
+        if missing := [column for column in needed if column not in content]:
             raise SchemaError(
                 f"no column {', '.join(map(repr, missing))}",
                 where=str(self.path),
-                expected="at least " + ", ".join(_NEEDED),
+                expected=f"at least {', '.join(needed)}; dialogues are named by dialogue_id",
             )
-        return content
+        if self.path.suffix == ".csv":
+            content = schema.parse_cells(content, "scores", self.path)
+        return content, needed[0]
 
-    def _check_constant(self, column: pd.Series, places: list[str], expected: str) -> None:
-        wrong = (column != expected).to_numpy()
+    def _check_values(self, column: pd.Series, places: list[str], expected: tuple[str, ...]) -> None:
+        wrong = ~column.isin(expected).to_numpy()
         if wrong.any():
             row = int(wrong.argmax())
             raise SchemaError(
                 f"column {column.name!r} holds {column.iloc[row]!r}",
                 where=f"{self.path}, {places[row]}",
-                expected=f"{expected!r}, or no such column",
+                expected=" or ".join(map(repr, expected)) + ", or no such column",
             )
 
     def _values(self, column: pd.Series, places: list[str]) -> list[float]:

@@ -39,8 +39,6 @@ class UniEval(Format):
                 raise SchemaError(
                     f"`predict_scores` is of {', '.join(scores) or 'nothing'}", where=item.where, expected=expected
                 )
-            rows += [
-                (f"item {item.number}", item.context_id, item.system_id, output, finite(scores, output, item.where))
-                for output in outputs
-            ]
+            of = (f"item {item.number}", "turn", item.context_id, item.system_id)
+            rows += [(*of, output, finite(scores, output, item.where)) for output in outputs]
         return frame(rows)

@@ -62,7 +62,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
         measures = [(c, g) for c in _SHOWN[level] for g in _GROUPINGS if (c, g) in present]
         rows = []
         for name in sorted(set(zip(of_pair["metric"], of_pair["output"], strict=True))):
-            if detailed and name not in detailed:
+            if name not in detailed:
                 continue
             found = [cells.get((*name, level, against, *measure)) for measure in measures]
             rows.append(
@@ -262,7 +262,7 @@ def curves_document(curves: pd.DataFrame, title: str, target: str, *, suffix: st
             suffix,
         ),
         sections=sections,
-        tidy=shown,
+        tidy=shown.round({"agreement": 4, "width": 4}),
         notes=[
             "Agreement of rankings: Kendall's tau of the metrics' ranking with that on all the data, the mean over the "
             "parts drawn; 1 is the same ranking",

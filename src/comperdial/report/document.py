@@ -1,4 +1,4 @@
-"""A table for readers, in four forms made from one content: Markdown, LaTeX (booktabs), HTML and CSV."""
+"""A table for readers, in forms made from one content: plain text, Markdown, LaTeX (booktabs), HTML and CSV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.files import write_text
+from comperdial.files import form_path, write_text
 
 _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -97,15 +97,75 @@ def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dic
 
 
 def write(document: Document, stem: str | Path) -> None:
-    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, 6 significant digits)."""
-    stem = Path(stem)
-    write_text(stem.with_suffix(".md"), markdown(document))
-    write_text(stem.with_suffix(".tex"), latex(document, label=f"tab:{stem.name}"))
-    write_text(stem.with_suffix(".html"), html_page(document))
-    # Six digits: more would differ between processors' arithmetic, and the study has no use for them.
+    """Write ``stem.md``, ``stem.tex``, ``stem.html`` and ``stem.csv`` (the tidy frame, to the digits that hold)."""
+    write_text(form_path(stem, ".md"), markdown(document))
+    write_text(form_path(stem, ".tex"), latex(document, label=f"tab:{Path(stem).name}"))
+    write_text(form_path(stem, ".html"), html_page(document))
+    tidy = document.tidy.assign(**{name: _held(document.tidy[name]) for name in _measured(document.tidy)})
     # Who reads the CSV alone must see it too.
-    tidy = document.tidy.assign(simulated=True) if SIMULATED in document.caption else document.tidy
-    write_text(stem.with_suffix(".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    tidy = tidy.assign(simulated=True) if SIMULATED in document.caption else tidy
+    write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
+"""What :func:`rendered` makes, with the suffix of a file of it."""
+
+
+def rendered(document: Document, form: str, *, label: str) -> str:
+    """Return the document in one of :data:`FORMATS`; ``label`` is LaTeX's name for it."""
+    if form == "csv":
+        return document.tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    if form == "latex":
+        return latex(document, label=label)
+    return {"text": text, "markdown": markdown}[form](document)
+
+
+def text(document: Document) -> str:
+    """Return the document as plain text, its columns aligned."""
+    lines = [document.title, "", document.caption, ""]
+    for section in document.sections:
+        lines += [section.title, "", *_text_table(section), ""]
+    return "\n".join([*lines, *(f"- {note}" for note in document.notes), ""])
+
+
+def _text_table(section: Section) -> list[str]:
+    groups = [name if place == 0 else "" for name, width in section.groups for place in range(width)]
+    table = [[name for _, name in section.columns], *section.rows]
+    widths = [max(len(row[place]) for row in table) for place in range(len(section.columns))]
+    starts = [place for place, name in enumerate(groups) if name]
+    for start in starts:
+        # A group's name may be longer than what stands below it.
+        inside = range(start, start + next(width for name, width in section.groups if name == groups[start]))
+        widths[inside[-1]] += max(0, len(groups[start]) - sum(widths[place] + 2 for place in inside) + 2)
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if place < section.labels else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    above = ""
+    for start in starts:
+        above = above.ljust(sum(width + 2 for width in widths[:start])) + groups[start]
+    body = [line(row) for row in table]
+    return [*([above] if starts else []), body[0], "-" * max(map(len, body)), *body[1:]]
+
+
+def _measured(frame: pd.DataFrame) -> list[Any]:
+    return [name for name in frame.columns if pd.api.types.is_float_dtype(frame[name])]
+
+
+def _held(values: pd.Series) -> pd.Series:
+    """Round to the digits that hold where a processor's arithmetic moves a model's scores in the seventh digit.
+
+    Correlations hold to six. A difference of two that are nearly the same has fewer, and so has a small p-value, which
+    is the tail of a distribution.
+    """
+    name = str(values.name)
+    if name == "p" or name.endswith("_p"):
+        return values.map(lambda p: float(f"{p:.2g}") if p < 0.01 else round(p, 4), na_action="ignore")
+    return values.round(6) if name.endswith("difference") else values
 
 
 def markdown(document: Document) -> str:
@@ -132,6 +192,8 @@ def _markdown_table(section: Section) -> list[str]:
 def latex(document: Document, *, label: str) -> str:
     """Return the document as LaTeX, one table a section (packages booktabs and graphicx), specials escaped."""
     lines = [r"% Needs \usepackage{booktabs,graphicx}."]
+    if not document.sections:
+        lines += [_tex(document.caption), ""]
     for count, section in enumerate(document.sections):
         top, rules, at = [], [], 1
         for group, width in section.groups:

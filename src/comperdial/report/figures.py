@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.files import replacing
+from comperdial.files import form_path, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,7 +119,7 @@ def save(figure: Figure, stem: str | Path) -> None:
 
     with mpl.rc_context(_STYLE):
         for suffix, metadata in _WITHOUT_DATE.items():
-            with replacing(Path(stem).with_suffix(suffix)) as temporary:
+            with replacing(form_path(stem, suffix)) as temporary:
                 figure.savefig(temporary, dpi=DPI, metadata=metadata)
                 if suffix == ".png":
                     compact.png(temporary, temporary)

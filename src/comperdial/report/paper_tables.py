@@ -17,6 +17,7 @@ from comperdial.report.tables import (
     of_target,
     partial_notes,
     pooled,
+    why_no_scores,
     with_interval,
     with_star,
 )
@@ -113,7 +114,7 @@ def _record(
         "metric": row.metric,
         "output": row.output,
         "ours": value,
-        **{name: mine.get(name) for name in ("low", "high", "p", "n", "rank", "coverage", "cut")},
+        **{name: mine.get(name) for name in ("low", "high", "p", "n", "rank", "coverage", "cut", "lacking")},
         "reported": theirs,
         "reported_starred": other.get("starred"),
         "reported_of": other.get("dataset"),
@@ -156,7 +157,7 @@ def _why_not(
         return row.not_run
     present = correlations[(correlations["metric"] == row.metric) & (correlations["dataset"] == dataset)]
     if row.output in set(present["output"]):
-        return None
+        return why_no_scores(present[present["output"] == row.output])
     if len(present):
         return f"metric {row.metric!r} has no output {row.output!r}"
     if row.metric in not_run:

@@ -85,6 +85,14 @@ class Reading:
         """Return a metric's scores."""
         return self._read(f"results/scores/{self.dataset}/{metric}.parquet")
 
+    def judgements(self, metric: str) -> pd.DataFrame:
+        """Return what a judge that was asked here answered."""
+        return self._read(f"results/judgements/{self.dataset}/{metric}.parquet")
+
+    def rendered(self, name: str, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - what pandas takes
+        """Return a table as the workflow rendered it, ``results/tables/<name>.csv``; ``options`` are pandas'."""
+        return pd.read_csv(self._path(f"results/tables/{name}.csv"), **options)
+
     def ratings(self, level: str = "turn") -> pd.DataFrame:
         """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
         path = self._ratings_path(level)
@@ -128,12 +136,15 @@ class Reading:
         return say(about + target)
 
     def _read(self, name: str) -> pd.DataFrame:
+        return pd.read_parquet(self._path(name))
+
+    def _path(self, name: str) -> Path:
         path = self.root / name
         if not path.is_file():
-            raise MissingResourceError(
-                f"{name} is missing", where=str(self.root), hint="run `snakemake` first, or `dvc pull`"
-            )
-        return pd.read_parquet(path)
+            demo = self.dataset == "demo"
+            made = "`make reproduce`, or `dvc pull`" if demo else f"`make reproduce DATASETS={self.dataset}`"
+            raise MissingResourceError(f"{name} is missing", where=str(self.root), hint=f"Run {made} there")
+        return path
 
 
 def here(dataset: str | None = None) -> Reading:
@@ -146,7 +157,8 @@ def here(dataset: str | None = None) -> Reading:
         ``params.yaml``, else ``demo``. What scores are held against and whose ratings are read say
         ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` (default: :attr:`Reading.source`).
     """
-    places = [Path.cwd(), *Path.cwd().parents]
+    # Jupyter starts a notebook in its own folder; a copy elsewhere belongs to the repository that is installed.
+    places = [Path.cwd(), *Path.cwd().parents, *Path(__file__).resolve().parents]
     root = next((place for place in places if (place / "params.yaml").is_file()), None)
     if root is None:
         raise MissingResourceError("no params.yaml", where=str(places[0]), hint="start the notebook in the repository")
@@ -214,7 +226,10 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     from comperdial.sources import raw_path
 
     params = load_yaml(reading.root / "params.yaml")
-    entry = params["recorded_judges"][metric]
+    entry = (params.get("recorded_judges") or {}).get(metric)
+    if entry is None:
+        # A judge that was asked here: what it answered is a result.
+        return reading.judgements(metric)
     source = load_catalogue(reading.root / params["catalogue"]).file(entry["sources"][output])
     path = raw_path(source, reading.root / "data/raw")
     rated = Rated(reading.table("contexts"), reading.table("responses"), reading.table("systems"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.errors import ConfigError, SchemaError
 from comperdial.report.document import Document, Section, number, with_suffix
 
 
@@ -27,7 +27,7 @@ def systems_frame(
     systems, scores, turn_ratings, dialogue_ratings
         The tables of one data set; ratings are None where there are none.
     outputs
-        Which scores, as ``metric:output``; one whose metric has no scores at all is left out.
+        Which scores, as ``metric:output``; one without any is left out and named in ``attrs["unscored"]``.
     dimension, source
         Which ratings.
 
@@ -44,17 +44,18 @@ def systems_frame(
         rated = _mean_ratings(ratings, dimension, source)
         frame[f"{level}_rating"] = rated.reindex(frame.index) if rated is not None else float("nan")
     of_turns = scores[scores["level"] == "turn"]
-    known = set(zip(of_turns["metric"], of_turns["output"], strict=True))
     scored = of_turns.groupby("system_id")["item_id"].nunique()
     frame.insert(3, "responses", scored.reindex(frame.index).fillna(0).astype(int))
     for name in outputs:
         metric, colon, output = name.partition(":")
-        if not colon or (metric in {m for m, _ in known} and (metric, output) not in known):
-            raise UnknownNameError("score", name, [":".join(pair) for pair in known], where="tables.systems")
+        if not colon:
+            raise ConfigError(f"score {name!r}", where="tables.systems", expected="METRIC:OUTPUT")
         chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
         if len(chosen):
             frame.attrs.setdefault("partial", {})[name] = (len(chosen), int((chosen["cut"] > 0).sum()))
             frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
+        else:
+            frame.attrs.setdefault("unscored", []).append(name)
     frame.attrs["responses"] = len(of_turns[["item_id", "system_id"]].drop_duplicates())
     if frame.empty:
         raise SchemaError("no systems", expected="at least one that is no reference")
@@ -118,7 +119,7 @@ def systems_document(
 
 def _partial_notes(frame: pd.DataFrame) -> list[str]:
     everything = frame.attrs.get("responses", 0)
-    notes = []
+    notes = [f"{name}: no response has a score" for name in frame.attrs.get("unscored", [])]
     for name, (scored, cut) in frame.attrs.get("partial", {}).items():
         if scored < everything:
             notes.append(f"{name}: {scored} of {everything} responses have a score")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.errors import NothingToShowError, SchemaError, UnknownNameError
 from comperdial.files import read_table
 from comperdial.report.document import Document, Section, number, records_by, with_suffix
 from comperdial.stats.correlation import ALPHA, is_starred
@@ -32,10 +33,10 @@ LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "Sy
 
 
 def read_correlations(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Read and join tables ``correlations``; none of them may be empty."""
+    """Read and join tables ``correlations``; without any row there is nothing to show."""
     found = pd.concat([schema.read(path, "correlations") for path in paths], ignore_index=True)
     if found.empty:
-        raise SchemaError("no correlations", where=", ".join(map(str, paths)), expected="at least one")
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
     return found
 
 
@@ -93,17 +94,61 @@ def with_star(value: float, marked: bool) -> str:
     return f"{text}*" if marked and text != "–" else text
 
 
+# What a record of table ``correlations`` counts, by level and level of ratings, from what says most to what says least.
+_COUNTED = {
+    ("turn", "turn"): "responses",
+    ("dialogue", "dialogue"): "dialogues",
+    ("dialogue", "turn"): "dialogues",
+    ("system", "dialogue"): "dialogues",
+    ("system", "turn"): "responses",
+}
+
+
 def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
-    """Return a note for each row that has scores of a part of the responses only, or scores of cut inputs."""
-    partial = frame[frame["coverage"] < 1].drop_duplicates(["dataset", name])
-    cut = frame[frame["cut"] > 0].drop_duplicates(["dataset", name])
-    return [
-        f"{row[name]}: {row['coverage']:.1%} of the rated responses of {row['dataset']} have a score"
-        for row in partial.to_dict("records")
-    ] + [
-        f"{row[name]}: the input of {row['cut']:.0f} responses of {row['dataset']} did not fit the model and was cut"
-        for row in cut.to_dict("records")
+    """Return a note for each row that has scores of a part of what was rated only, or scores of cut inputs.
+
+    Responses are counted where a row has a turn level, and dialogues where it has none: a score of a whole dialogue
+    belongs to no single response, and counts once a turn at system level.
+    """
+    order = list(_COUNTED)
+    against = frame["against"] if "against" in frame else ["turn"] * len(frame)
+    place = [order.index(pair) for pair in zip(frame["level"], against, strict=True)]
+    best = frame.assign(place=place).reset_index(drop=True)
+    best = best.sort_values("place", kind="stable").drop_duplicates(["dataset", name]).sort_index()
+    records = [(record, _COUNTED[order[record["place"]]]) for record in best.to_dict("records")]
+    return [_coverage_note(record, name, what) for record, what in records if record["coverage"] < 1] + [
+        _cut_note(record, name, what) for record, what in records if record["cut"] > 0
     ]
+
+
+def _coverage_note(record: Mapping[Any, Any], name: str, what: str) -> str:
+    if record["coverage"] == 0:
+        return f"{record[name]}: not run: {no_scores(record)}"
+    others = f"; the others lack {record['lacking']}" if isinstance(record["lacking"], str) else ""
+    # Rounded down: what lacks one score is not whole.
+    share = f"{math.floor(record['coverage'] * 1000 + 1e-9) / 10:.1f}%"
+    if what == "responses":
+        return f"{record[name]}: {share} of the rated responses of {record['dataset']} have a score{others}"
+    return f"{record[name]}: of the rated dialogues of {record['dataset']}, {share} is scored, on average{others}"
+
+
+def _cut_note(record: Mapping[Any, Any], name: str, what: str) -> str:
+    whose = f"the input of {record['cut']:.0f} {what} of {record['dataset']}"
+    return f"{record[name]}: {whose} did not fit the model and was cut" + (
+        "" if what == "responses" else ", in one turn or more"
+    )
+
+
+def no_scores(row: Mapping[Any, Any]) -> str:
+    """Say why a row of table ``correlations`` that covers nothing does: what the data set lacks."""
+    if isinstance(row["lacking"], str):
+        return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')}"
+    return f"no rated response of {row['dataset']} has a score"
+
+
+def why_no_scores(rows: pd.DataFrame) -> str | None:
+    """Say why rows of table ``correlations`` about one output have no value; None where one of them covers anything."""
+    return no_scores(rows.iloc[0].to_dict()) if len(rows) and (rows["coverage"] == 0).all() else None
 
 
 def pooled(correlations: pd.DataFrame, against: str | None = None) -> pd.DataFrame:
@@ -137,7 +182,7 @@ def significant(values: pd.Series, digits: int = 3) -> pd.Series:
 def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
     """Write a record of table ``correlations``: ``0.397* [0.36, 0.43] #2``, without what it does not have."""
     if pd.isna(cell["value"]):
-        return "–"
+        return "not run" if cell["coverage"] == 0 else "–"
     text = with_star(cell["value"], starred and is_starred(cell["p"]))
     if pd.notna(cell["low"]) and pd.notna(cell["high"]):
         text += f" [{number(cell['low'], digits=2)}, {number(cell['high'], digits=2)}]"

@@ -11,7 +11,16 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.report.document import Document, Section, number, records_by
-from comperdial.report.tables import COEFFICIENT_NAMES, LEVEL_NAMES, STAR, of_target, partial_notes, pooled, with_star
+from comperdial.report.tables import (
+    COEFFICIENT_NAMES,
+    LEVEL_NAMES,
+    STAR,
+    of_target,
+    partial_notes,
+    pooled,
+    why_no_scores,
+    with_star,
+)
 from comperdial.stats.correlation import is_starred
 
 # What a cell says where there are no scores: of a metric that runs here, and of scores computed elsewhere.
@@ -82,6 +91,7 @@ def usr_frame(
                             "n": mine.get("n"),
                             "coverage": mine.get("coverage"),
                             "cut": mine.get("cut"),
+                            "lacking": mine.get("lacking"),
                             "reported": other,
                             "reported_starred": theirs.get("starred"),
                             "source": row["reported"][0] if other is not None else None,
@@ -129,7 +139,7 @@ def _why_not(
         return not_run.get(metric, f"no scores of {dataset}" if elsewhere else f"no metric {metric!r} in params.yaml")
     if row["output"] not in set(present["output"]):
         return f"metric {metric!r} has no output {row['output']!r}"
-    return None
+    return why_no_scores(present[present["output"] == row["output"]])
 
 
 def _lookup(frame: pd.DataFrame, key: tuple[Any, ...]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comperdial.errors import SchemaError
-from comperdial.files import read_table, replacing, write_table
+from comperdial.errors import FileError, SchemaError
+from comperdial.files import parse_json, read_table, replacing, write_table
 from comperdial.schema.check import validate
 from comperdial.schema.parts import readable, storage, to_arrow, to_frame
 from comperdial.schema.tables import table
@@ -79,10 +79,11 @@ def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFram
 
 
 def _list(cell: str, where: str, column: str) -> list[object]:
+    expected, why = 'a JSON list, such as ["a text"]', ""
     try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        value = None
+        value = parse_json(cell, where, expected=expected)
+    except FileError as error:
+        value, why = None, f" ({error.problem})"
     if not isinstance(value, list):
-        raise SchemaError(f"column {column!r} holds {cell!r}", where=where, expected='a JSON list, such as ["a text"]')
+        raise SchemaError(f"column {column!r} holds {cell!r}{why}", where=where, expected=expected)
     return value

@@ -14,29 +14,31 @@ from scipy import stats
 from comperdial.stats._comparison_influence import influence
 from comperdial.stats._comparison_jackknife import left_out
 from comperdial.stats._comparison_swaps import cells
+from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design, Integers
 
 Floats = npt.NDArray[np.float64]
 
 
-def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: str) -> tuple[Floats, Floats]:
-    """Return coefficients (metrics,) and p of each pair, by Student's t with a two-way jackknife variance.
+def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: str) -> tuple[Floats, Floats, Floats]:
+    """Return coefficients (metrics,), p of each pair and half the width of each difference's 95 % interval.
 
-    Each system is left out once and each dialogue once, and the coefficients are computed anew; cells, which weigh
-    little, count by their influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters.
-    With one system only, or one dialogue, the other alone counts. ``design.average`` is not looked at.
+    Student's t with a two-way jackknife variance: p < 0.05 just where the interval leaves out 0. Each system is left
+    out once and each dialogue once, and the coefficients are computed anew; cells, which weigh little, count by their
+    influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters. With one system only,
+    or one dialogue, the other alone counts. ``design.average`` is not looked at.
     """
     values, moves = influence(scores, ratings, name)
     by_system = _jackknife(scores, ratings, design.systems, name)
     by_dialogue = _jackknife(scores, ratings, design.dialogues, name)
-    return values, _t_test(values, by_system, by_dialogue, _of_influences(moves, cells(design)))
+    return values, *_t_test(values, by_system, by_dialogue, _of_influences(moves, cells(design)))
 
 
-def influence_t(scores: Floats, ratings: Floats, design: Design, name: str) -> tuple[Floats, Floats]:
+def influence_t(scores: Floats, ratings: Floats, design: Design, name: str) -> tuple[Floats, Floats, Floats]:
     """Do what :func:`jackknife_t` does with influences in place of leaving out."""
     values, moves = influence(scores, ratings, name)
     parts = [_of_influences(moves, codes) for codes in (design.systems, design.dialogues, cells(design))]
-    return values, _t_test(values, *parts)
+    return values, *_t_test(values, *parts)
 
 
 # Variances of the differences of all pairs, and how many clusters they are from.
@@ -48,7 +50,9 @@ def _jackknife(scores: Floats, ratings: Floats, codes: Integers, name: str) -> P
     if clusters < 2:
         return np.zeros((len(scores), len(scores))), clusters
     without = left_out(scores, ratings, codes, name)
-    return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
+    # Without one of few clusters a correlation may be perfect, whose z is infinite: there is no variance then.
+    with np.errstate(invalid="ignore"):
+        return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
 
 
 def _of_influences(moves: Floats, codes: Integers) -> Part:
@@ -66,7 +70,7 @@ def _between(rows: Floats) -> Floats:
     return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))
 
 
-def _t_test(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> Floats:
+def _t_test(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, Floats]:
     difference = values[:, None] - values
     if min(systems[1], dialogues[1]) < 2:
         by_cell = (np.zeros_like(difference), 1)
@@ -77,12 +81,13 @@ def _t_test(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> Fl
     spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
     fewest = min((clusters for _, clusters in (systems, dialogues) if clusters > 1), default=0) - 1
     if fewest < 0:
-        return np.full_like(difference, np.nan)
+        return np.full_like(difference, np.nan), np.full_like(difference, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.maximum(variance**2 / np.sum(spread, axis=0), fewest)
         p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
+        reach = np.where(variance > 0, stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
     same = np.abs(difference) < 1e-12
-    return np.asarray(np.where(same, 1.0, p))
+    return np.asarray(np.where(same, 1.0, p)), reach
 
 
 def flip_dialogues(

@@ -16,6 +16,8 @@ from comperdial.stats.means import system_means
 
 Floats = npt.NDArray[np.float64]
 
+# Scores x swaps that are ranked at a time: 2 MB of each of a few arrays.
+_RANKED = 2**18
 SCHEMES = ("units", "cells", "systems", "dialogues", "product")
 
 
@@ -28,8 +30,7 @@ def swap_p(
     ----------
     scores, ratings
         Shapes (metrics, n) and (n,), nothing missing. Each row of scores is standardised first (its means of systems,
-        if those are swapped and averaged). For Spearman over units the rows are replaced by their ranks, once, and
-        ranks are swapped; over means of systems the means of swapped scores are ranked each time.
+        if those are swapped and averaged). For Spearman, what was swapped (and averaged) is ranked each time.
     design
         Systems and dialogues of the units; with ``average`` the swapped scores are averaged by system.
     name
@@ -47,32 +48,48 @@ def swap_p(
     array
         Shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a metric that does not vary.
     """
+    return swap_test(scores, ratings, design, name, scheme, resamples, seed, most)[0]
+
+
+def swap_test(
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    name: str,
+    scheme: str,
+    resamples: int,
+    seed: int,
+    most: int = 0,
+    *,
+    intervals: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return p as :func:`swap_p` does, and the reach of intervals (:func:`swap_ranks`), NaN where there are none."""
     if design.average and scheme == "systems":
         scores, ratings, design = averaged(scores, ratings, design)
     count = len(scores)
-    p = np.full((count, count), np.nan)
+    p, reach = np.full((count, count), np.nan), np.full((count, count), np.nan)
     usable = np.flatnonzero(np.ptp(scores, axis=1) > 0)
     if len(usable) == 0 or np.ptp(ratings) == 0:
-        return p
-    if name == "spearman" and not design.average:
-        scores, ratings = stats.rankdata(scores, axis=1), stats.rankdata(ratings)
+        return p, reach
     chosen = scores[usable]
     chosen = (chosen - chosen.mean(axis=1, keepdims=True)) / chosen.std(axis=1, keepdims=True)
     if goes_on(scheme, design, name):
-        p[np.ix_(usable, usable)] = swap_ranks(chosen, ratings, name, resamples, seed, most)
-        return p
+        cell = np.ix_(usable, usable)
+        p[cell], reach[cell] = swap_ranks(chosen, ratings, name, resamples, seed, most, intervals=intervals)
+        return p, reach
     codes, rng = _codes(design, scheme), np.random.default_rng(seed)
     found = np.zeros((len(usable), len(usable)))
+    over_units = _of_ranks if name == "spearman" else _of_units
     step = max(1, AT_ONCE // (int(codes.max()) + 1))
     for start in range(0, resamples, step):
         signs = _signs(rng, design, scheme, codes, min(step, resamples - start))
         if design.average:
             found += _of_means(chosen, ratings, design.systems, codes, signs, name)
         else:
-            found += _of_units(chosen, ratings, codes, signs)
+            found += over_units(chosen, ratings, codes, signs)
     p[np.ix_(usable, usable)] = (1 + found) / (1 + resamples)
     p[usable, usable] = 1
-    return p
+    return p, reach
 
 
 def goes_on(scheme: str, design: Design, name: str) -> bool:
@@ -140,6 +157,61 @@ def _of_units(scores: Floats, ratings: Floats, codes: Integers, signs: Floats) -
             )
         counts[a, rest] = _extreme(drawn, values[a] - values[rest])
     return counts + counts.T
+
+
+def _of_ranks(scores: Floats, ratings: Floats, codes: Integers, signs: Floats) -> Floats:
+    """Count as :func:`_of_units` does, the correlation being Spearman's.
+
+    The scores of both metrics are put in order once. In a swap each metric has one of a unit's two scores, so that its
+    ranks are sums along that order of what it has, and the other metric's are what is left.
+    """
+    metrics, n = scores.shape
+    y = stats.rankdata(ratings) - (n + 1) / 2
+    counts = np.zeros((metrics, metrics))
+    for a in range(metrics - 1):
+        for b in range(a + 1, metrics):
+            pooled = np.concatenate([scores[a], scores[b]])
+            order = np.argsort(pooled, kind="stable")
+            starts = np.flatnonzero(np.diff(pooled[order], prepend=-np.inf))
+            unit, first = codes[order % n], order < n
+            swaps = _Swapped(np.tile(y, 2)[order], starts)
+            observed = swaps.differences(first[None])
+            step = max(1, _RANKED // len(pooled))
+            for start in range(0, len(signs), step):
+                drawn = swaps.differences((signs[start : start + step, unit] > 0) == first)
+                counts[a, b] += _extreme(drawn[None], observed)[0]
+    return counts + counts.T
+
+
+class _Swapped:
+    """Differences of Spearman's coefficients of two metrics, given which of the scores of both the first one has.
+
+    ``y``: the other side's ranks less their mean, in the order of the scores; ``starts``: where a new value begins.
+    """
+
+    def __init__(self, y: Floats, starts: Integers) -> None:
+        self.y, self.starts = y, starts
+        self.tied = len(starts) < len(y)
+        self.sizes = np.diff(starts, append=len(y)).astype(np.float64)
+        self.middle = np.cumsum(self.sizes) - self.sizes / 2
+        self.total = np.add.reduceat(y, starts)
+        self.spread = float(y @ y) / 2
+
+    def differences(self, has: npt.NDArray[np.bool_]) -> Floats:
+        """Return the first metric's coefficient less the second's: shape (swaps,); ``has`` is (swaps, 2 n)."""
+        number, sums = has.astype(np.float64), np.where(has, self.y, 0.0)
+        if self.tied:
+            number, sums = (np.add.reduceat(side, self.starts, axis=1) for side in (number, sums))
+        ranks = np.cumsum(number, axis=1) - number / 2
+        own = np.einsum("rg,rg->r", ranks, sums)
+        others = own + self.middle @ self.total - sums @ self.middle - ranks @ self.total
+        n = len(self.y) // 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = (
+                np.sqrt(self.spread * (n**3 - np.einsum("rg,rg,rg->r", side, side, side)) / 12)
+                for side in ((number, self.sizes - number) if self.tied else (np.ones((1, n)),) * 2)
+            )
+            return np.asarray(own / one - others / other)
 
 
 def _extreme(drawn: Floats, observed: Floats) -> Floats:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from comperdial.stats.means import settled
+from comperdial.stats.correlation import ALPHA
+from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -36,13 +37,16 @@ def draw_signs(rng: np.random.Generator, count: int, width: int) -> Floats:
     return np.asarray(2.0 * np.unpackbits(octets, axis=1, count=width) - 1.0, dtype=np.float64)
 
 
-def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed: int, most: int) -> Floats:
-    """Return the two-sided p of each pair of metrics from swaps of whole systems.
+def swap_ranks(
+    scores: Floats, ratings: Floats, name: str, resamples: int, seed: int, most: int, *, intervals: bool = False
+) -> tuple[Floats, Floats]:
+    """Return the two-sided p of each pair of metrics from swaps of whole systems, and the reach of its interval.
 
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, systems) and (systems,): settled means, nothing missing, metrics on one scale; each varies.
+        Shapes (metrics, systems) and (systems,): as :func:`comperdial.stats.means.system_means` gives them, nothing
+        missing, metrics on one scale; each varies.
     name
         ``spearman`` or ``kendall``.
     resamples, most
@@ -51,11 +55,16 @@ def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed:
         below some level is one also of the swaps that were drawn when others stopped above it.
     seed
         All pairs share the swaps; p of a pair does not depend on what other pairs there are.
+    intervals
+        Whether to keep every swap's difference, which intervals are made of.
 
     Returns
     -------
-    array
-        Shape (metrics, metrics), symmetric, 1 on the diagonal.
+    tuple
+        Both (metrics, metrics) and symmetric. p is 1 on the diagonal. The reach is half the width of the 95 % interval
+        of the difference: the largest difference among the swaps whose p would not be below 0.05, so that p < 0.05 just
+        where the interval leaves out 0. It takes the difference to vary as much where it is not 0 as where it is. NaN
+        where no difference would be significant, as with five systems, or not asked for.
     """
     metrics, width = scores.shape
     human = _Human(ratings, name)
@@ -63,6 +72,7 @@ def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed:
     pairs = [_Pair(scores[one], scores[other], human) for one, other in places]
     linear = np.array([pair.linear for pair in pairs]).reshape(len(pairs), width)
     counts, swaps = np.zeros(len(pairs)), np.zeros(len(pairs))
+    kept: list[list[Floats]] = [[] for _ in pairs]
     rng, open_pairs = np.random.default_rng(seed), np.arange(len(pairs))
     done, target = 0, resamples
     while len(open_pairs):
@@ -71,14 +81,30 @@ def swap_ranks(scores: Floats, ratings: Floats, name: str, resamples: int, seed:
             odd = linear[open_pairs] @ signs.T
             for pair, moved in zip(open_pairs, odd, strict=True):
                 counts[pair] += pairs[pair].as_far(signs, moved)
+                if intervals:
+                    kept[pair].append(pairs[pair].differences(signs, moved))
             done += len(signs)
         swaps[open_pairs] = done
         open_pairs = open_pairs[counts[open_pairs] < ENOUGH] if target < most else open_pairs[:0]
         target = max(target, min(_GROWTH * target, most))
-    p = np.ones((metrics, metrics))
-    for (one, other), found in zip(places, (1 + counts) / (1 + swaps), strict=True):
+    p, reach = np.ones((metrics, metrics)), np.full((metrics, metrics), np.nan)
+    for (one, other), found, drawn in zip(places, (1 + counts) / (1 + swaps), kept, strict=True):
         p[one, other] = p[other, one] = found
-    return p
+        if intervals:
+            reach[one, other] = reach[other, one] = _reach(np.concatenate(drawn))
+    return p, reach
+
+
+def _reach(drawn: Floats) -> float:
+    """Return the largest of the differences drawn that is not significant; NaN where none would be."""
+    # A swap that gives no difference counts as extreme, as it does in p.
+    ordered = np.sort(np.where(np.isnan(drawn), np.inf, drawn))
+    as_far = len(ordered) - np.searchsorted(ordered, ordered - CLOSE)
+    p = (1 + as_far) / (1 + len(ordered))
+    usual = ordered[p >= ALPHA]
+    some = np.isfinite(ordered[p < ALPHA]).any() and len(usual)
+    # What differs from it by rounding only is no more significant.
+    return float(usual[-1]) + CLOSE if some else float("nan")
 
 
 class _Human:
@@ -107,7 +133,8 @@ class _Pair:
 
     def __init__(self, a: Floats, b: Floats, human: _Human) -> None:
         self.human, systems = human, len(a)
-        codes = np.unique(settled(np.concatenate([a, b])), return_inverse=True)[1].reshape(2, systems)
+        # Standardised values lie about 0, and were rounded at 1.
+        codes = np.unique(merge_ties(np.concatenate([a, b]), 1.0), return_inverse=True)[1].reshape(2, systems)
         self._codes = codes
         of_a, across, back, of_b = self._above()
         self.linear: Floats = (human.weights * (of_a - of_b + across - back)).sum(axis=1) / 4
@@ -142,11 +169,16 @@ class _Pair:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((even + odd) / one - (even - odd) / other)
 
+    def differences(self, signs: Floats, odd: Floats) -> Floats:
+        """Return how far from 0 the difference is after each swap, given signs and their linear terms."""
+        if not len(self._tied_moves):
+            return np.asarray(np.abs(2 * odd / np.sqrt(self.human.spread * self._whole)))
+        return np.abs(self._exact(signs, odd))
+
     def as_far(self, signs: Floats, odd: Floats) -> int:
         """Count the swaps whose difference is as far from 0 as the data's, given signs and their linear terms."""
         if not len(self._tied_moves):
-            whole = np.sqrt(self.human.spread * self._whole)
-            return int(np.sum(~(np.abs(2 * odd / whole) < self._observed - CLOSE)))
+            return int(np.sum(~(self.differences(signs, odd) < self._observed - CLOSE)))
         one, other = self._spreads(signs)
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = np.abs(odd / one + odd / other)

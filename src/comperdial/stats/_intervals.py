@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from comperdial.stats._few_systems import MOST, posterior_interval
 from comperdial.stats._weighted import weighted
 from comperdial.stats._weights import Weights
 from comperdial.stats.design import Design
@@ -46,6 +47,7 @@ class Drawn:
     ``systems`` and ``dialogues`` say how many of each have a score of a metric: shape (metrics,).
     """
 
+    names: tuple[str, ...]
     value: Floats
     resampled: dict[str, Floats]
     systems: Floats
@@ -92,7 +94,7 @@ def draw(
         np.array([len(np.unique(codes[row])) for row in kept], dtype=np.float64)
         for codes in (design.systems, design.dialogues)
     ]
-    return Drawn(value[0], resampled, present[0], present[1], design.average)
+    return Drawn(tuple(names), value[0], resampled, present[0], present[1], design.average)
 
 
 def _within(design: Design, count: list[int], resamples: int, rng: np.random.Generator) -> npt.NDArray[np.uint16]:
@@ -120,6 +122,8 @@ def bounds(drawn: Drawn, method: str, confidence: float) -> tuple[Floats, Floats
             low, high = _quantiles(drawn.resampled[of], _corrected(drawn, tails))
         else:
             low, high = _fisher(drawn, method, tails[1])
+    if drawn.average and method == "fisher-design":
+        _few(drawn, confidence, low, high)
     none = np.isnan(drawn.value) | np.isnan(low) | np.isnan(high)
     if drawn.average:
         none |= (drawn.systems < _SYSTEMS)[:, np.newaxis]
@@ -127,24 +131,34 @@ def bounds(drawn: Drawn, method: str, confidence: float) -> tuple[Floats, Floats
     return low, high
 
 
+def _few(drawn: Drawn, confidence: float, low: Floats, high: Floats) -> None:
+    """Put the ends for few systems in the place of those that resamples gave."""
+    for row, systems in enumerate(drawn.systems.astype(int).tolist()):
+        if _SYSTEMS <= systems <= MOST:
+            for column, name in enumerate(drawn.names):
+                value = float(drawn.value[row, column])
+                ends = posterior_interval(value, systems, name, confidence) if np.isfinite(value) else (np.nan, np.nan)
+                low[row, column], high[row, column] = ends
+
+
 def _fisher(drawn: Drawn, method: str, tail: float) -> tuple[Floats, Floats]:
     """Return value -+ a quantile of Student's t times a standard error, on the scale of Fisher's z."""
     systems, dialogues = drawn.systems[:, np.newaxis], drawn.dialogues[:, np.newaxis]
     found = drawn.resampled
     if method == "fisher-jackknife":
-        of_systems = _spread(found["without-system"], drawn.value) * (systems - 1) ** 2 / systems
-        of_dialogues = _spread(found["without-dialogue"], drawn.value) * (dialogues - 1) ** 2 / dialogues
+        of_systems = _spread(found["without-system"]) * (systems - 1) ** 2 / systems
+        of_dialogues = _spread(found["without-dialogue"]) * (dialogues - 1) ** 2 / dialogues
     else:
         # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
-        of_systems = _spread(found["systems"], drawn.value) * systems / (systems - 1)
-        of_dialogues = _spread(found["dialogues"], drawn.value) * dialogues / (dialogues - 1)
+        of_systems = _spread(found["systems"]) * systems / (systems - 1)
+        of_dialogues = _spread(found["dialogues"]) * dialogues / (dialogues - 1)
     of_systems, of_dialogues = np.where(systems > 1, of_systems, 0.0), np.where(dialogues > 1, of_dialogues, 0.0)
     total = of_systems + of_dialogues
     if method == "fisher-pigeonhole":
-        total = np.maximum(total, _spread(found["both"], drawn.value))
+        total = np.maximum(total, _spread(found["both"]))
     elif method == "fisher-two-way" or (method == "fisher-design" and drawn.average):
         # What a system alone does in a dialogue varies in both; it is counted once.
-        of_cells = np.where(dialogues > 1, _spread(found["within"], drawn.value) * dialogues / (dialogues - 1), 0.0)
+        of_cells = np.where(dialogues > 1, _spread(found["within"]) * dialogues / (dialogues - 1), 0.0)
         total = np.maximum(total - of_cells, np.maximum(of_systems, of_dialogues))
     shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
     freedom = np.maximum(np.minimum(total, of_systems + of_dialogues) ** 2 / shares, 1.0)
@@ -155,11 +169,12 @@ def _fisher(drawn: Drawn, method: str, tail: float) -> tuple[Floats, Floats]:
     return np.tanh(centre - reach), np.tanh(centre + reach)
 
 
-def _spread(values: Floats, centre: Floats) -> Floats:
+def _spread(values: Floats) -> Floats:
     """Return the variance of resamples of a value on the scale of Fisher's z: shape (metrics, names)."""
-    # Among few systems some resamples are perfect and have no z: their spread is carried over by the slope of z.
-    perfect = (np.abs(values) >= _PERFECT).any(axis=0)
-    z = np.where(perfect, values / (1 - centre**2), np.arctanh(values))
+    # A resample that is perfect has no z: it counts as the highest of those that are not.
+    size = np.abs(values)
+    highest = np.where(size < _PERFECT, size, 0.0).max(axis=0)
+    z = np.arctanh(np.where(size < _PERFECT, values, np.sign(values) * highest))
     there = ~np.isnan(z)
     n = there.sum(axis=0)
     mean = np.where(there, z, 0.0).sum(axis=0) / n

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from comperdial.stats._weights import Weights
 from comperdial.stats.design import Design
-from comperdial.stats.means import settled
+from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
 # Pairs of systems x resamples, or cells x resamples, at a time.
@@ -59,44 +59,48 @@ class _Sums:
         def summed(part: Floats) -> Floats:
             return np.asarray(np.bincount(codes, part, shape[0] * shape[1]), dtype=np.float64).reshape(shape)
 
-        self.largest = float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0))
         self.n = summed(np.ones(len(x)))
-        # Near zero, sums lose no digits.
-        self.x = summed(x - x.mean() if len(x) else x)
-        self.y = summed(y - y.mean() if len(y) else y)
+        self.x, self.y = summed(x), summed(y)
+        # What means were rounded at, which of numbers of one sign is the mean itself.
+        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in (x, y)]
 
     def means(self, weights: Weights) -> tuple[Floats, Floats, Floats]:
         """Return the means of scores and of ratings and how often a system has them.
 
-        Shape (resamples, systems); means have one row where systems alone were drawn.
+        Shape (resamples, systems); means have one row where systems alone were drawn. Those that differ by rounding
+        only are equal.
         """
         dialogues = np.ones((1, self.n.shape[1])) if weights.dialogues is None else weights.dialogues
-        if weights.cells is None:
-            n, x, y = (np.einsum("sd,bd->bs", part, dialogues) for part in (self.n, self.x, self.y))
-        else:
-            cells = weights.cells * dialogues[:, np.newaxis]
-            n, x, y = (np.einsum("sd,bsd->bs", part, cells) for part in (self.n, self.x, self.y))
+        cells = None if weights.cells is None else weights.cells * dialogues[:, np.newaxis]
+
+        def drawn(part: Floats) -> Floats:
+            if cells is None:
+                return np.asarray(np.einsum("sd,bd->bs", part, dialogues))
+            return np.asarray(np.einsum("sd,bsd->bs", part, cells))
+
+        n = drawn(self.n)
         times = np.ones((1, self.n.shape[0])) if weights.systems is None else weights.systems
         times = np.where(n > 0, times, 0.0)
         n = np.where(n > 0, n, 1.0)
-        return x / n, y / n, times
+        x, y = (
+            merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n)
+            for part, size in zip((self.x, self.y), self.sizes, strict=True)
+        )
+        return x, y, times
 
 
 def _in_steps(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
     systems = max(1, len(sums.n))
     step = max(1, _PAIRS // (systems * max(sums.n.shape)))
-    parts = [
-        _values(*sums.means(weights.rows(a, a + step)), names, sums.largest) for a in range(0, weights.count, step)
-    ]
+    parts = [_values(*sums.means(weights.rows(a, a + step)), names) for a in range(0, weights.count, step)]
     return np.concatenate(parts)
 
 
-def _values(x: Floats, y: Floats, times: Floats, names: Sequence[str], largest: tuple[float, float]) -> Floats:
+def _values(a: Floats, b: Floats, times: Floats, names: Sequence[str]) -> Floats:
     found = np.full((len(times), len(names)), np.nan)
     if "pearson" in names:
-        found[:, list(names).index("pearson")] = _pearson(x, y, times)
+        found[:, list(names).index("pearson")] = _pearson(a, b, times)
     if "spearman" in names or "kendall" in names:
-        a, b = settled(x, largest[0]), settled(y, largest[1])
         (rank_a, tied_a), (rank_b, tied_b) = (_ranked(np.broadcast_to(means, times.shape), times) for means in (a, b))
         if "spearman" in names:
             found[:, list(names).index("spearman")] = _pearson(rank_a, rank_b, times)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from comperdial.stats.correlation import Coefficient
 from comperdial.stats.grouped import rowwise
-from comperdial.stats.means import settled
+from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -45,13 +45,12 @@ def spread_of_means(
     cell = np.ravel_multi_index((systems, dialogues), shape)
     counts, *sums = (
         np.bincount(cell, side, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
-        for side in (np.ones(len(scores)), scores, ratings)
+        for side in (np.ones(len(scores)), scores, ratings, np.abs(scores), np.abs(ratings))
     )
-    x, y = (side.sum(axis=1) / counts.sum(axis=1) for side in sums)
-    largest = float(np.abs(scores).max()), float(np.abs(ratings).max())
+    x, y, *sizes = (side.sum(axis=1) / counts.sum(axis=1) for side in sums)
 
     def of_means(x: Floats, y: Floats) -> Floats:
-        return rowwise(settled(x, largest[0]), settled(y, largest[1]), name)
+        return rowwise(merge_ties(x, sizes[0]), merge_ties(y, sizes[1]), name)
 
     value = float(of_means(x[None], y[None])[0])
     alone = np.eye(shape[0], dtype=np.bool_)
@@ -63,7 +62,7 @@ def spread_of_means(
     own = rng.random((_HALVES, *shape)).argsort(axis=2) < kept
     # The mean of a part differs from that of the whole with variance v (1 / kept - 1 / all), v being that of one.
     scale = 1 / np.sqrt(1 / kept - 1 / shape[1])
-    halved = [_fisher(of_means(*_halved(taken, counts, sums))) for taken in (common, own)]
+    halved = [_fisher(of_means(*_halved(taken, counts, sums[:2]))) for taken in (common, own)]
     return (
         value,
         -(shape[0] - 1) * (left_out - left_out.mean()),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from comperdial.stats._comparison_adjust import holm, rank_clusters, williams
 from comperdial.stats._comparison_clustered import flip_dialogues, influence_t, jackknife_t
 from comperdial.stats._comparison_influence import NAMES, influence
-from comperdial.stats._comparison_swaps import averaged, goes_on, swap_p
+from comperdial.stats._comparison_swaps import averaged, goes_on, swap_p, swap_test
 from comperdial.stats.design import Design
 
 __all__ = [
@@ -61,9 +61,12 @@ class Comparison:
     p
         Two-sided, by the method asked for. Symmetric; 1 on the diagonal.
     p_perm_both
-        Two-sided p of PERM-BOTH, for comparison with the literature: units are swapped, and only then averaged by
-        system. (mt-metrics-eval, given means of systems, swaps those: that is ``swap_systems``.) NaN for Kendall over
-        units: every swap would have to compare all pairs of units anew.
+        Two-sided p of PERM-BOTH, for comparison with the literature: standardised scores are swapped unit by unit, and
+        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those: that
+        is ``swap_systems``.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
+    reach
+        Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN where
+        the method has none, or none is honest: over ranks of systems' means, where no difference could be significant.
     n
         Points correlated: units, or systems where units are averaged.
     test
@@ -75,6 +78,7 @@ class Comparison:
     difference: Floats
     p: Floats
     p_perm_both: Floats
+    reach: Floats
     n: Integers
     test: str
 
@@ -88,6 +92,7 @@ def compare(
     method: str = DEFAULT,
     resamples: int = 1000,
     seed: int,
+    intervals: bool = False,
 ) -> Comparison:
     """Test for every pair of metrics whether they correlate equally well with the ratings.
 
@@ -116,6 +121,9 @@ def compare(
         be small enough for a correction over many pairs. What one pair gets does not depend on the others.
     seed
         Of the swaps: the same seed gives the same p.
+    intervals
+        Whether to find the reach where that takes more work, by keeping every swap's difference in memory (``swap_
+        systems`` of ranks of means); a jackknife has it anyway.
 
     Returns
     -------
@@ -126,7 +134,7 @@ def compare(
     table, target = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     _check(table, target, design, name, method)
     metrics = len(table)
-    difference, p, p_perm_both = (np.full((metrics, metrics), np.nan) for _ in range(3))
+    difference, p, p_perm_both, reach = (np.full((metrics, metrics), np.nan) for _ in range(4))
     n = np.zeros((metrics, metrics), dtype=np.intp)
     for rows, wanted, units in _groups(~np.isnan(table)):
         part, kept, inner = table[np.ix_(rows, units)], target[units], _narrowed(design, units)
@@ -135,10 +143,13 @@ def compare(
         n[cell] = np.where(wanted, points, n[cell])
         if points < FEWEST:
             continue
-        values, tested, both = _tested(part, kept, inner, name, method, resamples, seed)
-        for whole, found in ((difference, values[:, None] - values), (p, tested), (p_perm_both, both)):
+        values, tested, both, wide = _tested(part, kept, inner, name, method, resamples, seed, intervals)
+        for whole, found in (
+            (difference, values[:, None] - values), (p, tested), (p_perm_both, both), (reach, wide),
+        ):  # fmt: skip
             whole[cell] = np.where(wanted, found, whole[cell])
-    return Comparison(difference, p, p_perm_both, n, _name(_method(method, design, name), design, name, resamples))
+    test = _name(_method(method, design, name), design, name, resamples)
+    return Comparison(difference, p, p_perm_both, reach, n, test)
 
 
 def _method(method: str, design: Design, name: str) -> str:
@@ -201,9 +212,16 @@ def _narrowed(design: Design, units: Flags) -> Design:
 
 
 def _tested(
-    scores: Floats, ratings: Floats, design: Design, name: str, method: str, resamples: int, seed: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return values (metrics,), p by the method and p of PERM-BOTH, of metrics without gaps."""
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    name: str,
+    method: str,
+    resamples: int,
+    seed: int,
+    intervals: bool,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return values (metrics,), p by the method, p of PERM-BOTH and the reach, of metrics without gaps."""
 
     def swapped(scheme: str) -> Floats:
         return swap_p(scores, ratings, design, name, scheme, resamples, seed, SWAPS)
@@ -212,12 +230,15 @@ def _tested(
     both = np.full((len(scores), len(scores)), np.nan) if unavailable else swapped("units")
     method = _method(method, design, name)
     points, target, inner = averaged(scores, ratings, design) if design.average else (scores, ratings, design)
+    unknown = np.full_like(both, np.nan)
     if method in _SWAPS:
-        unknown = np.full_like(both, np.nan)
-        p = both if method == "swap_units" else swapped(_SWAPS[method]) if resamples else unknown
-        return influence(points, target, name)[0], p, both
+        p, reach = both if method == "swap_units" else unknown, unknown
+        if method != "swap_units" and resamples:
+            p, reach = swap_test(
+                scores, ratings, design, name, _SWAPS[method], resamples, seed, SWAPS, intervals=intervals
+            )
+        return influence(points, target, name)[0], p, both, reach
     if method == "flip_dialogues":
-        values, p = flip_dialogues(points, target, inner, name, resamples, seed)
-    else:
-        values, p = (influence_t if method == "influence" else jackknife_t)(points, target, inner, name)
-    return values, p, both
+        return *flip_dialogues(points, target, inner, name, resamples, seed), both, unknown
+    values, p, reach = (influence_t if method == "influence" else jackknife_t)(points, target, inner, name)
+    return values, p, both, reach

@@ -1,4 +1,4 @@
-"""Means of systems, and ties among them: numbers that differ by rounding only are equal."""
+"""Means of systems, and ties among them: means that differ by rounding only are equal."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from comperdial.stats.design import Design
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
 
-# Numbers closer than this share of the largest number they are made of are equal. A double keeps 2^-52; a sum of some
-# thousands of numbers, ten digits more.
-TIED = 2.0**-40
+# A double keeps 52 binary digits; the sum of some thousands of them loses a few. What agrees in the first 44, thirteen
+# decimal digits, is one number. Scores are stored with 24, so that no two of them are made equal by this.
+TIED = 2.0**-44
 
 
-def settled(values: npt.ArrayLike, largest: npt.ArrayLike | None = None) -> Floats:
-    """Make equal the numbers of a row that differ by rounding only.
+def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
+    """Make equal the means of a row that differ by rounding only.
 
-    The mean of ratings depends in its last digits on the order of summing; two systems with the same ratings would get
-    different ranks.
+    A mean depends in its last digits on the order of summing: two systems with the same ratings would get different
+    ranks. Scores as computed need none of this: theirs are ties only where they are equal.
 
     Parameters
     ----------
     values
         Rows along the last axis; NaN stays NaN.
-    largest
-        The largest absolute number that the values of a row were computed from, by row (one axis fewer than values) or
-        one for all; numbers nearer to each other than 2^-40 of it are equal. Default: the row's own largest. A mean
-        of numbers of both signs may be near 0 and still be off by the rounding of those numbers: give theirs then.
+    sizes
+        Broadcast to values: the mean absolute value of what each mean is of, which is what it was rounded at. Numbers
+        nearer to each other than 2^-44 of this, or of themselves, are equal. May be left out where nothing that is
+        averaged is negative: the mean itself is as large then.
 
     Returns
     -------
     array
         Same shape: the smallest of those that are equal in place of each of them, all others as they were. What else
-        is in another row, or in the same one farther away, does not matter.
+        is in the row does not matter, however large it is.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.size == 0:
         return table.copy()
-    top = np.nan_to_num(np.abs(table)).max(axis=-1) if largest is None else np.asarray(largest, dtype=np.float64)
     order = np.argsort(table, axis=-1, kind="stable")
     ordered = np.take_along_axis(table, order, axis=-1)
+    size = np.take_along_axis(np.maximum(np.abs(table), sizes), order, axis=-1)
     near = np.zeros(table.shape, dtype=np.bool_)
     with np.errstate(invalid="ignore"):
-        near[..., 1:] = np.diff(ordered, axis=-1) <= TIED * top[..., np.newaxis]
+        near[..., 1:] = np.diff(ordered, axis=-1) <= TIED * np.maximum(size[..., 1:], size[..., :-1])
     if not (near[..., 1:] & (ordered[..., 1:] != ordered[..., :-1])).any():
         return table.copy()
     first = np.maximum.accumulate(np.where(near, 0, np.arange(table.shape[-1])), axis=-1)
@@ -54,7 +54,7 @@ def settled(values: npt.ArrayLike, largest: npt.ArrayLike | None = None) -> Floa
 
 
 def system_means(values: npt.ArrayLike, design: Design) -> Floats:
-    """Average by system, and settle ties.
+    """Average by system; means that differ by rounding only are ties.
 
     Parameters
     ----------
@@ -98,13 +98,15 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
 
 def averages(rows: Floats, systems: Integers, count: int) -> Floats:
     """Do what :func:`system_means` does for rows (k, n); of the systems 0 to count - 1 not all need be there."""
-    found = np.full((len(rows), count), np.nan)
+    found, sizes = np.full((len(rows), count), np.nan), np.zeros((len(rows), count))
     missing = np.isnan(rows)
-    for row, gap, means in zip(rows, missing, found, strict=True):
+    for row, gap, means, size in zip(rows, missing, found, sizes, strict=True):
         codes, values = (systems[~gap], row[~gap]) if gap.any() else (systems, row)
-        sizes = np.bincount(codes, minlength=count)
-        np.divide(np.bincount(codes, values, minlength=count), sizes, out=means, where=sizes > 0)
-    return settled(found, np.where(missing, 0.0, np.abs(rows)).max(axis=-1, initial=0.0))
+        counts = np.bincount(codes, minlength=count)
+        np.divide(np.bincount(codes, values, minlength=count), counts, out=means, where=counts > 0)
+        if values.min(initial=0.0) < 0:
+            np.divide(np.bincount(codes, np.abs(values), minlength=count), counts, out=size, where=counts > 0)
+    return merge_ties(found, sizes)
 
 
 def paired_averages(scores: Floats, ratings: Floats, systems: Integers, count: int) -> tuple[Floats, Floats]:

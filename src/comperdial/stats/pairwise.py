@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.stats.means import TIED, settled
+from comperdial.stats.means import TIED, merge_ties
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -38,7 +38,8 @@ class PairAccuracy:
 class _Pairs:
     """Pairs of units: the item of each (0 to items - 1), the absolute difference of scores, and two questions.
 
-    Differences that are nearer to each other than ``slack`` are equal: thirds lie apart like whole numbers.
+    Differences that are nearer to each other than their ``slack``, rounding of the scores that they are of, are equal:
+    thirds lie apart like whole numbers.
 
     ``alike``: do scores, no threshold applied, and ratings order the pair alike, or both call it a tie? ``tied``: do
     the ratings call it a tie, so that a tie of scores would be right?
@@ -47,7 +48,7 @@ class _Pairs:
     item: Integers
     items: int
     gap: Floats
-    slack: float
+    slack: Floats
     alike: npt.NDArray[np.bool_]
     tied: npt.NDArray[np.bool_]
 
@@ -125,8 +126,7 @@ def _pairs(scores: npt.ArrayLike, ratings: npt.ArrayLike, items: npt.NDArray[np.
     complete = ~(np.isnan(x) | np.isnan(y))
     codes = np.unique(items[complete], return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
-    x, y = settled(x[complete][order]), settled(y[complete][order])
-    slack = TIED * float(np.abs(x).max(initial=0.0))
+    x, y = merge_ties(x[complete][order]), merge_ties(y[complete][order])
     sizes = np.bincount(codes)
     starts = np.cumsum(sizes) - sizes
     first, second, item = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0, np.intp)]
@@ -139,6 +139,7 @@ def _pairs(scores: npt.ArrayLike, ratings: npt.ArrayLike, items: npt.NDArray[np.
         item.append(np.repeat(with_pair[of_size], len(one)))
     i, j = np.concatenate(first), np.concatenate(second)
     apart, rated = x[i] - x[j], y[i] - y[j]
+    slack = TIED * np.maximum(np.abs(x[i]), np.abs(x[j]))
     alike = np.sign(apart) == np.sign(rated)
     return _Pairs(np.concatenate(item), int((sizes > 1).sum()), np.abs(apart), slack, alike, rated == 0)
 
@@ -152,11 +153,11 @@ def _best_epsilon(pairs: _Pairs) -> float:
     gain = pairs.tied.astype(np.float64) - pairs.alike
     turns = np.flatnonzero(gain)
     order = turns[np.argsort(pairs.gap[turns], kind="stable")]
-    gap = pairs.gap[order]
+    gap, slack = pairs.gap[order], pairs.slack[order]
     weight = 1 / np.bincount(pairs.item, minlength=pairs.items)
     gained = np.cumsum(gain[order] * weight[pairs.item[order]])
     # Pairs of the same difference become tied together.
-    last = np.append(gap[1:] - gap[:-1] > pairs.slack, True)[: len(gap)]
+    last = np.append(gap[1:] - gap[:-1] > np.maximum(slack[1:], slack[:-1]), True)[: len(gap)]
     thresholds = np.append(0.0, gap[last])
     gained = np.append(0.0, gained[last])
     return float(thresholds[np.argmax(gained >= gained.max() - _ROUNDING * pairs.items)])

@@ -125,10 +125,10 @@ def intervals(
     Returns
     -------
     Intervals
-        The ends are NaN where there is no coefficient; where it is 1 or -1 (Fisher's intervals: resamples of a perfect
-        order are perfect, which is no precision); over the means of fewer than four systems; where fewer than half of
-        the resamples have a coefficient; and where nothing was resampled that varies. With four or five systems
-        intervals are wide, and the true coverage is not known. A side that has one member only is not resampled.
+        The ends are NaN where there is no coefficient; where it is 1 or -1, but for a rank coefficient of 4 to 10
+        systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
+        systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
+        varies. A side that has one member only is not resampled.
 
     Raises
     ------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from comperdial.errors import FileError
-from comperdial.files import read_text
+from comperdial.files import parse_json, read_text
 
 
 class Pair(NamedTuple):
@@ -31,10 +30,7 @@ def read_records(path: str, keys: tuple[str, ...]) -> list[dict[str, str]]:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise FileError("not valid JSON", where=where, expected=expected) from error
+        record = parse_json(line, str(path), expected=expected, line=number)
         if not isinstance(record, dict) or not all(isinstance(record.get(k), str) and record[k].strip() for k in keys):
             raise FileError("not a record of this file", where=where, expected=expected)
         records.append(record)

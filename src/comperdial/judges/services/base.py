@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
 from comperdial.errors import ConfigError
 
@@ -32,6 +34,8 @@ class Connection:
         Seconds that one call may take in all. None: 60 at an address, without end in this process.
     options
         The judge's parameters, for a service that needs them to start (a local model's device, say).
+    identity
+        What else the answers depend on, and is not sent.
     """
 
     service: str
@@ -40,6 +44,25 @@ class Connection:
     key_variable: str | None = None
     timeout: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+
+def address(url: str) -> str:
+    """Return a URL without user, password and query.
+
+    Raises
+    ------
+    ConfigError
+        When it is not a URL of a server. The message does not show it: it may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError("base_url is not a valid URL", expected="one such as http://localhost:8000/v1")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"
 
 
 class Service(ABC):
@@ -85,7 +108,7 @@ class Service(ABC):
 
     def identity(self) -> dict[str, Any]:
         """Return what belongs to the parameters of a family because answers depend on it; it is not sent."""
-        return {}
+        return dict(self.connection.identity)
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return the parameters that ask for the probabilities of a scale's labels instead of a text.

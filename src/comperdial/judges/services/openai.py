@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from comperdial.judges.services.base import Connection, Service
+from comperdial.judges.services.base import Connection, Service, address
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -52,7 +52,7 @@ class OpenAI(Service):
 
 def is_loopback(url: str) -> bool:
     """Return whether an address is this machine's own: what answers there is nobody else's to charge for."""
-    host = urlsplit(url).hostname or ""
+    host = urlsplit(address(url)).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial import schema
-from comperdial.errors import SchemaError
+from comperdial import aggregate, schema
+from comperdial.errors import NothingToShowError
 from comperdial.evaluation import Sample, samples
-from comperdial.report.plots.style import Output, chosen, pairs
+from comperdial.evaluation.samples import FEWEST_SYSTEMS
+from comperdial.report.plots.style import Output
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Tables:
     systems: pd.DataFrame
     turn_ratings: pd.DataFrame | None
     dialogue_ratings: pd.DataFrame | None
+
+    def dimensions(self, source: str) -> set[str]:
+        """Return what was rated by a source, of turns or of dialogues."""
+        return aggregate.rated_dimensions((self.turn_ratings, self.dialogue_ratings), source)
 
 
 def read_tables(folder: Path, rated: Sequence[str] | None = None) -> Tables:
@@ -40,16 +45,16 @@ def read_tables(folder: Path, rated: Sequence[str] | None = None) -> Tables:
 
 
 def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> pd.DataFrame:
-    """Read tables ``scores`` and keep some outputs; files without any of them are not opened further.
+    """Read tables ``scores`` and keep some outputs, or all where there are none of these.
+
+    Files without any of them are not opened further.
 
     Raises
     ------
-    SchemaError
-        When no output is left.
+    NothingToShowError
+        When there are no scores.
     """
     import pyarrow.parquet
-
-    from comperdial import aggregate
 
     def is_wanted(path: Path) -> bool:
         if outputs is None or path.suffix != ".parquet":
@@ -57,15 +62,13 @@ def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> p
         there = pyarrow.parquet.read_table(path, columns=["metric"])["metric"].unique().to_pylist()
         return not {metric for metric, _ in outputs}.isdisjoint(there)
 
-    wanted = [path for path in paths if is_wanted(path)]
-    if not wanted:
-        chosen(outputs, [], "scores")
-    scores = aggregate.read_scores(wanted)
-    if outputs is None:
-        return scores
-    kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
-    chosen(outputs, pairs(kept.drop_duplicates(["metric", "output"])), "scores")
-    return kept
+    scores = aggregate.read_scores([path for path in paths if is_wanted(path)] or paths)
+    kept = scores if outputs is None else scores[pd.MultiIndex.from_arrays(
+        [scores["metric"], scores["output"]]).isin(list(outputs))]  # fmt: skip
+    found = kept if len(kept) else scores
+    if found.empty:
+        raise NothingToShowError("no response has a score")
+    return found
 
 
 def one_sample(
@@ -77,7 +80,7 @@ def one_sample(
 
     Raises
     ------
-    SchemaError
+    NothingToShowError
         When there is no such pairing.
     """
     wanted = against or ("dialogue" if level != "turn" and tables.dialogue_ratings is not None else "turn")
@@ -89,14 +92,17 @@ def one_sample(
         systems=tables.systems,
         source=source,
         levels=[level],
-        targets=[target],
+        targets=[target] if target in tables.dimensions(source) else [],
+        allow_missing=True,
     )
     for sample in found:
-        if sample.against == wanted:
+        if sample.against == wanted and sample.names:
             return sample
-    raise SchemaError(
-        f"nothing to hold against ratings of {wanted}s at {level} level",
-        expected="scores and ratings of the same items",
+    few = level == "system" and len(scores) and scores["system_id"].nunique() < FEWEST_SYSTEMS
+    raise NothingToShowError(
+        f"there are fewer than {FEWEST_SYSTEMS} systems"
+        if few
+        else f"at {level} level no score belongs to a rating of {target} by {source}"
     )
 
 
@@ -105,16 +111,18 @@ def turn_samples(scores: pd.DataFrame, tables: Tables, *, source: str) -> list[S
 
     Raises
     ------
-    SchemaError
-        When no turn was rated.
+    NothingToShowError
+        When no turn was rated, or none of those has a score.
     """
     if tables.turn_ratings is None:
-        raise SchemaError("no turn was rated", expected="ratings of turns")
+        raise NothingToShowError("no turn was rated")
     found = samples(
         scores[scores["level"] == "turn"], tables.turn_ratings, contexts=tables.contexts, systems=tables.systems,
-        source=source, levels=["turn"],
+        source=source, levels=["turn"], allow_missing=True,
     )  # fmt: skip
-    return list(found)
+    if not (scored := [sample for sample in found if sample.names]):
+        raise NothingToShowError("no score belongs to a rated turn")
+    return scored
 
 
 def read_answers(paths: Sequence[Path], outputs: Sequence[Output], contexts: pd.DataFrame) -> pd.DataFrame:

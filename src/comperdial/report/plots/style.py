@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import ConfigError, SchemaError
-from comperdial.files import read_text, write_text
+from comperdial.errors import ConfigError, NothingToShowError
+from comperdial.files import form_path, read_text, write_text
 from comperdial.report.document import SIMULATED, with_suffix
 
 if TYPE_CHECKING:
@@ -79,24 +79,18 @@ def parse_outputs(names: Sequence[str]) -> list[Output]:
 
 
 def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str) -> list[Output]:
-    """Return those of the outputs asked for that are known, in the order asked for; None asks for all.
+    """Return those of the outputs asked for that are known, in the order asked for.
+
+    None asks for all; so do outputs of which none is known, as those of metrics that a data set gives nothing to.
 
     Raises
     ------
-    SchemaError
-        When none is left.
+    NothingToShowError
+        When nothing is known.
     """
-    left = sorted(set(known)) if outputs is None else [output for output in outputs if output in set(known)]
-    if not left:
-        asked = ", ".join(":".join(output) for output in (outputs or [])[:5])
-        raise SchemaError(
-            f"none of the outputs asked for ({asked}) has numbers" if asked else "no output has numbers",
-            where=where,
-            expected="at least one of " + ", ".join(":".join(name) for name in sorted(set(known))[:8])
-            if known
-            else "scores of at least one of them",
-        )
-    return left
+    if not known:
+        raise NothingToShowError("no output has numbers", where=where)
+    return [output for output in outputs or () if output in set(known)] or sorted(set(known))
 
 
 def label(output: Output, labels: Mapping[str, str]) -> str:
@@ -202,16 +196,14 @@ def finish(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: 
     from comperdial.report import figures
 
     figures.save(figure, stem)
-    drawn = Path(stem).with_suffix(".svg")
+    drawn = form_path(stem, ".svg")
     head, tag, rest = read_text(drawn).partition("<svg ")
     attributes, end, content = rest.partition(">")
     write_text(drawn, f"{head}{tag}{attributes}{end}<desc>{html.escape(str(figure.get_label()))}</desc>{content}")
     measured = [name for name in frame.columns if pd.api.types.is_float_dtype(frame[name])]
     tidy = frame.assign(**{name: _digits(frame[name]) for name in measured})
     tidy = tidy.assign(simulated=True) if simulated else tidy
-    # No suffix is taken off: a stem may hold a point.
-    path = Path(f"{stem}.csv")
-    write_text(path, tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def _digits(values: pd.Series) -> pd.Series:

@@ -13,6 +13,7 @@ import pandas as pd
 from comperdial.report.site import dialogues, statistics
 from comperdial.report.site.packing import Packer
 from comperdial.report.systems import systems_frame
+from comperdial.report.tables import no_scores
 
 _FIXED = ["system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating"]
 
@@ -67,7 +68,7 @@ def pack(tables: Tables, settings: Settings) -> str:
         "source": settings.source,
         "counts": _counts(tables, settings),
         "alpha": statistics.alphas(settings.alpha),
-        "not_run": dict(sorted(settings.not_run.items())),
+        "not_run": dict(sorted({**settings.not_run, **_without_scores(tables)}.items())),
         "labels": dict(sorted(settings.labels.items())),
         "figures": [{"src": path, "name": Path(path).stem} for path in settings.figures],
         "systems": _systems(packer, tables, settings),
@@ -75,12 +76,20 @@ def pack(tables: Tables, settings: Settings) -> str:
     }
     if tables.correlations is not None and len(tables.correlations):
         content |= {
-            "correlations": statistics.correlations(packer, tables.correlations),
+            "correlations": statistics.correlations(packer, tables.correlations[tables.correlations["coverage"] > 0]),
             "ceilings": statistics.ceilings(packer, tables.ceilings),
             "comparisons": statistics.comparisons(packer, tables.comparisons),
             "signatures": statistics.signatures(tables.correlations),
         }
     return packer.text(content)
+
+
+def _without_scores(tables: Tables) -> dict[str, str]:
+    """Return the outputs of which no response has a score, and why."""
+    if tables.correlations is None:
+        return {}
+    none = tables.correlations[tables.correlations["coverage"] == 0].drop_duplicates(["metric", "output"])
+    return {f"{row['metric']} {row['output']}": no_scores(row) for row in none.to_dict("records")}
 
 
 def relative(path: Path, page: Path) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.errors import UnknownNameError
 from comperdial.report.site.packing import Packer, Spec, decimals_of
 from comperdial.schema.dimensions import OVERALL
 
@@ -68,22 +67,11 @@ def ratings(packer: Packer, frame: pd.DataFrame | None, keys: Key, *, source: st
 
 
 def chosen_outputs(scores: pd.DataFrame, outputs: Sequence[str] | None) -> list[tuple[str, str, str]]:
-    """Return (level, metric, output) of the scores to show, sorted; ``outputs`` are ``metric:output``, None for all.
-
-    Raises
-    ------
-    UnknownNameError
-        When a metric that has scores has no such output; a metric without any scores is left out.
-    """
+    """Return (level, metric, output) of the scores to show, sorted; ``outputs`` are ``metric:output``, None for all."""
     columns = scores[["level", "metric", "output"]].drop_duplicates().astype("str")
     known = sorted(columns.itertuples(index=False, name=None))
     if outputs is None:
         return known
-    names = {f"{metric}:{output}" for _, metric, output in known}
-    metrics = {metric for _, metric, _ in known}
-    for name in outputs:
-        if name not in names and name.partition(":")[0] in metrics:
-            raise UnknownNameError("score", name, names, where="--outputs")
     return [(level, metric, output) for level, metric, output in known if f"{metric}:{output}" in outputs]
 
 

@@ -64,6 +64,9 @@ def alphas(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
     frame = read_table(path)
+    if list(frame.columns) == ["note"]:
+        # There was nothing to measure.
+        return []
     if missing := [column for column in _ALPHA_COLUMNS if column not in frame]:
         raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(_ALPHA_COLUMNS))
     chosen = frame[(frame["annotator_id"] == "") & frame["statistic"].str.startswith("alpha_")]

@@ -1,0 +1,170 @@
+"""The command that checks tables, and says what is understood of a file of rated responses."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial.cli.common import add_rated_file, rated_file_options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from comperdial.datasets.table import Content
+
+_FIELDS = ("references", "history", "facts")
+# What metrics call the fields of a context.
+_NEEDS = {"references": "references", "history": "histories"}
+_ORIGINS = {
+    "option": "as the option says",
+    "columns": "as the file says",
+    "data": "found in the data; say `scale` if it is another",
+}
+_SHOWN = 10
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's command."""
+    command = commands.add_parser("validate", help="check tables, or say what is understood of a file of ratings")
+    command.add_argument("files", type=Path, nargs="+", help="tables by their names, or files of rated responses")
+    command.add_argument("--table", help="the table's name; default: the file's name without its suffix")
+    add_rated_file(command)
+    command.add_argument(
+        "--params", type=Path, default=Path("params.yaml"), help="whose metrics (default: params.yaml)"
+    )
+    command.set_defaults(run=_validate)
+
+
+def _validate(options: argparse.Namespace) -> None:
+    from comperdial import schema
+    from comperdial.datasets.table import RatedFile
+
+    for path in options.files:
+        name = options.table or path.stem
+        if options.table or name in schema.TABLES:
+            frame = schema.read(path, name)
+            print(f"{path}: {len(frame)} records of table {name!r}, all valid")
+            continue
+        content = RatedFile(name, {"table": path}, rated_file_options(options)).content()
+        print(f"{path}: a file of rated responses")
+        _print(_understood(content))
+        missing = list(_missing(content, _needs(options.params)))
+        if missing:
+            print("What there will not be:")
+            for line in missing:
+                print(_wrapped(line, "  - ", "    "))
+
+
+def _print(lines: Sequence[tuple[str, str]]) -> None:
+    for name, text in lines:
+        print(_wrapped(text, f"  {name:<12}", " " * 14))
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+
+
+def _understood(content: Content) -> list[tuple[str, str]]:
+    """Return what is understood of a file: a name and a text each."""
+    contexts, responses = content.tables["contexts"], content.tables["responses"]
+    turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
+    systems = content.tables["systems"]
+    counts = responses["system_id"].value_counts().reindex(systems["system_id"], fill_value=0)
+    kinds = dict(zip(systems["system_id"], systems["kind"], strict=True))
+    names = [f"{name} {n}" + ("" if kinds[name] == "agent" else f" ({kinds[name]})") for name, n in counts.items()]
+    held = [f"{field} {int((contexts[field].map(len) > 0).sum())}" for field in _FIELDS]
+    by = "" if "context_id" in content.named else "; no column context_id: told apart by what they hold"
+    raters = sorted({*turn["annotator_id"], *dialogue["annotator_id"]})
+    of_raters = _listed(raters) if "annotator_id" in content.named else "no column annotator_id"
+    lines = [
+        ("rows", str(content.records)),
+        ("systems", f"{len(systems)}, with responses each: {_listed(names)}"),
+        ("contexts", f"{len(contexts)} in {contexts['dialogue_id'].nunique()} dialogues{by}"),
+        ("with", f"{', '.join(held)} of {len(contexts)} contexts"),
+        ("ratings", f"{len(turn)} of responses, {len(dialogue)} of dialogues"),
+        ("annotators", f"{len(raters)} ({of_raters})"),
+    ]
+    for name, origin in content.scales.items():
+        low, high = _scale(turn, dialogue, name)
+        lines.append(("dimension", f"{name}: {low:g} to {high:g} ({_ORIGINS[origin]})"))
+    lines.append(("levels", ", ".join(_levels(content)) or "none"))
+    sources = sorted({*turn["source"], *dialogue["source"]} - {"human"})
+    if sources:
+        lines.append(("sources", f"ratings that are not people's: {_listed(sources)}"))
+    if content.ignored:
+        lines.append(("not used", f"columns {_listed(content.ignored)}"))
+    return lines
+
+
+def _scale(turn: pd.DataFrame, dialogue: pd.DataFrame, dimension: str) -> tuple[float, float]:
+    found = [frame[frame["dimension"] == dimension] for frame in (turn, dialogue)]
+    return min(f["scale_min"].min() for f in found if len(f)), max(f["scale_max"].max() for f in found if len(f))
+
+
+def _levels(content: Content) -> list[str]:
+    """Return the levels at which scores and ratings can be correlated."""
+    turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
+    several = content.tables["contexts"]["dialogue_id"].duplicated().any()
+    levels = ["turn"] if len(turn) else []
+    if len(dialogue) or (len(turn) and several):
+        levels.append("dialogue")
+    return [*levels, "system"] if len(_rated_systems(content)) > 2 else levels
+
+
+def _rated_systems(content: Content) -> set[str]:
+    """Return the systems with ratings, without references, which are not scored."""
+    systems = content.tables["systems"]
+    rated = {*content.tables["turn_ratings"]["system_id"], *content.tables["dialogue_ratings"]["system_id"]}
+    return rated - set(systems.loc[systems["kind"] == "reference", "system_id"])
+
+
+def _missing(content: Content, needs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what an evaluation of a file will lack, and why."""
+    contexts = content.tables["contexts"]
+    for field in _FIELDS:
+        held = int((contexts[field].map(len) > 0).sum())
+        metrics = [name for name, needed in needs.items() if _NEEDS.get(field) in needed]
+        if field == "facts" and not held:
+            yield "no facts: outputs that compare responses with facts are not run"
+        elif metrics and not held:
+            yield f"no {field}: not run: {', '.join(metrics)}"
+        elif metrics and held < len(contexts):
+            yield (
+                f"{field} in {held} of {len(contexts)} contexts: responses to the others are not scored by "
+                + ", ".join(metrics)
+            )
+    levels = _levels(content)
+    rated = len(_rated_systems(content))
+    if not rated:
+        yield "no ratings: no correlations; responses can be scored, judged and annotated"
+        return
+    if "turn" not in levels:
+        yield "no ratings of responses: no turn level"
+    if "dialogue" not in levels:
+        yield "no ratings of dialogues, and one context a dialogue: no dialogue level"
+    if "system" not in levels:
+        yield f"{rated} rated {'system' if rated == 1 else 'systems'}, fewer than three: no system level"
+    tables = (content.tables["turn_ratings"], "context_id"), (content.tables["dialogue_ratings"], "dialogue_id")
+    if not any(frame.duplicated([item, "system_id", "dimension"]).any() for frame, item in tables):
+        yield "no item with ratings by two annotators: no agreement, and no ceiling"
+
+
+def _needs(params: Path) -> dict[str, tuple[str, ...]]:
+    """Return what each metric of ``params.yaml`` needs; without such a file, each kind of metric."""
+    from comperdial.config import load_yaml
+    from comperdial.metrics import create, kinds
+
+    entries = load_yaml(params).get("metrics", {}) if params.is_file() else {kind: {"kind": kind} for kind in kinds()}
+    made = {
+        name: create(entry["kind"], **{key: entry[key] for key in entry if key not in ("kind", "datasets")})
+        for name, entry in entries.items()
+    }
+    return {name: metric.needs for name, metric in made.items()}
+
+
+def _listed(names: Sequence[object]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(str, names[:_SHOWN])) + more

@@ -1,0 +1,64 @@
+"""What was to be scored and what that takes: by this a table says why an output has no score, or not all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial.evaluation.sample import Sample
+
+Name = tuple[str, str]
+# Of a context: what a score can depend on.
+COLUMNS = ("references", "history", "facts")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The outputs of the metrics that were run.
+
+    Attributes
+    ----------
+    needs
+        (metric, output) -> the columns of a context (``references``, ``history``, ``facts``) without which a response
+        has no score.
+    signatures
+        Metric -> its signature.
+    held
+        One row a context (index): its dialogue_id, and whether each of these columns holds anything.
+    """
+
+    needs: Mapping[Name, tuple[str, ...]]
+    signatures: Mapping[str, str]
+    held: pd.DataFrame
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Mapping[str, Any]], contexts: pd.DataFrame) -> Expected:
+        """Return what entries as :func:`comperdial.scoring.expected_of` makes them say of a data set's contexts."""
+        held = contexts.set_index("context_id")[["dialogue_id", *COLUMNS]]
+        held = held.assign(**{column: held[column].map(len) > 0 for column in COLUMNS})
+        needs = {
+            (metric, output): tuple(columns)
+            for metric, entry in entries.items()
+            for output, columns in entry["outputs"].items()
+        }
+        return cls(needs, {metric: str(entry["signature"]) for metric, entry in entries.items()}, held)
+
+    def without_scores(self, sample: Sample) -> list[Name]:
+        """Return the outputs that a sample has no score of."""
+        return sorted(set(self.needs) - set(sample.names))
+
+    def lacking(self, sample: Sample, name: Name, unscored: npt.NDArray[np.bool_]) -> str | None:
+        """Say what the units without a score lack of what an output needs; None where that is not the reason."""
+        columns = self.needs.get(name, ())
+        if not columns or not unscored.any():
+            return None
+        items = pd.Index([item for item, _ in np.asarray(sample.units, dtype=object)[unscored]])
+        # Of a dialogue, what any of its turns has.
+        held = self.held if sample.of_turns else self.held.groupby("dialogue_id")[list(COLUMNS)].any()
+        found = held.reindex(items)
+        return " and ".join(column for column in columns if not found[column].fillna(True).all()) or None

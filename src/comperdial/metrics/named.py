@@ -1,0 +1,69 @@
+"""Metrics as a person names them: an entry of ``params.yaml``, or a kind with options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from comperdial.config import load_yaml
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.metrics import Metric, create, kinds
+
+Entries = Mapping[str, Mapping[str, Any]]
+
+# What an entry says that is no option of the metric.
+_NO_OPTIONS = ("kind", "datasets")
+PARAMS = Path("params.yaml")
+
+
+def read_entries(path: str | Path | None = None) -> Entries:
+    """Return the metrics of a ``params.yaml`` by name; without a path those of the one here, none if there is none."""
+    if path is None and not PARAMS.is_file():
+        return {}
+    where = Path(path) if path is not None else PARAMS
+    entries = load_yaml(where).get("metrics") or {}
+    if not isinstance(entries, dict):
+        raise ConfigError(f"metrics: {entries!r}", where=str(where), expected="a name and a kind for each metric")
+    for name, entry in entries.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
+            raise ConfigError(
+                f"metric {name!r} is {entry!r}", where=str(where), expected="`kind` and the kind's options"
+            )
+    return entries
+
+
+def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None = None) -> Metric:
+    """Make the metric that a person names.
+
+    Parameters
+    ----------
+    text
+        A name of ``entries``, or else a kind; options may follow, as in ``bleu,text=raw``.
+    entries
+        As :func:`read_entries` gives them.
+    options
+        More options. They go before those of the text, which go before those of the entry.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is neither such an entry nor such a kind; names the nearest of both.
+    ConfigError
+        When an option is wrong.
+    """
+    name, *pairs = text.split(",")
+    if name not in entries and name not in kinds():
+        raise UnknownNameError("metric", name, {*entries, *kinds()})
+    found = dict(entries.get(name, {"kind": name}))
+    kind = found["kind"]
+    chosen = {key: value for key, value in found.items() if key not in _NO_OPTIONS} | dict(map(option, pairs))
+    return create(kind, **chosen | dict(options or {}))
+
+
+def option(text: str) -> tuple[str, str]:
+    """Split ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"option {text!r}", expected="NAME=VALUE")
+    return name, value

@@ -1,0 +1,198 @@
+"""What ``comperdial compare`` shows: each metric's correlation, and in a sentence a pair which of two is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
+from comperdial.stats.correlation import ALPHA
+
+Name = tuple[str, str]
+_SAMPLE = ["dataset", "target", "level", "against"]
+
+
+def comparison_document(
+    correlations: pd.DataFrame,
+    differences: pd.DataFrame,
+    ceilings: pd.DataFrame,
+    labels: Mapping[Name, str],
+    coefficients: Sequence[str],
+    *,
+    caption: str,
+    notes: Sequence[str] = (),
+) -> Document:
+    """Render how well metrics correlate with ratings and which of them differ.
+
+    Parameters
+    ----------
+    correlations, ceilings
+        Tables of these names.
+    differences
+        As :func:`comperdial.evaluation.differences` gives them.
+    labels
+        What to call each (metric, output), in the order of the table.
+    coefficients
+        Which of Pearson, Spearman and Kendall.
+    caption, notes
+        What to say above the tables; what was left out, below.
+    """
+    pooled = correlations[correlations["grouping"] == "pooled"]
+    sections = []
+    several = pooled["dataset"].nunique() > 1
+    for dataset, target in pooled[["dataset", "target"]].drop_duplicates().itertuples(index=False, name=None):
+        of_target = pooled[(pooled["dataset"] == dataset) & (pooled["target"] == target)]
+        for level, against in level_pairs(of_target):
+            key = {"dataset": dataset, "target": target, "level": level, "against": against}
+            heading = f"{dataset}, {target}" if several else str(target)
+            title = f"{heading}: {level_title(level, against)}"
+            parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
+            sections.append(_metrics(title, parts[0], parts[2], labels, coefficients))
+            if len(labels) > 1:
+                sections.append(_pairs(f"{title}, pairs", parts[0], parts[1], labels, coefficients))
+    made = pooled.drop_duplicates(["metric", "output"])
+    signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
+    return Document(
+        title="Metrics compared",
+        caption=caption,
+        sections=sections,
+        tidy=_tidy(pooled, differences, labels, coefficients),
+        notes=[
+            *notes,
+            "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
+            "dialogue are not, and is too small for Spearman over few systems. The intervals and the tests of pairs "
+            "take systems and dialogues as what was sampled",
+            *(
+                [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
+                if len(labels) > 1
+                else []
+            ),
+            *(["Holm: p after Holm's correction for all pairs of a block and coefficient"] if len(labels) > 2 else []),
+            *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
+            *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
+        ],
+    )
+
+
+def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
+    chosen = pd.Series(True, index=frame.index)
+    for column, value in key.items():
+        chosen &= frame[column] == value
+    return frame[chosen]
+
+
+def _metrics(
+    title: str, found: pd.DataFrame, ceilings: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
+) -> Section:
+    cells = records_by(found, ["metric", "output", "coefficient"])
+    partial = bool((found["coverage"] < 1).any())
+    rows = []
+    for name, label in labels.items():
+        of_metric = [cells.get((*name, coefficient)) for coefficient in coefficients]
+        row = [label]
+        for cell in of_metric:
+            row += [number(cell["value"]), _interval(cell), _p(cell["p"])] if cell else ["–"] * 3
+        some = next((cell for cell in of_metric if cell), None)
+        row += [str(some["n"]) if some else "0"]
+        rows.append(row + ([f"{some['coverage']:.0%}" if some else "0%"] if partial else []))
+    pooled = ceilings[ceilings["grouping"] == "pooled"]
+    means = pooled.groupby("coefficient")["value"].mean()
+    if means.reindex(list(coefficients)).notna().any():
+        row = ["(one rater)"]
+        for coefficient in coefficients:
+            row += [number(means.get(coefficient)), "–", "–"]
+        rows.append([*row, "–", *(["–"] if partial else [])])
+    columns = [("", "Metric")]
+    for coefficient in coefficients:
+        columns += [(COEFFICIENT_NAMES[coefficient], name) for name in ("value", "95 % interval", "p")]
+    columns += [("", "n"), *([("", "scored")] if partial else [])]
+    return Section(title, columns, rows)
+
+
+def _pairs(
+    title: str,
+    correlations: pd.DataFrame,
+    differences: pd.DataFrame,
+    labels: Mapping[Name, str],
+    coefficients: Sequence[str],
+) -> Section:
+    rows = []
+    here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
+    for coefficient in coefficients:
+        of_coefficient = differences[differences["coefficient"] == coefficient]
+        records = records_by(of_coefficient, ["metric_a", "output_a", "metric_b", "output_b"])
+        found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in records.values()}
+        for one, other in combinations([name for name in labels if name in here], 2):
+            pair = found.get(frozenset([one, other]))
+            said = (
+                sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found))
+                if pair
+                else f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
+            )
+            rows.append([COEFFICIENT_NAMES[coefficient], said])
+    return Section(title, [("", "Coefficient"), ("", "Pair")], rows)
+
+
+def _name(pair: Mapping[str, Any], side: str) -> Name:
+    return str(pair[f"metric_{side}"]), str(pair[f"output_{side}"])
+
+
+def sentence(pair: Mapping[str, Any], a: str, b: str, pairs: int) -> str:
+    """Say what was found of a pair, a being the one with the higher coefficient; no more than its p allows."""
+    difference = f"{number(pair['difference'], digits=2, sign=True)}{_interval(pair, space=' ')}"
+    if pd.isna(pair["p"]):
+        return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
+    tested = f"{difference}, p {_p(pair['p'], equals=True)}"
+    found = pair["p"] < ALPHA
+    if pairs > 1:
+        lost = ", not significant" if found and not pair["p_adjusted"] < ALPHA else ""
+        tested += f" (Holm: {_p(pair['p_adjusted'])}{lost})"
+    if not found:
+        return f"no significant difference between {a} and {b}: {tested}"
+    return f"{a} correlates better than {b}: {tested}"
+
+
+def _interval(cell: Mapping[str, Any], *, space: str = "") -> str:
+    if pd.isna(cell["low"]) or pd.isna(cell["high"]):
+        return "" if space else "–"
+    return f"{space}[{_end(cell['low'])}, {_end(cell['high'])}]"
+
+
+def _end(value: float) -> str:
+    # An end near 0 says by its sign on which side it lies.
+    text = number(value, digits=2)
+    return f"{value:.1g}" if text == "0.00" and value else text
+
+
+def _p(p: float, *, equals: bool = False) -> str:
+    if math.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< 0.001"
+    # Rounding must not carry p over the line.
+    digits = next((digits for digits in (3, 4) if (round(p, digits) < ALPHA) == (p < ALPHA)), 6)
+    return f"{'= ' if equals else ''}{p:.{digits}f}"
+
+
+def _tidy(
+    correlations: pd.DataFrame, differences: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
+) -> pd.DataFrame:
+    """Return one row a metric and coefficient, then one a pair, whose value is the difference from ``minus``."""
+    named = correlations.assign(metric=correlations["metric"] + ":" + correlations["output"], minus=None)
+    pairs = differences.assign(
+        metric=differences["metric_a"] + ":" + differences["output_a"],
+        minus=differences["metric_b"] + ":" + differences["output_b"],
+        value=differences["difference"],
+    )
+    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "p", "p_adjusted", "n", "coverage"]
+    chosen = {":".join(name) for name in labels}
+    frames = [
+        frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)
+        for frame in (named, pairs)
+    ]
+    return pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
