@@ -130,7 +130,11 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
     contexts = schema.read(folder / "contexts.parquet", "contexts")
     responses = schema.read(folder / "responses.parquet", "responses")
     report = folder / "submissions.json"
-    failed = read_json(report)["failed"] if report.is_file() else {}
+    said = read_json(report) if report.is_file() else {"failed": {}}
+    if not isinstance(said, dict) or not isinstance(failed := said.get("failed"), dict):
+        raise SchemaError(
+            "no mapping `failed`", where=str(report), expected="what `comperdial challenge tables` writes"
+        )
     left_out = set(failed) - set(responses["system_id"])
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
     turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)

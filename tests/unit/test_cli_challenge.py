@@ -415,6 +415,15 @@ def test_ratings_of_an_unknown_item(made, capsys, turns, system, message):
     assert not (made / "tables/turn_ratings.parquet").exists()
 
 
+@pytest.mark.parametrize("report", ["[]", "{}", '{"failed": ["short"]}'])
+def test_a_report_of_submissions_that_is_none(made, capsys, report):
+    (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,mine,3\n")
+    (made / "tables/submissions.json").write_text(report)
+    assert "submissions.json: no mapping `failed`" in fails(
+        capsys, "challenge", "ratings", "tables", "--turn", "turns.csv"
+    )
+
+
 def test_ratings_of_a_submission_that_was_left_out_are_left_out_too(made, caplog):
     assert "short" in json.loads((made / "tables/submissions.json").read_text())["failed"]
     (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,short,4\nd1-t0,mine,3\n")

@@ -437,3 +437,11 @@ def test_a_turn_with_two_scores_is_named(tables, tmp_path):
         list(turn_scores(schema.validate(twice, "scores"), "overall"))
     with pytest.raises(SchemaError, match="no turn scores with output 'zest'"):
         list(turn_scores(schema.validate(twice, "scores"), "zest"))
+
+
+def test_scores_and_judgements_of_different_shards_are_not_merged(tables, tmp_path):
+    _, _, judgements = make(read(tmp_path / "work"), "turn", tables, tmp_path / "out")
+    schema.write(tmp_path / "none.parquet", schema.empty("scores"), "scores")
+    with pytest.raises(SchemaError, match=r"none\.parquet: no scores, and judgements with ratings"):
+        merge_judged([tmp_path / "none.parquet"], [judgements], tmp_path / "a.parquet", tmp_path / "b.parquet")
+    assert not (tmp_path / "b.parquet").exists()

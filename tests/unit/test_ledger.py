@@ -781,3 +781,14 @@ def test_no_thread_of_arrow_reads_through_python(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.open", watched)
     assert len(read(tmp_path)) == 1 and Ledger(tmp_path).spent() >= 0 and len(read_table(table)) == 1
     assert not strangers and any(path.glob("part-*"))
+
+
+def test_a_lock_that_is_a_link_to_itself_is_an_error_of_the_file(tmp_path):
+    write(tmp_path, answer(1))
+    locks = [path for path in tmp_path.rglob("*") if path.is_file() and "locks" in path.parts]
+    assert locks
+    for path in locks:
+        path.unlink()
+        path.symlink_to(path.name)
+    with pytest.raises(FileError, match="Too many levels of symbolic links"):
+        write(tmp_path, answer(2))

@@ -7,7 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from comperdial.errors import SchemaError
 from comperdial.perturbations.registry import PERTURBATIONS
+from comperdial.report.llm_evaluators.common import read_reported
 from comperdial.schema.evaluated import DIMENSIONS
 
 SHORT = {name[:3].capitalize(): name for own in DIMENSIONS.values() for name in own if name != "overall"}
@@ -160,3 +162,10 @@ def test_data_sets_stand_where_the_paper_has_them(root, paper):
         printed = [{SHORT[part.capitalize()] for part in cell.split(", ")} for cell in rated if cell not in ("", "-")]
         assert [set(row[by].split()) for by in ("human", "gpt-4") if row[by]] == printed
         assert set(row["human"].split()) | set(row["gpt-4"].split()) == set(DIMENSIONS[row["level"]])
+
+
+def test_a_reported_number_stands_once(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("metric,dimension,value\na,b,0.5\na,c,0.5\na,b,0.6\n")
+    with pytest.raises(SchemaError, match=r"numbers\.csv, line 4: the same number a second time"):
+        read_reported(path, ("metric", "dimension", "value"), ("value",))

@@ -1,6 +1,7 @@
 """Persona profiles: the graph's layouts, the rules of ComperDial 3.1 and A.3, and what each must keep."""
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -285,3 +286,26 @@ def test_a_wrong_constraint_is_named_by_line(root, tmp_path, file, text, named):
     (tmp_path / file).write_text(text)
     with pytest.raises(SchemaError, match=named):
         read_constraints(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("names.csv", "generation,gender,name\n", "names.csv: no names"),
+        ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: no value in column 'gendered'"),
+    ],
+)
+def test_constraints_that_are_none(root, tmp_path, name, content, message):
+    shutil.copytree(root / "data/personas", tmp_path / "personas")
+    (tmp_path / "personas" / name).write_text(content)
+    with pytest.raises(SchemaError, match=message):
+        read_constraints(tmp_path / "personas")
+
+
+def test_a_list_of_no_words_forbids_and_replaces_nothing(root, tmp_path):
+    shutil.copytree(root / "data/personas", tmp_path / "personas")
+    (tmp_path / "personas/gender_neutral.csv").write_text("gendered,neutral\n")
+    (tmp_path / "personas/negative.csv").write_text("word,kind\n")
+    found = read_constraints(tmp_path / "personas")
+    assert found.neutralise("i am a policeman") == ("i am a policeman", [])
+    assert found.is_negative("i am a thief") is None

@@ -3,6 +3,7 @@ import json
 import pandas as pd
 import pytest
 
+from comperdial import schema
 from comperdial.cli import main
 from comperdial.errors import ComperdialError
 from comperdial.report import readme
@@ -227,3 +228,18 @@ def test_commands_check_the_tidy_files_that_they_read(tmp_path, root, capsys, co
     status = main([str(a) for a in ("render", command, tmp_path / "in.csv", "--output", page, *shared)])
     assert status == bool(message)
     assert message is None or message in capsys.readouterr().err
+
+
+def test_agreement_of_no_ratings_is_an_error(tmp_path, root, capsys):
+    schema.write(tmp_path / "ratings.parquet", schema.empty("turn_ratings"), "turn_ratings")
+    arguments = ["render", "agreement", tmp_path / "ratings.parquet", "--output", tmp_path / "a", "--paper"]
+    assert main([*map(str, arguments), str(root / "data/paper")]) == 1
+    assert "ratings.parquet: no ratings; expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"), [(SOURCES[:0], "no source 'p'"), (pd.concat([SOURCES, SOURCES]), "a source stands twice")]
+)
+def test_each_source_of_a_number_is_cited_once(tmp_path, sources, message):
+    with pytest.raises(ComperdialError, match=f"sources.csv: {message}"):
+        usr_document(frame(tmp_path), {}, sources)

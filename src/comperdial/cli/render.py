@@ -66,7 +66,6 @@ def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
 
 
 def _render_usr(options: argparse.Namespace) -> None:
-    from comperdial.files import read_table
     from comperdial.report import document, figures, tables, usr
 
     found = tables.read_correlations(options.inputs)
@@ -79,7 +78,7 @@ def _render_usr(options: argparse.Namespace) -> None:
         not_run=options.not_run,
         recorded=options.recorded,
     )
-    sources = read_table(options.paper / "sources.csv")
+    sources = tables.read_tidy(options.paper / "sources.csv", ("source", "short", "citation"), ())
     document.write(usr.usr_document(frame, options.titles, sources), options.output)
     if options.figure:
         figures.save(figures.usr_figure(frame, options.titles), options.figure)
@@ -100,9 +99,12 @@ def _render_agreement(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from comperdial import aggregate, schema
+    from comperdial.errors import SchemaError
     from comperdial.report import document, tables
 
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in options.inputs])
+    if found.empty:
+        raise SchemaError("no ratings", where=str(options.inputs[0]), expected="ratings by two annotators or more")
     reported = tables.read_reported(
         options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value", "note")
     )

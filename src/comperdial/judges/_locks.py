@@ -69,7 +69,8 @@ def release(handle: int) -> None:
 def locked(path: Path, waiting: str) -> Iterator[None]:
     """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
     make_folder(path.parent)
-    mark = (os.getpid(), path.resolve())
+    # Not the path resolved: a link that leads to itself has no end. Opening it says so.
+    mark = (os.getpid(), path.parent.resolve() / path.name)
     if mark in _held:
         raise RuntimeError(f"{path} is locked by this process already")
     handle = opened(path)

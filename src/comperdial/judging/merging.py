@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from comperdial import schema
-from comperdial.errors import ComperdialError
+from comperdial.errors import ComperdialError, SchemaError
 from comperdial.judging.scores import unread
 
 # Judgements that are read at once.
@@ -31,12 +31,17 @@ def merge_judged(
     ComperdialError
         When none of all shards' answers can be read: one shard cannot tell that.
     SchemaError
-        When a table breaks its rules, or two shards are of the same requests.
+        When a table breaks its rules, two shards are of the same requests, or scores and judgements are of different
+        shards.
     """
     asked = sum(schema.count(path, "judgements") for path in judgements)
     if asked and not sum(schema.count(path, "scores") for path in scores):
         parts = (part for path in judgements for part in schema.read_parts(path, "judgements", _ROWS))
         failures = Counter(reason for part in parts for reason in part["failure"].dropna())
+        if not failures:
+            raise SchemaError(
+                "no scores, and judgements with ratings", where=str(scores[0]), expected="both of the same shards"
+            )
         raise ComperdialError(
             unread(asked, failures),
             where=str(Path(judgements[0]).parent),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,8 +89,8 @@ class Constraints:
 
     @cached_property
     def _negative_words(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        adjectives = "|".join(re.escape(word) for word, kind in self.negative.items() if kind == "adjective")
-        nouns = "|".join(re.escape(word) for word, kind in self.negative.items() if kind == "noun")
+        adjectives = _any_of(word for word, kind in self.negative.items() if kind == "adjective")
+        nouns = _any_of(word for word, kind in self.negative.items() if kind == "noun")
         return re.compile(rf"\b({adjectives})\b"), re.compile(rf"\b({nouns})s?$")
 
     def neutralise(self, text: str) -> tuple[str, list[str]]:
@@ -135,7 +135,7 @@ class Constraints:
     @cached_property
     def _gendered(self) -> re.Pattern[str]:
         longest_first = sorted(self.neutral, key=len, reverse=True)
-        return re.compile(r"\b(?:" + "|".join(map(re.escape, longest_first)) + r")\b", re.IGNORECASE)
+        return re.compile(rf"\b(?:{_any_of(longest_first)})\b", re.IGNORECASE)
 
 
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
@@ -152,6 +152,8 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
         if row["gender"] not in GENDERS:
             raise SchemaError(f"gender {row['gender']!r}", where=where, expected=" or ".join(GENDERS))
         names.setdefault((_age(row["generation"], where), row["gender"]), []).append(row["name"])
+    if not names:
+        raise SchemaError("no names", where=str(folder / "names.csv"), expected="a row for each name")
     return Constraints(
         names={key: tuple(found) for key, found in names.items()},
         family={row["family_info"]: _range(row, where) for row, where in _rows(folder / "family.csv", "family_info")},
@@ -165,13 +167,22 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
     )
 
 
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern for any of some words; of none, one that never matches, where an empty one always would."""
+    return "|".join(map(re.escape, words)) or "(?!)"
+
+
 def _rows(path: Path, *columns: str) -> list[tuple[dict[str, str], str]]:
     frame = read_table(path)
     if missing := [column for column in columns if column not in frame]:
         raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(columns))
     names = [str(column) for column in frame.columns]
     records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
-    return [(row, f"{path}, line {n}") for n, row in enumerate(records, start=2)]
+    rows = [(row, f"{path}, line {n}") for n, row in enumerate(records, start=2)]
+    for row, where in rows:
+        if not row[columns[0]].strip():
+            raise SchemaError(f"no value in column {columns[0]!r}", where=where, expected="a text")
+    return rows
 
 
 def _age(text: str, where: str) -> int:

@@ -155,6 +155,12 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     """Render the frame of :func:`usr_frame`: per dataset and coefficient, ours beside the reported value."""
     datasets = list(dict.fromkeys(frame["dataset"]))
     cited = sources.set_index("source")
+    if unknown := sorted(set(frame["source"].dropna()) - set(cited.index)):
+        raise SchemaError(
+            f"no source {unknown[0]!r}", where="sources.csv", expected="a row for each source of a number"
+        )
+    if not cited.index.is_unique:
+        raise SchemaError("a source stands twice", where="sources.csv", expected="each once")
     used = [source for source in cited.index if source in set(frame["source"].dropna())]
     columns = [("", "Metric"), ("", "Reported by")] + [
         (f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}", name)

@@ -47,7 +47,7 @@ def read_reported(path: str | Path, columns: Sequence[str], numeric: Sequence[st
     Raises
     ------
     SchemaError
-        When a column is not there, or a cell is no number.
+        When a column is not there, a cell is no number, or two rows are of the same number.
     """
     frame = read_table(path)
     need(frame, columns, str(path))
@@ -58,6 +58,12 @@ def read_reported(path: str | Path, columns: Sequence[str], numeric: Sequence[st
             row = int(wrong.to_numpy().argmax())
             raise SchemaError(f"{name} is {cells.iloc[row]!r}", where=f"{path}, line {row + 2}", expected="a number")
         frame[name] = numbers
+    if (twice := frame.duplicated([column for column in frame if column not in numeric])).any():
+        raise SchemaError(
+            "the same number a second time",
+            where=f"{path}, line {int(twice.to_numpy().argmax()) + 2}",
+            expected="each once",
+        )
     return frame
 
 
