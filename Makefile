@@ -40,7 +40,9 @@ $(STAMP): pyproject.toml requirements.lock
 
 CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))
 # Only those that exist after the run are named.
-START = $(foreach name,$(basename $(notdir $(CHOSEN))),results/report/$(name).html results/local/$(name).html) \
+# A file's data set has its name in lower case, letters, digits and underscores only.
+NAMES = $(foreach path,$(CHOSEN),$(shell printf %s '$(basename $(notdir $(path)))' | tr A-Z a-z | tr -cs a-z0-9_ _))
+START = $(foreach name,$(NAMES),results/report/$(name).html results/local/$(name).html) \
   $(if $(findstring usr_,$(CHOSEN)),results/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
   $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
 

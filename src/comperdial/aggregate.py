@@ -102,7 +102,8 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     frame = check_columns(read_columns(path, known, needed), known, path)
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
-    frame = frame[["dataset", *needed]].astype(str)
+    turn = ["turn"] if "turn" in frame else []
+    frame = frame[["dataset", *needed, *turn]].astype(dict.fromkeys(["dataset", *needed], str))
     if frame.duplicated(["dataset", "context_id"]).any():
         name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
         raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")

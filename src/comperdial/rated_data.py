@@ -65,6 +65,12 @@ def read_rated(
     ConfigError
         When there are no ratings at all.
     """
+    if options and (path is None or Path(path).is_dir() or ratings or dialogue_ratings):
+        raise ConfigError(
+            "--columns and --scale say how a file with its own ratings is read",
+            where=str(path or "compare"),
+            expected="neither, with a folder or with ratings in a file of their own",
+        )
     if path is not None and Path(path).is_dir():
         found = _read_folder(Path(path))
     elif path is not None:

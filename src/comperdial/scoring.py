@@ -98,6 +98,8 @@ class Lacking:
 
     def reason(self, name: str) -> str | None:
         """Say why a metric scored nothing; None if it did."""
+        if not self.total:
+            return "there are no responses to score: all systems are references"
         needs = [_HELD[need] for (of, need), count in self._counts.items() if of == name and count]
         return None if self._left[name] else f"no response has {' and '.join(needs)}"
 
@@ -154,13 +156,13 @@ def score_many(
             none = np.logical_and.reduce(list(missing.values()))
             unscored[name, ""] += int(none.sum())
             for output, lacks in missing.items():
-                unscored[name, output] += int(lacks.sum()) if (lacks & ~none).any() else 0
+                unscored[name, output] += int(lacks.sum())
             cut[name] += 0 if values.cut is None else int((values.cut > 0).sum())
     not_run |= {name: why for name in able if (why := lacking.reason(name))}
     lacking.warn([name for name in able if name not in not_run])
     for name in able:
         for (of, output), count in unscored.items():
-            if of == name and count:
+            if of == name and count > (unscored[name, ""] if output else 0):
                 what = f" of {output}" if output else ""
                 log.warning("%s: %d of %d responses have no score%s", name, count, scored[name], what)
         if cut[name]:

@@ -47,7 +47,7 @@ def test_three_columns_are_enough(tmp_path, caplog):
         ("1", "rating", rating, 1, 4, "human") for rating in (4, 1, 3.5)
     ]
     assert len(tables["dialogue_ratings"]) == len(tables["personas"]) == 0
-    assert "nothing says the scale of rating: taken for it are the lowest and highest" in caplog.text
+    assert "nothing says the scale of rating: taken for it is what the data hold, 1 to 4" in caplog.text
 
 
 def test_contexts_are_told_apart_by_what_they_hold(tmp_path):

@@ -58,8 +58,8 @@ def test_one_line_gives_the_whole_report(run):
     page = (tables / "warm_correlations.md").read_text()
     assert "Correlation of every output of every metric with the mean human rating (warmth) on How warm." in page
     assert "| bleu bleu-4 | not run | not run | not run |" in page
-    assert "- bleu bleu-4: not run: warm has no references\n" in page
-    assert "- grounded-cosine-minilm sum: not run: warm has no facts\n" in page
+    assert "- bleu bleu-4: not run: warm has no references where warmth was rated\n" in page
+    assert "- grounded-cosine-minilm sum: not run: warm has no facts where warmth was rated\n" in page
     found = pd.read_parquet(run.path / "results/correlations/warm.parquet")
     there = found[found["value"].notna() & (found["level"] == "turn")]
     assert set(zip(there["metric"], there["output"], strict=True)) == {("grounded-cosine-minilm", "context")}
@@ -75,7 +75,7 @@ def test_one_line_gives_the_whole_report(run):
 def test_a_reader_added_as_its_page_says(run):
     page = (run.path / "results/tables/mine_correlations.md").read_text()
     assert "| f1 f1 | 0." in page
-    assert "- grounded-cosine-minilm sum: not run: mine has no facts\n" in page
+    assert "- grounded-cosine-minilm sum: not run: mine has no facts where Overall was rated\n" in page
     assert "My set" in (run.path / "results/local/mine.html").read_text()
 
 

@@ -109,7 +109,10 @@ USR = [name for name in USR if name in PUBLIC]
 MADE = [name for name, challenge in CHALLENGES.items() if "dialogues" in challenge]
 IMPORTED = [name for name, challenge in CHALLENGES.items() if "comperdial" in challenge]
 SIMULATED = [name for name, challenge in CHALLENGES.items() if "simulated" in challenge]
-LEVELS = {name: levels_of(name) for name in DATASETS}
+try:
+    LEVELS = {name: levels_of(name) for name in DATASETS}
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
 RATED = [name for name in DATASETS if LEVELS[name]]
 BY_TURN, BY_DIALOGUE = ([name for name in DATASETS if level in LEVELS[name]] for level in ("turn", "dialogue"))
 RAW = {str(raw_path(source)): source for source in CATALOGUE.files.values()}

@@ -52,17 +52,18 @@ def check_outputs(names):
     for name in names:
         kind, _, wanted = name.partition(":")
         if kind in METRICS and wanted not in METRICS[kind].outputs:
-            where = "params.yaml, evaluation.outputs or tables.systems"
+            where = "params.yaml, evaluation.outputs, tables.systems or figures"
             error = UnknownNameError(f"output of {kind}", wanted, METRICS[kind].outputs, where=where)
             raise WorkflowError(f"Wrong configuration. {error}")
 
 
-check_outputs([*config["evaluation"]["outputs"], *config["tables"]["systems"]])
-for name in config["evaluation"]["outputs"]:
+SHOWN = [name for names in config["figures"].values() if isinstance(names, list) for name in names]
+check_outputs([*config["evaluation"]["outputs"], *config["tables"]["systems"], *SHOWN])
+for name in [*config["evaluation"]["outputs"], *config["tables"]["systems"]]:
     if name.partition(":")[0] not in known:
         # A metric that was taken out of `metrics` leaves its outputs behind.
         raise WorkflowError(
-            f"Wrong configuration. params.yaml, evaluation.outputs: {name}: no metric of that name; take it out, or add "
+            f"Wrong configuration. params.yaml, evaluation.outputs or tables.systems: {name}: no metric of that name; take it out, or add "
             "the metric"
         )
 # What is made of a data set has its name and one of these after it.

@@ -88,8 +88,15 @@ def _compare(options: argparse.Namespace) -> None:
     scores, not_run = score_many(metrics, data.parts) if metrics else (None, {})
     if ready is None:
         say_not_run(not_run, metrics, options.input)
-    scores = pd.concat([frame for frame in (ready, scores) if frame is not None and len(frame)], ignore_index=True)
-    labels = {name: label for name, label in wanted.items() if name[0] not in not_run}
+    found = [frame for frame in (ready, scores) if frame is not None and len(frame)]
+    if not found:
+        raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
+    scores = pd.concat(found, ignore_index=True)
+    _check_datasets(scores, data)
+    there = set(zip(scores["metric"], scores["output"], strict=True))
+    none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
+    not_run |= {text: why for text, why in none.items() if text.partition(":")[0] not in not_run}
+    labels = {name: label for name, label in wanted.items() if name in there}
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
     samples = list(
@@ -123,6 +130,19 @@ def _compare(options: argparse.Namespace) -> None:
         write_text(options.output, content)
     else:
         sys.stdout.write(content)
+
+
+def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401
+    """Refuse scores of a data set that nobody rated: they would be left out without a word."""
+    tables = [table for table in (data.ratings, data.dialogue_ratings) if table is not None]
+    rated = {str(name) for table in tables for name in table["dataset"].unique()}
+    if lost := sorted({str(name) for name in scores["dataset"].unique()} - rated):
+        raise ConfigError(
+            f"there are scores of the data set {lost[0]!r}",
+            where="--scores",
+            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
+            hint="The column `dataset` of the scores says which it is",
+        )
 
 
 def _format(options: argparse.Namespace) -> str:

@@ -16,10 +16,11 @@ def table_of(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
 
 
 def read_ratings(options: argparse.Namespace, level: str) -> Any:  # noqa: ANN401
-    """Return the ratings of a level, or None when nobody rated at it."""
+    """Return the ratings of a level by the source in question, or None when it rated nothing there."""
     if level not in rated_levels(options):
         return None
     found = table_of(options, f"{level}_ratings")
+    found = found[found["source"] == options.source]
     return None if found.empty else found
 
 

@@ -17,6 +17,7 @@ from comperdial.cli.common import (
     read_target,
     suffix,
 )
+from comperdial.errors import NothingToShowError
 
 
 def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -108,6 +109,8 @@ def _ours(options: argparse.Namespace) -> None:
         "curves": comparison_tables.curves_document,
     }[kind]
     found = schema.read(options.inputs[0], "correlations" if kind == "measures" else kind)
-    name = str(found["dataset"].iloc[0]) if len(found) else ""
+    if found.empty:
+        raise NothingToShowError("it takes two metrics with scores, and three systems or more")
+    name = str(found["dataset"].iloc[0])
     made = make(found, options.titles.get(name, name), read_target(options, found["target"]), suffix=suffix(options))
     document.write(made, options.output)

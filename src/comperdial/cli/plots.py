@@ -102,7 +102,7 @@ def _scatter(options: argparse.Namespace) -> None:
     from comperdial.report.tables import read_correlations
 
     outputs = _outputs(options)
-    tables = data.read_tables(options.tables, options.rated)
+    tables = data.read_tables(options.tables, options.rated, options.source)
     scores = data.read_scores_of(options.inputs, outputs)
     target = read_target(options, tables.dimensions(options.source))
     sample = data.one_sample(scores, tables, level="turn", target=target, source=options.source)
@@ -117,7 +117,7 @@ def _slope(options: argparse.Namespace) -> None:
     from comperdial.report.plots.style import finish
 
     outputs = _outputs(options)
-    tables = data.read_tables(options.tables, options.rated)
+    tables = data.read_tables(options.tables, options.rated, options.source)
     scores = data.read_scores_of(options.inputs, outputs)
     target = read_target(options, tables.dimensions(options.source))
     sample = data.one_sample(scores, tables, level="system", target=target, source=options.source)
@@ -131,7 +131,7 @@ def _length_bias(options: argparse.Namespace) -> None:
     from comperdial.report.plots.style import finish
 
     outputs = _outputs(options)
-    tables = data.read_tables(options.tables, options.rated)
+    tables = data.read_tables(options.tables, options.rated, options.source)
     scores = length_bias.with_lengths(data.read_scores_of(options.inputs, outputs), tables.responses)
     target = read_target(options, tables.dimensions(options.source))
     sample = data.one_sample(scores, tables, level="turn", target=target, source=options.source)
@@ -146,7 +146,7 @@ def _judge_agreement(options: argparse.Namespace) -> None:
 
     judges = parse_outputs(options.judges)
     metrics = parse_outputs(options.outputs or [])
-    tables = data.read_tables(options.tables, options.rated)
+    tables = data.read_tables(options.tables, options.rated, options.source)
     scores = data.read_scores_of(options.inputs, [*judges, *metrics])
     samples = data.turn_samples(scores, tables, source=options.source)
     frame = judge_agreement.judge_agreement_frame(samples, judges=judges, metrics=metrics)

@@ -107,7 +107,8 @@ def _scale(turn: pd.DataFrame, dialogue: pd.DataFrame, dimension: str) -> tuple[
 def _levels(content: Content) -> list[str]:
     """Return the levels at which scores and ratings can be correlated."""
     turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
-    several = content.tables["contexts"]["dialogue_id"].duplicated().any()
+    turns = content.tables["contexts"][["dialogue_id", "turn"]].drop_duplicates()
+    several = turns["dialogue_id"].duplicated().any()
     levels = ["turn"] if len(turn) else []
     if len(dialogue) or (len(turn) and several):
         levels.append("dialogue")

@@ -115,10 +115,12 @@ class RatedFile(Reader):
         content = self.content()
         if content.ignored:
             log.info("%s: columns not used: %s", self.dataset, ", ".join(content.ignored))
-        if found := [name for name, origin in content.scales.items() if origin == "data"]:
+        ratings = pd.concat([content.tables["turn_ratings"], content.tables["dialogue_ratings"]])
+        for name in (name for name, origin in content.scales.items() if origin == "data"):
+            rated = ratings.loc[ratings["dimension"] == name, "rating"]
             log.warning(
-                "%s: nothing says the scale of %s: taken for it are the lowest and highest rating in the data",
-                self.dataset, ", ".join(found),
+                "%s: nothing says the scale of %s: taken for it is what the data hold, %g to %g",
+                self.dataset, name, rated.min(), rated.max(),
             )  # fmt: skip
         return content.tables
 

@@ -14,7 +14,7 @@ from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.expected import Expected
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.sample import FEWEST_SYSTEMS, Sample
 from comperdial.stats.correlation import Coefficient, correlate
 from comperdial.stats.grouped import within_items
 from comperdial.stats.means import paired_means
@@ -135,9 +135,12 @@ def _pooled(sample: Sample) -> list[dict[str, Any]]:
     rows = []
     pairs = [paired(sample, row) for row in range(len(sample.names))]
     counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
+    # Two systems always correlate perfectly.
+    few = (counts < FEWEST_SYSTEMS) & sample.design.average
     for name in COEFFICIENTS:
         found = [correlate(x, y, name) for x, y in pairs]
-        values, p = np.array([one.value for one in found]), np.array([one.p for one in found])
+        values = np.where(few, np.nan, [one.value for one in found])
+        p = np.where(few, np.nan, [one.p for one in found])
         rows += _rows(sample, "pooled", name, values, counts, p=p)
     return rows
 
@@ -191,9 +194,10 @@ def _within_items(sample: Sample) -> list[dict[str, Any]]:
 def _of_system_pairs(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
     pairs = [paired(sample, row) for row in range(len(sample.names))]
     counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
-    accuracies = np.array([acc_eq(x, y).value for x, y in pairs])
+    accuracies = np.array([acc_eq(x, y).value if len(x) >= FEWEST_SYSTEMS else np.nan for x, y in pairs])
     soft = soft_pairwise_accuracies(
         sample.scores, sample.ratings, sample.design.systems, sample.items,
         resamples=detail.resamples, seed=detail.seed,
     )  # fmt: skip
+    soft = np.where(counts < FEWEST_SYSTEMS, np.nan, soft)
     return _rows(sample, "pooled", "acc_eq", accuracies, counts) + _rows(sample, "pooled", "spa", soft, counts)

@@ -61,4 +61,5 @@ class Expected:
         # Of a dialogue, what any of its turns has.
         held = self.held if sample.of_turns else self.held.groupby("dialogue_id")[list(COLUMNS)].any()
         found = held.reindex(items)
-        return " and ".join(column for column in columns if not found[column].fillna(True).all()) or None
+        # Said only where it is the reason for all of them.
+        return " and ".join(column for column in columns if not found[column].fillna(True).any()) or None

@@ -13,6 +13,10 @@ from comperdial.stats.design import Design
 Floats = npt.NDArray[np.float64]
 
 
+# Of fewer systems there is no system level: two always correlate perfectly.
+FEWEST_SYSTEMS = 3
+
+
 @dataclass(frozen=True)
 class Sample:
     """Scores and ratings of the same units, for one level, one level of ratings and one rated dimension.

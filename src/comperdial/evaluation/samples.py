@@ -27,14 +27,12 @@ from comperdial.evaluation._frames import (
     units_of,
     wide,
 )
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.sample import FEWEST_SYSTEMS, Sample
 from comperdial.stats.design import Design
 
 log = logging.getLogger(__name__)
 
 LEVELS = ("turn", "dialogue", "system")
-# Two systems always correlate perfectly.
-FEWEST_SYSTEMS = 3
 
 
 def samples(
@@ -131,6 +129,9 @@ class _Tables:
         self.dialogue = single_ratings(dialogue, "dialogue_id", systems, source)
         names = dialogue_names(contexts, dataset, self.turn, scores)
         self.dialogue_of = names
+        self.turn_of = None
+        if contexts is not None and "turn" in contexts:
+            self.turn_of = contexts[contexts["dataset"] == dataset].set_index("context_id")["turn"]
         scores = scores if "cut" in scores else scores.assign(cut=0)
         of_turns, of_dialogues = (scores[scores["level"] == level] for level in ("turn", "dialogue"))
         self._check_rated(of_turns, self.turn, "response")
@@ -157,7 +158,7 @@ class _Tables:
         known = units_of(rated)
         for (metric, output), group in scores.groupby(NAME, sort=True):
             found = pd.MultiIndex.from_frame(group[["item_id", "system_id"]]).isin(known)
-            if not found.any():
+            if not found.any() and not self.allow_missing:
                 raise SchemaError(
                     f"no score of metric {metric!r} belongs to a rated {what}",
                     where=f"dataset {self.dataset!r}",
@@ -183,8 +184,17 @@ class _Tables:
         if self.turn is None:
             return False
         units = units_of(self.turn)
-        dialogues = self.dialogue_of.reindex(units.get_level_values(0))
-        return bool(pd.MultiIndex.from_arrays([dialogues, units.get_level_values(1)]).duplicated().any())
+        contexts = units.get_level_values(0)
+        # A turn that a system answered several times is one turn, of which each answer has a context.
+        turns = contexts if self.turn_of is None else self.turn_of.reindex(contexts).to_numpy()
+        found = pd.DataFrame(
+            {
+                "dialogue": self.dialogue_of.reindex(contexts).to_numpy(),
+                "system": units.get_level_values(1),
+                "turn": turns,
+            }
+        ).drop_duplicates()
+        return bool(found.duplicated(["dialogue", "system"]).any())
 
     def _scores(self, level: str, against: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the scores of a level's units, and how many of each were cut."""

@@ -15,13 +15,15 @@ Entries = Mapping[str, Mapping[str, Any]]
 # What an entry says that is no option of the metric.
 _NO_OPTIONS = ("kind", "datasets")
 PARAMS = Path("params.yaml")
+# Where the package is used from its repository.
+SHIPPED = Path(__file__).parents[3] / PARAMS.name
 
 
 def read_entries(path: str | Path | None = None) -> Entries:
-    """Return the metrics of a ``params.yaml`` by name; without a path those of the one here, none if there is none."""
-    if path is None and not PARAMS.is_file():
+    """Return the metrics of a ``params.yaml`` by name: of the one named, the one here, or the repository's own."""
+    if path is None and not PARAMS.is_file() and not SHIPPED.is_file():
         return {}
-    where = Path(path) if path is not None else PARAMS
+    where = Path(path) if path is not None else PARAMS if PARAMS.is_file() else SHIPPED
     entries = load_yaml(where).get("metrics") or {}
     if not isinstance(entries, dict):
         raise ConfigError(f"metrics: {entries!r}", where=str(where), expected="a name and a kind for each metric")

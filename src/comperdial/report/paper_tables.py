@@ -97,7 +97,7 @@ def paper_frame(
             mine = ours.get((*place, row.metric or "", row.output or ""), {})
             other = published.get((of, *place[1:], row.reported or ""), {})
             records.append(_record(cell, row, mine, other, reasons[cell["dataset"]] if not row.optional else None))
-    records += _ceiling_records(cells, of_target(ceilings, target) if len(ceilings) else ceilings)
+    records += _ceiling_records(cells, ceilings[ceilings["target"] == target] if len(ceilings) else ceilings)
     columns = dict.fromkeys(("ours", "low", "high", "p", "coverage", "cut", "reported", "difference"), "float64")
     return pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32"})
 
@@ -245,7 +245,7 @@ def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, s
         notes.append(f"What the paper reports is of ComperDial and not of {names}: no difference is given")
     else:
         notes.append("Difference is ours minus the paper's; a dash means that there is no such value")
-    scored = frame[frame["coverage"].notna()]
+    scored = frame[frame["coverage"].notna() & frame["ours"].notna()]
     notes += partial_notes(scored, "label")
     notes += [
         f"{label}: {note}" for label, note in frame.drop_duplicates("label").set_index("label")["note"].dropna().items()

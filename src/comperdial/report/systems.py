@@ -110,16 +110,17 @@ def systems_document(
         tidy=frame,
         notes=[
             "The CSV file has a description of each system",
-            *_partial_notes(frame),
+            *_partial_notes(frame, not_run),
             *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
         ],
     )
 
 
-def _partial_notes(frame: pd.DataFrame) -> list[str]:
+def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str]) -> list[str]:
     everything = frame.attrs.get("responses", 0)
-    notes = [f"{name}: no response has a score" for name in frame.attrs.get("unscored", [])]
+    unscored = [name for name in frame.attrs.get("unscored", []) if name.partition(":")[0] not in not_run]
+    notes = [f"{name}: no response has a score" for name in unscored]
     for name, (scored, cut) in frame.attrs.get("partial", {}).items():
         if scored < everything:
             notes.append(f"{name}: {scored} of {everything} responses have a score")

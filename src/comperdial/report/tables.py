@@ -142,7 +142,7 @@ def _cut_note(record: Mapping[Any, Any], name: str, what: str) -> str:
 def no_scores(row: Mapping[Any, Any]) -> str:
     """Say why a row of table ``correlations`` that covers nothing does: what the data set lacks."""
     if isinstance(row["lacking"], str):
-        return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')}"
+        return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')} where {row['target']} was rated"
     return f"no rated response of {row['dataset']} has a score"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from comperdial import aggregate, schema
 from comperdial.errors import NothingToShowError
 from comperdial.evaluation import Sample, samples
-from comperdial.evaluation.samples import FEWEST_SYSTEMS
+from comperdial.evaluation.sample import FEWEST_SYSTEMS
 from comperdial.report.plots.style import Output
 
 
@@ -30,14 +30,18 @@ class Tables:
         return aggregate.rated_dimensions((self.turn_ratings, self.dialogue_ratings), source)
 
 
-def read_tables(folder: Path, rated: Sequence[str] | None = None) -> Tables:
-    """Read a data set's folder; ``rated`` says at which levels there are ratings (default: what lies there)."""
+def read_tables(folder: Path, rated: Sequence[str] | None = None, source: str | None = None) -> Tables:
+    """Read a data set's folder.
+
+    ``rated`` says at which levels there are ratings (default: what lies there), ``source`` whose (default: all).
+    """
 
     def ratings(level: str) -> pd.DataFrame | None:
         path = folder / f"{level}_ratings.parquet"
         if (level not in rated) if rated is not None else not path.is_file():
             return None
         found = schema.read(path, f"{level}_ratings")
+        found = found if source is None else found[found["source"] == source]
         return None if found.empty else found
 
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}

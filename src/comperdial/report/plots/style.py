@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Output = tuple[str, str]
+
+log = logging.getLogger(__name__)
 
 # Okabe and Ito's colours, each with a mark and a line of its own: what grey paper makes alike, the shape tells apart.
 SERIES = (
@@ -90,6 +93,10 @@ def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str
     """
     if not known:
         raise NothingToShowError("no output has numbers", where=where)
+    if outputs and set(outputs).isdisjoint(known):
+        log.warning(
+            "none of the outputs asked for has numbers (%s): all are shown", ", ".join(map(":".join, outputs[:5]))
+        )
     return [output for output in outputs or () if output in set(known)] or sorted(set(known))
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from comperdial.report.site import dialogues, statistics
 from comperdial.report.site.packing import Packer
 from comperdial.report.systems import systems_frame
-from comperdial.report.tables import no_scores
+from comperdial.report.tables import why_no_scores
 
 _FIXED = ["system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating"]
 
@@ -88,8 +88,9 @@ def _without_scores(tables: Tables) -> dict[str, str]:
     """Return the outputs of which no response has a score, and why."""
     if tables.correlations is None:
         return {}
-    none = tables.correlations[tables.correlations["coverage"] == 0].drop_duplicates(["metric", "output"])
-    return {f"{row['metric']} {row['output']}": no_scores(row) for row in none.to_dict("records")}
+    outputs = tables.correlations.groupby(["metric", "output"], sort=True)
+    reasons = {f"{metric} {output}": why_no_scores(rows) for (metric, output), rows in outputs}
+    return {name: why for name, why in reasons.items() if why is not None}
 
 
 def relative(path: Path, page: Path) -> str:
