@@ -217,7 +217,7 @@ def test_challenges_of_every_make(challenge):
     [
         ("dialogues: data/mini/dialogues.json", "dialogs: data/mini/dialogues.json", "setting challenges.mini"),
         ("datasets: [mini]", "datasets: [comperdial]", "Run `comperdial fetch comperdial` once"),
-        ("\n  mini:\n", "\n  usr_persona:\n", "usr_persona: both a challenge and in the catalogue"),
+        ("\n  mini:\n", "\n  usr_persona:\n", "two data sets are called 'usr_persona'"),
         ("data/mini/agents.yaml", "data/mini/agent.yaml", "data/mini/agent.yaml: no such file or folder"),
         ("datasets: [mini]", "datasets: [mino]", "params.yaml: unknown dataset 'mino'"),
         ("agents: data/mini/agents.yaml", "agents: data/prices.yaml", "prices.yaml: it has"),
