@@ -95,7 +95,7 @@ def write_results(root, names, rng):
                         key
                         | {"metric": name, "output": output, "grouping": grouping, "coefficient": coefficient}
                         | {"value": value, "low": value - 0.1, "high": value + 0.1, "p": 0.01, "n": 5}
-                        | {"rank": 1 + (name > "c"), "coverage": 1.0, "cut": 0, "signature": signature}
+                        | {"rank": 1 + (name > "c"), "coverage": 1.0, "cut": 0, "lacking": None, "signature": signature}
                     )
             curves += [
                 key

@@ -67,6 +67,7 @@ def hostile(root, tmp_path_factory):
     (workdir.path / agents).write_text((workdir.path / "data/demo/agents.yaml").read_text())
     params["challenges"]["mine"] = {
         "title": HOSTILE,
+        "target": HOSTILE,
         "dialogues": "data/demo/dialogues.json",
         "submissions": [folder],
         "agents": agents,
@@ -77,7 +78,6 @@ def hostile(root, tmp_path_factory):
     params["judging"]["variants"]["cpds-d"]["label"] = HOSTILE
     params["evaluation"] |= {"target": HOSTILE, "source": HOSTILE}
     params["figures"]["labels"] = {"f1:f1": HOSTILE}
-    params["tables"]["systems"] = [f"f1:{HOSTILE}"]
     (workdir.path / "params.yaml").write_text(yaml.safe_dump(params))
     return workdir
 
@@ -95,7 +95,7 @@ def test_a_hostile_configuration_reaches_the_commands_as_it_is(hostile):
             name for name, value in options.items() if HOSTILE in (value, *(value if isinstance(value, list) else ()))
         )
         said.update(name for name, value in options.items() if isinstance(value, dict) and HOSTILE in value.values())
-    assert {"title", "target", "detail_target", "source", "about", "labels", "titles"} <= set(said), said
+    assert {"title", "target", "main_target", "detail_target", "source", "about", "labels", "titles"} <= set(said), said
     assert not (hostile.path / "x").exists()
 
 

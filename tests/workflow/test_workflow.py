@@ -327,7 +327,7 @@ def test_a_table_s_record_is_told_and_held_against_what_is_there_now(finished):
         "\n  numpy ",
     ):
         assert part in said, (part, said)
-    assert re.search(r"\n  target +Overall\n", said)
+    assert re.search(r"\n  main_target +Overall\n", said)
     assert re.search(r"code, sha256 [0-9a-f]{12} \(all the same now\)", said)
     assert "changed" not in said
     with (finished.path / "data/paper/comperdial_rows.yaml").open("a") as file:
