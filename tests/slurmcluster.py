@@ -149,7 +149,7 @@ class Cluster:
                 command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
 
-    def _until(self, what: str, ready: object, seconds: float = 60) -> None:
+    def _until(self, what: str, ready: object, seconds: float = 240) -> None:
         end = time.monotonic() + seconds
         while not ready():
             for name, process in self.daemons.items():
