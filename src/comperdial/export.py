@@ -15,7 +15,7 @@ import pandas as pd
 from comperdial.challenge.dialogues import SPEAKERS, Dialogue, context_id, to_data
 from comperdial.challenge.tables import dialogues_of
 from comperdial.datasets.comperdial import SOURCE_FIELD
-from comperdial.errors import SchemaError
+from comperdial.errors import ConfigError, SchemaError
 from comperdial.files import write_json
 from comperdial.schema.dimensions import AXES, OVERALL
 
@@ -40,6 +40,20 @@ COLUMNS: dict[str, dict[str, Any]] = {
     },
     "dialogue": {"dialogue_id": "dialogue_id", "system_id": "system_id", "ratings": "ratings", "marks": "marks"},
 }
+
+
+def published_files(folder: str | Path) -> dict[str, Path]:
+    """Return the published files that a folder holds, by the name that the reader has for each.
+
+    Raises
+    ------
+    ConfigError
+        When one is missing; ``ComperDial_systems.json`` may be.
+    """
+    found = {role: Path(folder) / name for role, name in FILES.items() if (Path(folder) / name).is_file()}
+    if missing := [name for role, name in FILES.items() if role not in found and role != "systems"]:
+        raise ConfigError(f"no {', '.join(missing)}", where=str(folder), expected="ComperDial's four files")
+    return found
 
 
 def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str = "") -> None:

@@ -204,7 +204,7 @@ def score_all(
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
     lacking = Lacking()
-    with _vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
+    with vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
         for responses, batch in batches(folder):
             frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
             if frames:
@@ -219,7 +219,7 @@ def expected_of(metric: Metric) -> dict[str, Any]:
 
 
 @contextmanager
-def _vectors_in(folder: str | Path | None) -> Iterator[None]:
+def vectors_in(folder: str | Path | None) -> Iterator[None]:
     """Let encoders keep vectors in a folder, if one is named."""
     from comperdial.models.encoder import STORE_VARIABLE
 

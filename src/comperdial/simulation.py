@@ -6,6 +6,7 @@ finding. The parameters are in ``data/demo/raters.yaml``, which explains each; `
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from comperdial import schema
+from comperdial.challenge.roster import read_roster
 from comperdial.errors import ConfigError, SchemaError
 from comperdial.raters import read_raters
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
@@ -25,9 +27,11 @@ from comperdial.schema.parts import readable
 
 SOURCE = "simulated"
 RATED = ("turn_ratings", "dialogue_ratings", "truth")
+# Responses that are held at once.
+_PART = 16_384
 _WORD = re.compile(r"[a-z']+")
 
-__all__ = ["RATED", "SOURCE", "Simulated", "rate", "read_raters", "simulate", "sources"]
+__all__ = ["RATED", "SOURCE", "Simulated", "rate", "rate_tables", "read_raters", "simulate", "sources"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -274,3 +278,45 @@ def _marks(
         chance = readiness * severity * (0.5 + likelier.get(axis, np.zeros(len(ratings))))
         marks[axis] = (rng.random(len(ratings)) < chance) & (ratings <= 3)
     return marks
+
+
+def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | None, *, seed: int) -> None:
+    """Rate a folder of tables, and write the ratings and their truth into it.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts`` and ``responses``.
+    raters
+        A YAML file as ``data/demo/raters.yaml``.
+    roster
+        Whose agents' skills to take, beside those that ``raters`` says.
+    seed
+        Of all that is drawn.
+
+    Raises
+    ------
+    ConfigError
+        When the folder holds ratings that are not simulated.
+    """
+    folder = Path(folder)
+    model = read_raters(raters)
+    skill = (read_roster(roster).skills if roster else {}) | model["skill"]
+    contexts = schema.read(folder / "contexts.parquet", "contexts")
+    responses = schema.read_parts(folder / "responses.parquet", "responses", _PART)
+    rated = rate(contexts, responses, skill, model, seed=seed)
+    if rated.unrated:
+        logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(rated.unrated))
+    for name in ("turn_ratings", "dialogue_ratings"):
+        path = folder / f"{name}.parquet"
+        if path.exists() and (others := sources(path, name) - {SOURCE}):
+            raise ConfigError(
+                f"it holds ratings by {', '.join(sorted(others))}",
+                where=str(path),
+                expected="no ratings but simulated ones, which may be replaced",
+                hint="Simulate in a copy of the folder",
+            )
+    for name in RATED:
+        with schema.writing_sorted(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+            for part in rated.parts(name):
+                add(part)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,6 +38,18 @@ class Api(Protocol):
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> Completion:
         """Answer the messages with at most ``max_tokens`` tokens."""
+
+
+@contextmanager
+def closing(model: Any) -> Iterator[None]:  # noqa: ANN401 - of a service, or None
+    """Say in the end what a model of a service cost, and close it; one that cannot be closed costs nothing."""
+    try:
+        yield
+    finally:
+        if hasattr(model, "close"):
+            kept = f"; {model.known:,} came from the ledger" if getattr(model, "known", 0) else ""
+            print(f"the language model's answers cost ${model.spent:,.4f}{kept}")  # noqa: T201
+            model.close()
 
 
 def count_words(text: str) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -17,7 +18,8 @@ from comperdial.challenge.api import Api
 from comperdial.challenge.dialogues import Dialogue
 from comperdial.challenge.limits import AgentError, Limits
 from comperdial.challenge.process import AgentProcess, Group
-from comperdial.files import printable
+from comperdial.challenge.submissions import writing_submission
+from comperdial.files import printable, write_json
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +148,42 @@ def run_roster(
         # Where the run was interrupted, agents are still at work, which may take them hours.
         group.kill()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def write_runs(
+    runs: Iterable[Run], output: str | Path, report: str | Path | None, *, named: bool
+) -> list[dict[str, Any]]:
+    """Write what came of agents: their responses as one submission, a report of each, and a line for each that failed.
+
+    Parameters
+    ----------
+    runs
+        As they end.
+    output
+        The submission, a .jsonl file; with ``named``, each line says whose it is.
+    report
+        A .json file for the reports, if wanted.
+
+    Returns
+    -------
+    list of dict
+        The reports.
+    """
+    reports, spent = [], 0.0
+    with writing_submission(output, named=named) as add:
+        for run in runs:
+            if run.problem is None:
+                add(run.system_id, run.responses)
+            reports.append(run.report())
+            spent += run.seconds
+    if report:
+        write_json(report, {"agents": reports})
+    failed = [found for found in reports if found["problem"] is not None]
+    for found in failed:
+        print(f"{found['system_id']}: no submission: {found['problem']}")  # noqa: T201 - the command's, and the job's log
+    complete = len(reports) - len(failed)
+    print(f"{output}: {complete} of {len(reports)} agents, {spent:.0f} s of agents")  # noqa: T201
+    return reports
 
 
 def _run_batch(agent: AgentProcess, batch: Sequence[Dialogue], limits: Limits, api: Api | None, run: Run) -> None:

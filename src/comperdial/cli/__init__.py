@@ -121,6 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
         compare,
         data,
         dimensions,
+        do,
         evaluate,
         judge,
         models,
@@ -135,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        compare, do, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
         annotate, render, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,6 @@ from typing import Any
 
 from comperdial.cli.common import json_object, seconds
 from comperdial.errors import ConfigError
-
-# Responses that are held at once.
-_PART = 16_384
-
 
 def _whole(least: int) -> Callable[[str], int]:
     """Return a type of arguments: whole numbers from ``least`` up."""
@@ -119,12 +114,12 @@ def _personas(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from comperdial.challenge.api import closing
     from comperdial.challenge.dialogues import read_dialogues
     from comperdial.challenge.limits import Limits
     from comperdial.challenge.roster import read_roster
-    from comperdial.challenge.runner import run_agent, run_roster
-    from comperdial.challenge.submissions import is_name, writing_submission
-    from comperdial.files import write_json
+    from comperdial.challenge.runner import run_agent, run_roster, write_runs
+    from comperdial.challenge.submissions import is_name
 
     names = ("batch", "load_seconds", "run_seconds", "calls", "input_tokens", "output_tokens")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -150,23 +145,9 @@ def _run(options: argparse.Namespace) -> int:
     else:
         spec = _class(options.agent) | {"options": options.options}
         runs = iter([run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)])
-    reports = []
-    spent = 0.0
-    with writing_submission(options.output, named=bool(options.roster)) as add:
-        for run in runs:
-            if run.problem is None:
-                add(run.system_id, run.responses)
-            reports.append(run.report())
-            spent += run.seconds
-    _close(model)
-    if options.report:
-        write_json(options.report, {"agents": reports})
-    failed = [report for report in reports if report["problem"] is not None]
-    for report in failed:
-        print(f"{report['system_id']}: no submission: {report['problem']}")
-    complete = len(reports) - len(failed)
-    print(f"{options.output}: {complete} of {len(reports)} agents, {spent:.0f} s of agents")
-    return int(not complete)
+    with closing(model):
+        reports = write_runs(runs, options.output, options.report, named=bool(options.roster))
+    return int(all(report["problem"] is not None for report in reports))
 
 
 def _class(text: str) -> dict[str, Any]:
@@ -178,14 +159,6 @@ def _make_api(options: Mapping[str, Any], where: str, *, ledger: Path) -> Any:  
     from comperdial.judges.chat_api import make_api
 
     return make_api(options, where, ledger=ledger)
-
-
-def _close(model: Any) -> None:  # noqa: ANN401
-    """Say what a model of a service cost, and close it."""
-    if hasattr(model, "close"):
-        kept = f"; {model.known:,} came from the ledger" if getattr(model, "known", 0) else ""
-        print(f"the language model's answers cost ${model.spent:,.4f}{kept}")
-        model.close()
 
 
 def _load_api(text: str) -> Any:  # noqa: ANN401 - any class of a user's
@@ -224,29 +197,9 @@ def _ratings(options: argparse.Namespace) -> None:
 
 
 def _simulate(options: argparse.Namespace) -> None:
-    from comperdial import schema, simulation
-    from comperdial.challenge.roster import read_roster
+    from comperdial import simulation
 
-    model = simulation.read_raters(options.raters)
-    skill = (read_roster(options.roster).skills if options.roster else {}) | model["skill"]
-    contexts = schema.read(options.folder / "contexts.parquet", "contexts")
-    responses = schema.read_parts(options.folder / "responses.parquet", "responses", _PART)
-    rated = simulation.rate(contexts, responses, skill, model, seed=options.seed)
-    if rated.unrated:
-        logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(rated.unrated))
-    for name in ("turn_ratings", "dialogue_ratings"):
-        path = options.folder / f"{name}.parquet"
-        if path.exists() and (others := simulation.sources(path, name) - {simulation.SOURCE}):
-            raise ConfigError(
-                f"it holds ratings by {', '.join(sorted(others))}",
-                where=str(path),
-                expected="no ratings but simulated ones, which may be replaced",
-                hint="Simulate in a copy of the folder",
-            )
-    for name in simulation.RATED:
-        with schema.writing_sorted(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
-            for part in rated.parts(name):
-                add(part)
+    simulation.rate_tables(options.folder, options.raters, options.roster, seed=options.seed)
 
 
 _EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
@@ -267,9 +220,7 @@ def _export(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     from comperdial import datasets, export, schema
 
-    files = {role: options.folder / name for role, name in export.FILES.items() if (options.folder / name).is_file()}
-    if missing := [name for role, name in export.FILES.items() if role not in files and role != "systems"]:
-        raise ConfigError(f"no {', '.join(missing)}", where=str(options.folder), expected="ComperDial's four files")
+    files = export.published_files(options.folder)
     columns = options.columns or export.COLUMNS
     for name, frame in datasets.read("comperdial", options.name, files, {"columns": columns}).items():
         schema.write(options.output / f"{name}.parquet", frame, name)

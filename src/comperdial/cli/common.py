@@ -167,9 +167,9 @@ def add_target(kind: argparse.ArgumentParser) -> None:
 
 def read_target(options: argparse.Namespace, rated: Iterable[str]) -> str:
     """Return the rated dimension that an output is of."""
-    from comperdial.schema.dimensions import main_dimension
+    from comperdial.schema.dimensions import chosen_dimension
 
-    return str(options.target) if options.target is not None else main_dimension(options.main_target, rated)
+    return chosen_dimension(options.target, options.main_target, rated)
 
 
 def add_not_run(kind: argparse.ArgumentParser) -> None:

@@ -29,40 +29,15 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
 
 
 def _import(options: argparse.Namespace) -> None:
-    from comperdial import schema, sources
-    from comperdial.catalogue import load_catalogue
-    from comperdial.files import write_text
-    from comperdial.judges.ledger import Ledger
-    from comperdial.judging.answers import find
-    from comperdial.judging.answers.coverage import coverage
-    from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
-    from comperdial.judging.answers.singles import judgements
-    from comperdial.recorded.base import Rated
-    from comperdial.recorded.entries import origin
+    from comperdial.judging.answers.taking import take_answers
 
-    catalogue = load_catalogue(options.catalogue)
-    files = {name: catalogue.file(source) for name, source in options.sources.items()}
-    judge = RecordedJudge(
-        options.name,
-        options.format,
-        options.model,
-        options.prompt,
-        {name: sources.require(file) for name, file in files.items()},
-        {name: origin(file) for name, file in files.items()},
+    take_answers(
+        {name: getattr(options, name) for name in ("name", "format", "model", "prompt")},
+        options.sources,
+        options.folder,
+        options.output,
+        catalogue=options.catalogue,
+        ledger=options.ledger,
+        judgements_to=options.judgements,
+        coverage_to=options.coverage,
     )
-    tables = {
-        name: schema.read(options.folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")
-    }
-    reader = find(options.format)
-    ratings_table = f"{reader.level}_ratings"
-    human = schema.read(options.folder / f"{ratings_table}.parquet", ratings_table)
-    rated = Rated(**tables, ratings=human if reader.level == "turn" else None)
-    ledger = Ledger(options.ledger)
-    import_answers(judge, ledger, rated.dataset, rated)
-    schema.write(options.output, scores(judge, ledger, rated), "scores")
-    found = ratings(judge, ledger, rated.dataset, rated)
-    if options.judgements:
-        schema.write(options.judgements, judgements(judge, found, rated), "judgements")
-    if options.coverage:
-        counted = coverage(judge.name, found, human, reader.targets)
-        write_text(options.coverage, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

@@ -29,6 +29,7 @@ _GROWING = frozenset(
 )
 
 
+@functools.cache
 def parse(template: str, where: str) -> nodes.Template:
     """Return a template's syntax tree.
 

@@ -89,6 +89,13 @@ def with_suffix(text: str, suffix: str) -> str:
     return f"{text} {suffix}".strip()
 
 
+def rated_by(source: str) -> str:
+    """Return what a caption ends with, given whose the ratings are: nothing where they are people's."""
+    if source == "human":
+        return ""
+    return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
+
+
 def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:
     """Return the rows of a frame by their key, as plain dictionaries."""
     names = [str(column) for column in frame.columns]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import ComperdialError
-from comperdial.files import write_text
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -60,15 +59,13 @@ table.dataframe + p { font-size: 13px; opacity: .7; }
 """
 
 
-def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> None:
-    """Execute a notebook and write it as HTML.
+def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> str:
+    """Execute a notebook and return it as HTML.
 
     Parameters
     ----------
     source
         A jupytext file (``py:percent``).
-    target
-        The HTML file; it is written only when every cell has run.
     folder
         Where the notebook runs: the repository's root, whose ``results/`` it reads.
     timeout
@@ -109,7 +106,7 @@ def execute(source: str | Path, target: str | Path, *, folder: str | Path = ".",
     # The kernel's version would make the page differ between machines that compute the same.
     notebook.metadata.pop("language_info", None)
     _take_warnings_out(notebook)
-    write_text(target, page(notebook, Path(source).stem))
+    return page(notebook, Path(source).stem)
 
 
 def _take_warnings_out(notebook: NotebookNode) -> None:

@@ -20,3 +20,8 @@ def main_dimension(wanted: str, rated: Iterable[str]) -> str:
     if wanted in names or not names:
         return wanted
     return next((name for name in names if name.casefold() == wanted.casefold()), names[0])
+
+
+def chosen_dimension(target: str | None, main_target: str | None, rated: Iterable[str]) -> str:
+    """Return the rated dimension that is wanted: ``target`` as it is, else :func:`main_dimension` of ``main_target``."""
+    return target if target is not None else main_dimension(main_target or OVERALL, rated)

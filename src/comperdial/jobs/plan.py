@@ -1,0 +1,791 @@
+"""The plan: what ``params.yaml``, the catalogue and the studies say there is to make, and what each job is told of it.
+
+It reads configuration and the state of this machine (which models, which WordNet, which pulled scores) and computes nothing.
+Declarations of artifacts (:mod:`comperdial.artifact`) ask it for files and settings; Snakemake asks :mod:`comperdial.jobs`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from comperdial.catalogue import Catalogue, load_catalogue
+from comperdial.challenge.agents import kinds as agent_kinds
+from comperdial.challenge.roster import read_roster
+from comperdial.config import load_yaml
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.export import published_files
+from comperdial.files import TABLE_SUFFIXES, printable, read_json
+from comperdial.judging.answers import find as answer_format
+from comperdial.judging.answers.entries import read_recorded_judges
+from comperdial.judging.base import DEFAULT, Task
+from comperdial.judging.config import read_judging
+from comperdial.judging.groups import PERTURBATIONS, as_one, groups_of, judged_levels, perturbed, unperturbed
+from comperdial.judging.scores import slug
+from comperdial.judging.sections import connections, sections_of
+from comperdial.judging.tasks import known_signature, signature, unavailable
+from comperdial.metrics import create, kinds
+from comperdial.perturbations import generated
+from comperdial.perturbations import modules as strategy_modules
+from comperdial.recorded.entries import read_entries
+from comperdial.scoring import expected_of
+from comperdial.sources import raw_path
+
+ALL_TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
+STUDY_FOLDER = "results/llm_evaluators"
+JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def remembered(method: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenate[Plan, P], T]:
+    """Let a method of a plan answer each question once: hundreds of jobs ask the same."""
+
+    @wraps(method)
+    def answer(plan: Plan, *arguments: P.args, **named: P.kwargs) -> T:
+        key = (method.__name__, arguments, tuple(sorted(named.items())))
+        if key not in plan.answers:
+            plan.answers[key] = method(plan, *arguments, **named)
+        return plan.answers[key]
+
+    return answer
+
+
+class Plan:
+    """What there is to make.
+
+    Parameters
+    ----------
+    config
+        ``params.yaml`` as Snakemake merged it with the command line, checked.
+
+    Raises
+    ------
+    ConfigError
+        When names or files in it do not exist or do not fit together.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config: dict[str, Any] = dict(config)
+        self.answers: dict[Any, Any] = {}
+        self.catalogue: Catalogue = load_catalogue(config["catalogue"])
+        self._read_datasets()
+        self._read_metrics()
+        self._read_study()
+        self._read_recorded()
+        self._read_judging()
+        self._check_names()
+
+    # Data sets
+
+    def _read_datasets(self) -> None:
+        config, catalogue = self.config, self.catalogue
+        own, wanted = dict(config.get("own_data") or {}), list(config["datasets"])
+        for place, path in enumerate(map(Path, wanted)):
+            if path.suffix in TABLE_SUFFIXES:
+                name = re.sub("[^a-z0-9_]+", "_", path.stem.lower())
+                if name in {*own, *config["challenges"], *catalogue.datasets}:
+                    raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
+                own[name] = {"file": str(path), "title": path.stem}
+                wanted[place] = name
+        self.names = [*own, *config["challenges"], *catalogue.datasets]
+        if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
+            raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
+        for name in wanted:
+            if name not in self.names:
+                raise UnknownNameError("dataset", name, self.names, where="params.yaml")
+        self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
+        self.own = {name: own[name] for name in wanted if name in own}
+        self.public = {
+            name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}
+        }
+        self.datasets = [*self.public, *self.challenges, *self.own]
+        # What a challenge is made of decides which jobs make its tables.
+        self.made = [name for name, challenge in self.challenges.items() if "dialogues" in challenge]
+        self.imported = [name for name, challenge in self.challenges.items() if "comperdial" in challenge]
+        self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
+        self.with_agents = [name for name in self.made if "agents" in self.challenges[name]]
+        self.with_ratings = [name for name in self.made if "ratings" in self.challenges[name]]
+        self._check_files()
+        self.levels = {name: self._levels_of(name) for name in self.datasets}
+        self.rated = [name for name in self.datasets if self.levels[name]]
+        self.by_turn = [name for name in self.datasets if "turn" in self.levels[name]]
+        self.by_dialogue = [name for name in self.datasets if "dialogue" in self.levels[name]]
+        self.raw = {str(raw_path(source)): source for source in catalogue.files.values()}
+        self.usr = [catalogue.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
+        self.usr = [name for name in self.usr if name in self.public]
+        self.benchmark = config["tables"]["benchmark"]
+        if self.benchmark not in self.names:
+            raise UnknownNameError("dataset", self.benchmark, self.names, where="params.yaml, tables.benchmark")
+
+    def _check_files(self) -> None:
+        """Refuse a wrong name here: where results of an earlier run lie, nobody else would notice it."""
+        personas = self.config["personas"]
+        named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
+        named += [entry["file"] for entry in self.own.values()]
+        for path in [*named, personas["graph"], personas["constraints"]]:
+            if not os.path.exists(path):
+                raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
+        for name in self.imported:
+            published_files(self.challenges[name]["comperdial"])
+        for name in self.with_agents:
+            read_roster(self.challenges[name]["agents"])
+        for name, dataset in self.public.items():
+            if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
+                raise ConfigError(
+                    f"{name}: the checksum of {', '.join(unpinned)} is not known",
+                    hint=f"Run `comperdial fetch {name}` once: it downloads the files and records what came, which every "
+                    "later download is held to",
+                )
+
+    def _levels_of(self, dataset: str) -> list[str]:
+        """Return the levels at which a data set is rated: as the catalogue, the file or the challenge's entry says."""
+        if dataset in self.public:
+            return list(self.public[dataset].levels)
+        if dataset in self.own:
+            from comperdial.datasets.table import rated_levels
+
+            return list(rated_levels(self.own[dataset]["file"], self.own_options(dataset)))
+        if dataset in [*self.simulated, *self.imported]:
+            return ["turn", "dialogue"]
+        return list(self.challenges[dataset].get("ratings", {}))
+
+    def own_options(self, dataset: str) -> dict[str, Any]:
+        """Return how a file of the user's is read."""
+        return {key: self.own[dataset][key] for key in ("columns", "scale") if key in self.own[dataset]}
+
+    def reader_options(self, dataset: str) -> dict[str, Any]:
+        """Return the settings of a catalogue's reader: the section of params.yaml that has its name."""
+        return dict(self.config.get(self.read[dataset].reader, {}))
+
+    def is_public(self, dataset: str) -> bool:
+        """Say whether a data set's texts were fetched: they are not ours to pass on."""
+        return dataset in self.public
+
+    def _entry(self, dataset: str) -> Mapping[str, Any]:
+        """Return what params.yaml says of a data set of the user's; of one of the catalogue nothing."""
+        return self.challenges.get(dataset) or self.own.get(dataset) or {}
+
+    def title(self, dataset: str) -> str:
+        """Return what a data set is called in tables, with who rated it where that was nobody human."""
+        if dataset not in self.datasets:
+            raise ConfigError(f"{dataset} is not among `datasets`", hint="Add it in params.yaml, or with --config")
+        entry = self.public.get(dataset)
+        said = entry.title if entry else self._entry(dataset).get("title", dataset)
+        source = self.source(dataset)
+        return said if source in ("human", "simulated") else f"{said} (rated by {source})"
+
+    def titles(self, datasets: Iterable[str]) -> dict[str, str]:
+        """Return the titles of data sets."""
+        return {name: self.title(name) for name in datasets}
+
+    @remembered
+    def source(self, dataset: str) -> str:
+        """Return whose ratings a data set is evaluated against: as its entry, its files or the configuration says."""
+        entry = self.public.get(dataset)
+        said = entry.source if entry else self._entry(dataset).get("source")
+        if not said and dataset in self.simulated:
+            said = "simulated"
+        if not said and dataset in self.imported:
+            path = Path(self.challenges[dataset]["comperdial"]) / "ComperDial_systems.json"
+            said = read_json(path).get("source") if path.is_file() else None
+        return str(said or self.config["evaluation"]["source"])
+
+    def rated_by(self, dataset: str) -> dict[str, str]:
+        """Return the setting from which captions say whose the ratings are."""
+        return {"source": self.source(dataset)}
+
+    def target(self, dataset: str) -> dict[str, str | None]:
+        """Return the settings that name the rated dimension: the data set's, or the one that most have."""
+        entry = self.public.get(dataset)
+        said = entry.target if entry else self._entry(dataset).get("target")
+        return {"target": said} if said else {"target": None, "main_target": self.config["evaluation"]["target"]}
+
+    def tables(self, dataset: str, *names: str) -> dict[str, str]:
+        """Return tables of a data set by name."""
+        return {name: f"data/tables/{dataset}/{name}.parquet" for name in names}
+
+    def ratings(self, dataset: str) -> dict[str, str]:
+        """Return the ratings of a data set by table, as far as it has any."""
+        return self.tables(dataset, *(f"{level}_ratings" for level in self.levels[dataset]))
+
+    # Challenges
+
+    @remembered
+    def roster_files(self, challenge: str) -> list[str]:
+        """Return the files that a roster's entries name: agents, and what they read."""
+        path = self.challenges[challenge]["agents"]
+        roster = load_yaml(path)
+        parts = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
+        # An agent that wraps another one has that one's options inside its own.
+        parts += [part["options"] for part in parts if isinstance(part.get("options"), dict)]
+        values = [value for part in parts for value in part.values() if isinstance(value, str)]
+        # What lies beside an agent's own file can be imported by it.
+        beside = [
+            str(path)
+            for agent in roster["agents"]
+            if "file" in agent
+            for path in Path(agent["file"]).parent.glob("*.py")
+        ]
+        found = sorted({*beside, *(value for value in values if Path(value).is_file())})
+        for name in found:
+            if set("{}") & set(name):
+                raise ConfigError(f"{name}: a name without braces is needed here", where=str(path))
+        return found
+
+    def agent_modules(self) -> list[str]:
+        """Return the modules of the kinds of agents."""
+        return [f"challenge.agents.{kind}" for kind in agent_kinds()]
+
+    @remembered
+    def submission_names(self, challenge: str) -> list[str]:
+        """Return the submissions that lie in a challenge's folders, and what else there looks like one."""
+        found: list[str] = []
+        for path in map(Path, self.challenges[challenge].get("submissions", [])):
+            inside = [*path.glob("*.jsonl"), *path.glob("systems.csv")] if path.is_dir() else [path]
+            found += sorted(map(str, inside))
+        return found
+
+    def submission_files(self, challenge: str) -> list[str]:
+        """Return the submissions that can be inputs of a rule.
+
+        A name that Snakemake would read as a pattern, or cannot write into its records, is left out here; the job reads
+        whole folders and reports it.
+        """
+        names = self.submission_names(challenge)
+        return [name for name in names if not set("{}") & set(name) and printable(name) == name]
+
+    def runs(self, challenge: str) -> dict[str, str]:
+        """Return what running a challenge's agents makes."""
+        if challenge not in self.with_agents:
+            return {}
+        return {name: f"data/runs/{challenge}/{name}" for name in ("runs.jsonl", "report.json")}
+
+    # Metrics and scores
+
+    def _read_metrics(self) -> None:
+        self.metrics = {
+            name: create(options["kind"], **self.metric_options(name))
+            for name, options in self.config["metrics"].items()
+        }
+        self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
+        self.here = [name for name in self.metrics if name not in self.unavailable]
+
+    def metric_options(self, name: str) -> dict[str, Any]:
+        """Return what a metric is made with: the entry, less what says what it is and of which data sets."""
+        return _without(self.config["metrics"][name], "kind", "datasets")
+
+    def is_wanted(self, dataset: str, metric: str) -> bool:
+        """Say whether a data set is scored with a metric: all are, unless the metric's entry names some."""
+        return dataset in self.config["metrics"][metric].get("datasets", [dataset])
+
+    @remembered
+    def has_scores(self, dataset: str, metric: str) -> bool:
+        """Say whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
+        can = metric in self.here or _fits(score_file(dataset, metric), self.metrics[metric].signature())
+        return can and self.is_wanted(dataset, metric)
+
+    def shards(self, dataset: str) -> int:
+        """Return into how many shards the scoring and judging of a data set is cut."""
+        shards = self.config.get("shards") or {}
+        return int(shards.get(dataset, shards.get(DEFAULT, 1)))
+
+    @remembered
+    def scores_by_metric(self, dataset: str) -> dict[str, str]:
+        """Return each file of scores of a data set by the metric's name: metrics', recorded ones, judges'."""
+        names = [metric for metric in self.metrics if self.has_scores(dataset, metric)]
+        names += [entry.name for entry in self.taken.values() if entry.dataset == dataset]
+        names += [*self.judged_by(dataset), *self.heard_of(dataset)]
+        return {name: score_file(dataset, name) for name in names}
+
+    def scores(self, dataset: str, outputs: Iterable[str] | None = None) -> list[str]:
+        """Return the files of scores of a data set, or those that hold some outputs."""
+        found = self.scores_by_metric(dataset)
+        if outputs is None:
+            return list(found.values())
+        metrics = dict.fromkeys(metric_of(name) for name in outputs)
+        return [path for name, path in found.items() if name in metrics]
+
+    def not_run(self, datasets: Collection[str]) -> dict[str, str]:
+        """Return the metrics and judges without scores, with the reason."""
+        missing = {
+            metric: why
+            for metric, why in self.unavailable.items()
+            if not all(self.has_scores(name, metric) for name in datasets if self.is_wanted(name, metric))
+        }
+        judged = {
+            self.judged[judged].name: why
+            for judged, why in self.not_judged.items()
+            if judged.split("/")[0] in datasets and not self.is_judged(judged)
+        }
+        return missing | judged
+
+    @remembered
+    def expected(self, dataset: str) -> dict[str, Any]:
+        """Return what a data set's scores take: by this the table of correlations says why some are missing."""
+        return {name: expected_of(self.metrics[name]) for name in self.metrics if self.has_scores(dataset, name)}
+
+    # Scores and answers that others recorded
+
+    def _read_recorded(self) -> None:
+        self.recorded = read_entries(
+            self.config.get("recorded"),
+            taken={*self.metrics, *kinds()},
+            datasets=[*self.config["challenges"], *self.catalogue.datasets],
+            catalogue=self.catalogue,
+        )
+        # As <data set>/<name>: what was recorded of one data set is of no other.
+        self.taken = {
+            f"{entry.dataset}/{name}": entry for name, entry in self.recorded.items() if entry.dataset in self.datasets
+        }
+        for entry in self.taken.values():
+            if isinstance(entry.file, Path):
+                if not entry.file.is_file():
+                    raise ConfigError(f"{entry.file}: no such file", where=f"params.yaml, recorded.{entry.name}")
+            elif not entry.file.pinned:
+                raise ConfigError(
+                    f"{entry.name}: the checksum of {entry.file.name} is not known",
+                    hint=f"Run `comperdial fetch {entry.file.name}` once",
+                )
+
+    def recorded_of(self) -> dict[str, str]:
+        """Return of which data set each recorded metric is."""
+        return {name: entry.dataset for name, entry in {**self.recorded, **self.entries}.items()}
+
+    def heard_of(self, dataset: str) -> list[str]:
+        """Return the recorded judges of a data set."""
+        return [entry.name for entry in self.heard.values() if entry.dataset == dataset]
+
+    # Judges
+
+    def _read_judging(self) -> None:
+        config = self.config
+        datasets = [*config["challenges"], *self.catalogue.datasets, *self.paired]
+        self.judging = read_judging(
+            config.get("judges"), config.get("judging"), datasets=datasets, groups=groups_of(config)
+        )
+        # As <data set>/<metric>: a judge is asked of the data sets that name it.
+        self.judged: dict[str, Task] = {}
+        for dataset in dict.fromkeys([*self.datasets, *self.studied, *self.paired]):
+            known = dataset not in self.challenges and dataset in self.read
+            levels = judged_levels(dataset, self.read[dataset].levels if known else None)
+            for name, task in self.judging.tasks(dataset, **levels).items():
+                self.judged[f"{dataset}/{name}"] = task
+        judged = {task.name for task in self.judged.values()}
+        if both := judged & {*self.metrics, *self.recorded}:
+            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge's variant", where="params.yaml")
+        self.not_judged = {
+            judged: why
+            for judged, task in self.judged.items()
+            if (why := unavailable(self.judging, task, judged.split("/")[0]))
+        }
+        self.entries = read_recorded_judges(
+            config.get("recorded_judges"),
+            taken={*self.metrics, *self.recorded, *judged},
+            datasets=[*config["challenges"], *self.catalogue.datasets],
+            catalogue=self.catalogue,
+        )
+        # As <data set>/<name>.
+        self.heard = {
+            f"{entry.dataset}/{name}": entry
+            for name, entry in self.entries.items()
+            if entry.dataset in [*self.datasets, *self.studied]
+        }
+
+    def connections(self) -> str:
+        """Return how judges are reached and what they may cost: nothing that a score depends on."""
+        return connections(self.config.get("judges"), self.config.get("judging"))
+
+    @remembered
+    def is_judged(self, judged: str, folder: str = "results/scores") -> bool:
+        """Say whether there are or can be scores: the judge can answer, or fitting scores made elsewhere were pulled."""
+        if judged not in self.not_judged:
+            return True
+        # Of a model that is not here nothing is known that scores could be held against.
+        said = known_signature(self.judging, self.judged[judged])
+        return said is not None and _fits(f"{folder}/{judged}.parquet", said)
+
+    @remembered
+    def judged_tasks(self, dataset: str, folder: str = "results/scores") -> list[Task]:
+        """Return the tasks of judges that a data set has scores of."""
+        return [
+            task
+            for judged, task in self.judged.items()
+            if judged.split("/")[0] == dataset and self.is_judged(judged, folder)
+        ]
+
+    def judged_by(self, dataset: str) -> list[str]:
+        """Return the metrics of judges that a data set has scores of."""
+        return [task.name for task in self.judged_tasks(dataset)]
+
+    def askable(self) -> list[str]:
+        """Return what judges can be asked here, as <data set>/<metric>."""
+        return [judged for judged in self.judged if judged not in self.not_judged]
+
+    @remembered
+    def judge_settings(self, judged: str) -> dict[str, Any]:
+        """Return all that decides what is asked and how it is read, a service's version and the prompt's hash included."""
+        task = self.judged[judged]
+        return {
+            "dataset": judged.split("/")[0],
+            "metric": task.name,
+            "sections": sections_of(task, self.config),
+            "signature": signature(self.judging, task),
+        }
+
+    @remembered
+    def judge_code(self, judged: str) -> list[str]:
+        """Return what judging runs; the words that `rules` goes by are no module."""
+        service = self.judged[judged].judge.service
+        words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"_{service}*.yaml")]
+        return ["judging.running", f"judges.services.{service}", *words]
+
+    @remembered
+    def judge_labels(self, dataset: str) -> dict[str, str]:
+        """Return what tables call the metrics of a data set's judges."""
+        return {task.name: task.label for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
+
+    def judgements(self, dataset: str, names: Iterable[str] | None = None) -> list[str]:
+        """Return the judgements of a data set's judges, or of some."""
+        names = self.judged_by(dataset) if names is None else names
+        return [f"results/judgements/{dataset}/{name}.parquet" for name in names]
+
+    def judge_metrics(self, datasets: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return what each metric of a judge is: of all judges in params.yaml, and of the data sets' recorded answers."""
+        everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
+        asked = {
+            task.name: {
+                "variant": task.variant.name,
+                "judge": task.judge.name,
+                "label": task.label,
+                "output": slug(task.variant.form.main),
+                "main": task.samples == task.wanted[0],
+                "once": task.samples == 1,
+            }
+            for task in everyone.tasks(DEFAULT).values()
+        }
+        heard = {
+            entry.name: {"judge": entry.name, "label": entry.name}
+            for entry in self.entries.values()
+            if entry.dataset in datasets
+        }
+        return asked | heard
+
+    # What is evaluated and shown
+
+    @remembered
+    def detailed_outputs(self, dataset: str) -> list[str]:
+        """Return the scores of a data set that get intervals, tests and curves, as metric:output."""
+        there = self.scores_by_metric(dataset)
+        named = [name for name in self.config["evaluation"]["outputs"] if metric_of(name) in there]
+        judged = [f"{task.name}:{slug(task.variant.form.main)}" for task in self.judged_tasks(dataset)]
+        return list(dict.fromkeys([*named, *judged]))
+
+    def evaluation_settings(self, dataset: str) -> dict[str, Any]:
+        """Return what evaluation is told of a data set's ratings, and of which scores it looks at in detail."""
+        return {
+            **self.rated_by(dataset),
+            **self.target(dataset),
+            "levels": self.config["evaluation"]["levels"],
+            "detailed": self.detailed_outputs(dataset),
+            "seed": self.config["evaluation"]["seed"],
+        }
+
+    def sampled_judgements(self, dataset: str) -> list[str]:
+        """Return single samples of the judges: of those asked several times, curves by their number can be drawn."""
+        asked = [task.name for task in self.judged_tasks(dataset) if task.samples > 1]
+        return self.judgements(dataset, [*asked, *self.heard_of(dataset)])
+
+    @remembered
+    def figure_outputs(self, figure: str, dataset: str) -> list[str]:
+        """Return the outputs that a figure shows: those that `figures` names for it, as far as there are scores."""
+        there = self.scores_by_metric(dataset)
+        named = [name for name in self.config["figures"].get(figure, []) if metric_of(name) in there]
+        return named or self.detailed_outputs(dataset)
+
+    @remembered
+    def judge_outputs(self, dataset: str) -> list[str]:
+        """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
+        tasks = [task for task in self.judged_tasks(dataset) if not task.variant.turns]
+        asked = [f"{task.name}:{slug(task.variant.form.main)}" for task in tasks]
+        entries = [entry for entry in self.heard.values() if entry.dataset == dataset]
+        heard = [entry for entry in entries if answer_format(entry.format).level == "turn"]
+        return asked + [f"{entry.name}:{dimension}" for entry in heard for dimension in entry.files]
+
+    @remembered
+    def labels(self, dataset: str) -> dict[str, str]:
+        """Return what figures call the outputs of a data set."""
+        there = self.scores_by_metric(dataset)
+        named = self.config["figures"].get("labels", {})
+        return self.judge_labels(dataset) | {key: label for key, label in named.items() if metric_of(key) in there}
+
+    def figure_settings(self, dataset: str) -> dict[str, Any]:
+        """Return what every drawing of a data set is told."""
+        return {
+            "title": self.title(dataset),
+            "labels": self.labels(dataset),
+            **self.target(dataset),
+            **self.rated_by(dataset),
+        }
+
+    def drawn(self) -> dict[str, int]:
+        """Return how many resamples intervals are made of that only a figure shows, and their seed."""
+        return {"resamples": self.config["figures"]["resamples"], "seed": self.config["evaluation"]["seed"]}
+
+    # The study of LLMs as dialogue evaluators
+
+    def _read_study(self) -> None:
+        self.study: dict[str, Any] = self.config.get("llm_evaluators") or {}
+        catalogue, where = self.catalogue, "params.yaml, llm_evaluators"
+        self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
+        # Pairs of an original and a perturbed version: those that others recorded, and those made here.
+        self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
+        self.study_metrics = {}
+        for name in self.study.get("metrics", {}):
+            options = self.study_options(name)
+            self.study_metrics[name] = create(options["kind"], **_without(options, "kind"))
+        spoiled = self.study.get("perturbed") or {}
+        strategies = spoiled.get("strategies", "all")
+        # Without names, those that cannot run here are left out.
+        self.chosen_strategies = None if strategies == "all" else list(strategies)
+        self.strategies = list(generated()) if strategies == "all" else list(strategies)
+        for name in self.strategies:
+            if name not in generated():
+                raise UnknownNameError("strategy", name, generated(), where=f"{where}.perturbed")
+        for name in spoiled.get("datasets", []):
+            if name not in (known := [*self.datasets, *self.studied]):
+                raise UnknownNameError("data set", name, known, where=f"{where}.perturbed")
+        # What is read with the catalogue's readers: the data sets that were chosen, and the study's.
+        self.read = {**self.public, **self.studied, **self.recorded_pairs}
+        self.study_absent = {name: why for name, metric in self.study_metrics.items() if (why := metric.unavailable())}
+        self.study_here = [name for name in self.study_metrics if name not in self.study_absent]
+        self.perturbed = [perturbed(name) for name in spoiled.get("datasets", [])]
+        # Any data set can be perturbed when it is asked for.
+        self.perturbable = list(dict.fromkeys([*self.datasets, *self.studied])) if self.study else []
+        self.paired = [*self.recorded_pairs, *map(perturbed, self.perturbable)]
+
+    def strategy_modules(self) -> list[str]:
+        """Return the modules of the strategies."""
+        return list(strategy_modules(self.strategies))
+
+    def study_options(self, name: str) -> dict[str, Any]:
+        """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
+        options = self.study["metrics"][name] or self.config["metrics"].get(name)
+        if options is None:
+            raise UnknownNameError("metric", name, self.config["metrics"], where="params.yaml, llm_evaluators.metrics")
+        return _without(options, "datasets")
+
+    def study_outputs(self) -> list[str]:
+        """Return the outputs that stand for metrics, of those that run here."""
+        return [name for name in self.study.get("outputs", []) if metric_of(name) in self.study_here]
+
+    def study_tables(self, *datasets: str, names: Iterable[str] = ALL_TABLES) -> list[str]:
+        """Return tables of data sets; a catalogue's reader writes all of them."""
+        return [path for dataset in datasets for path in self.tables(dataset, *names).values()]
+
+    def perturbed_inputs(self, dataset: str) -> list[str]:
+        """Return the tables that are perturbed."""
+        rated = ("turn_ratings", "dialogue_ratings")
+        ratings = self.tables(dataset, *rated) if dataset in self.read else self.ratings(dataset)
+        return [*self.tables(dataset, "systems", "contexts", "responses").values(), *ratings.values()]
+
+    def study_titles(self, datasets: Iterable[str]) -> dict[str, str]:
+        """Return the titles of data sets; perturbed ones have their data set's."""
+        bases = {name: unperturbed(name) for name in datasets}
+        return {name: self.read[base].title if base in self.read else self.title(base) for name, base in bases.items()}
+
+    @remembered
+    def study_judges(self, dataset: str) -> list[Task]:
+        """Return the judges of a data set of the study that there are or can be scores of."""
+        return self.judged_tasks(dataset, JUDGED_FOLDER)
+
+    def study_scores(self, dataset: str) -> list[str]:
+        """Return the scores of a data set of the study: by its metrics, by judges, and as recorded."""
+        judges = [task.name for task in self.study_judges(dataset)] + self.heard_of(dataset)
+        return [
+            f"{STUDY_FOLDER}/scores/{dataset}.parquet",
+            *(f"{JUDGED_FOLDER}/{dataset}/{name}.parquet" for name in judges),
+        ]
+
+    @remembered
+    def study_bounds(self, *datasets: str) -> dict[str, dict[str, Any]]:
+        """Return the lowest and highest score of each output that has them; of judges, their scale."""
+        metrics: dict[str, dict[str, Any]] = {
+            name: {output: ends for output, ends in self.study_metrics[name].bounds.items() if ends}
+            for name in self.study_here
+        }
+        judges: dict[str, dict[str, Any]] = {
+            task.name: {
+                slug(dimension): (task.variant.form.low, task.variant.form.high)
+                for dimension in task.variant.form.dimensions
+            }
+            for dataset in datasets
+            for task in self.study_judges(dataset)
+        }
+        return metrics | judges
+
+    @remembered
+    def study_groups(self, *datasets: str) -> dict[str, list[str]]:
+        """Return the judges that are a metric for each dimension, with these, of some data sets or of all."""
+        return as_one([task for dataset in datasets or self.studied for task in self.study_judges(dataset)])
+
+    @remembered
+    def study_ensembles(self) -> dict[str, Any]:
+        """Return the ensembles whose members there are scores of."""
+        there = {*self.study_here, *(task.name for dataset in self.studied for task in self.study_judges(dataset))}
+        there |= {name for dataset in self.studied for name in self.heard_of(dataset)}
+        wanted = self.study.get("ensembles") or {}
+        return {
+            "dimensions": [
+                *(name for name in wanted.get("dimensions", []) if name in there),
+                *({name: outputs} for name, outputs in self.study_groups().items()),
+            ],
+            "models": {
+                name: members
+                for name, members in wanted.get("models", {}).items()
+                if {metric_of(member) for member in members} <= there
+            },
+        }
+
+    @remembered
+    def study_needs(self) -> dict[str, list[str]]:
+        """Return what each metric needs of a response: where a data set lacks it, there is no row."""
+        needs = {name: list(self.study_metrics[name].needs) for name in self.study_here}
+        # This one's sum has no value without facts, and its other outputs have.
+        return needs | {
+            name: ["facts"] for name, metric in self.study_metrics.items() if metric.kind == "grounded_cosine"
+        }
+
+    @remembered
+    def study_not_asked(self) -> list[str]:
+        """Return what no judge of the configuration was asked."""
+        asked = any(task.variant.labels for judged, task in self.judged.items() if judged.split("/")[0] in self.studied)
+        return [] if asked else ["implicit scoring: no judge of params.yaml gives probabilities (mode: probabilities)"]
+
+    def study_not_run(self, datasets: Collection[str]) -> dict[str, str]:
+        """Return the metrics and judges without scores, with the reason."""
+        missing = {
+            self.judged[judged].name: why
+            for judged, why in self.not_judged.items()
+            if judged.split("/")[0] in datasets and not self.is_judged(judged, JUDGED_FOLDER)
+        }
+        return self.study_absent | missing
+
+    @remembered
+    def recorded_rounds(self) -> list[str]:
+        """Return the metrics that are GPT-4's recorded rounds."""
+        rounds = (entry for entry in self.entries.values() if entry.format == "gpt4_rounds")
+        return [entry.name for entry in rounds if entry.dataset in self.studied]
+
+    @remembered
+    def study_labels(self) -> dict[str, str]:
+        """Return what the study's tables call metrics and judges."""
+        judges = {task.name: task for dataset in self.studied for task in self.study_judges(dataset)}
+        programs = {name: f"{task.label}, a program" for name, task in judges.items() if task.judge.service == "rules"}
+        groups = {name: f"Implicit by {name.removeprefix('implicit_')}" for name in self.study_groups()}
+        # One row a judge, whose questions are a metric each.
+        implicit = {name: f"Implicit by {task.judge.name}" for name, task in judges.items() if task.variant.labels}
+        asked = {name: task.label for name, task in judges.items()} | programs | implicit
+        recorded = dict.fromkeys(self.recorded_rounds(), "GPT-4 (recorded)")
+        named = self.config["figures"].get("labels", {}) | self.study.get("labels", {})
+        outputs = self.study_outputs()
+        return {name: label for name, label in named.items() if name in outputs} | asked | recorded | groups
+
+    def study_shared(self) -> dict[str, Any]:
+        """Return what the study's tables are told alike."""
+        return {"outputs": self.study_outputs(), "labels": self.study_labels()}
+
+    def panel_judges(self, dataset: str) -> list[str]:
+        """Return the judges that rate all dimensions of a data set."""
+        return [task.name for task in self.study_judges(dataset) if len(task.variant.form.dimensions) > 1]
+
+    # Checks
+
+    def _check_names(self) -> None:
+        """Refuse names of scores that nothing makes: a slip must not pass for a metric that was not run."""
+        config = self.config
+        known = {*self.metrics, *self.recorded, *self.entries, *(task.name for task in self.judged.values())}
+        shown = [name for names in config["figures"].values() if isinstance(names, list) for name in names]
+        main = [*config["evaluation"]["outputs"], *config["tables"]["systems"]]
+        for name in [*main, *shown]:
+            metric, _, output = name.partition(":")
+            # An output that a metric does not have is a slip; one that a data set has no scores of is not.
+            if metric in self.metrics and output not in self.metrics[metric].outputs:
+                where = "params.yaml, evaluation.outputs, tables.systems or figures"
+                raise UnknownNameError(f"output of {metric}", output, self.metrics[metric].outputs, where=where)
+        for name in main:
+            if metric_of(name) not in known:
+                # A metric that was taken out of `metrics` leaves its outputs behind.
+                raise ConfigError(
+                    f"{name}: no metric of that name",
+                    where="params.yaml, evaluation.outputs or tables.systems",
+                    hint="Take it out, or add the metric",
+                )
+        self._check_study_names()
+
+    def _check_study_names(self) -> None:
+        study, where = self.study, "params.yaml, llm_evaluators"
+        judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
+        known = {*self.study_metrics, *judges, *self.entries}
+        ensembles = study.get("ensembles") or {}
+        members = [member for names in ensembles.get("models", {}).values() for member in names]
+        places = {"outputs": study.get("outputs", []), "ensembles": [*ensembles.get("dimensions", []), *members]}
+        for place, names in places.items():
+            for name in names:
+                metric, _, output = name.partition(":")
+                if metric not in known:
+                    raise UnknownNameError("metric or judge", metric, known, where=f"{where}.{place}")
+                outputs = self.study_metrics[metric].outputs if metric in self.study_metrics else [output]
+                if output and output not in outputs:
+                    raise UnknownNameError("output", name, outputs, where=f"{where}.{place}")
+        if both := {*self.study_metrics} & {*judges, *self.entries}:
+            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge", where=f"{where}.metrics")
+
+    @cached_property
+    def wordnet(self) -> str | None:
+        """The WordNet on this machine, which decides what is paraphrased; None if there is none."""
+        from comperdial.wordnet import locate
+
+        return found.version if (found := locate()) else None
+
+
+def score_file(dataset: str, metric: str) -> str:
+    """Return where the scores of a data set by a metric lie."""
+    return f"results/scores/{dataset}/{metric}.parquet"
+
+
+def metric_of(name: str) -> str:
+    """Return the metric of METRIC:OUTPUT."""
+    return name.partition(":")[0]
+
+
+def _without(options: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in keys}
+
+
+def _paths(challenge: Mapping[str, Any]) -> list[str]:
+    """Return the files and folders that a challenge's entry names."""
+    return [
+        *(challenge[key] for key in ("dialogues", "agents", "comperdial") if key in challenge),
+        *challenge.get("submissions", []),
+        *challenge.get("ratings", {}).values(),
+        *([challenge["simulated"]["raters"]] if "simulated" in challenge else []),
+    ]
+
+
+def _fits(path: str, signature: str) -> bool:
+    """Say whether a file holds scores made in the way of a signature: pulled ones can stand for ones not made here."""
+    if not os.path.exists(path):
+        return False
+    import pyarrow.parquet
+
+    made = pyarrow.parquet.read_table(path, columns=["signature"])["signature"].unique().to_pylist()
+    # Of a model that is not here the checksum is not known: the one that the scores were made with stands in the tables.
+    fitting = re.escape(signature).replace("@absent", "@[0-9a-f]{12}")
+    return len(made) == 1 and re.fullmatch(fitting, made[0]) is not None

@@ -1,0 +1,203 @@
+"""What makes scores: metrics, shard by shard where a data set has several, and scores computed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial.artifact import files
+from comperdial.jobs.plan import STUDY_FOLDER
+
+if TYPE_CHECKING:
+    from comperdial.jobs.plan import Plan
+
+
+def metric_modules(*metrics: Any) -> list[str]:  # noqa: ANN401
+    """Return the package's modules that metrics are made of, in one order."""
+    return sorted({f"metrics.{name}" for metric in metrics for name in metric.modules})
+
+
+def _scored(plan: Plan, *, sharded: bool) -> Iterator[dict[str, str]]:
+    for dataset in plan.datasets:
+        if (plan.shards(dataset) > 1) == sharded:
+            for metric in plan.here:
+                # Scores of a metric that cannot run here are nobody's output: pulled ones are taken as they are.
+                yield {"dataset": dataset, "metric": metric}
+
+
+def _how_scored(plan: Plan, dataset: str, metric: str, shard: str = "1-of-1") -> dict[str, Any]:
+    made = plan.metrics[metric]
+    return {
+        "kind": made.kind,
+        "metric": metric,
+        "options": plan.metric_options(metric),
+        # The versions of libraries, and of the metric itself.
+        "signature": made.signature(),
+        "shard": shard,
+    }
+
+
+def _scored_tables(plan: Plan, dataset: str, metric: str, shard: str = "") -> dict[str, Any]:
+    return plan.tables(dataset, "systems", "contexts", "responses")
+
+
+@files(
+    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    of=lambda plan: _scored(plan, sharded=False),
+    inputs=_scored_tables,
+    settings=_how_scored,
+    code=lambda plan, dataset, metric: metric_modules(plan.metrics[metric]),
+)
+def score(
+    *,
+    outputs: Mapping[str, Path],
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    kind: str,
+    metric: str,
+    options: Mapping[str, Any],
+    signature: str,
+    shard: str,
+) -> None:
+    """Score a data set with a metric, or one shard of it."""
+    from comperdial import scoring
+    from comperdial.metrics import create
+    from comperdial.sharding import Shard
+
+    made = create(kind, **options)
+    # A cache, and no output, which Snakemake would remove before a job.
+    with scoring.vectors_in(Path("data/embeddings") if made.keeps_vectors else None):
+        part = Shard.parse(shard.replace("-of-", "/"))
+        scoring.write_scores(made, metric, responses.parent, outputs["scores"], part)
+
+
+@files(
+    {"scores": "results/shards/scores/{dataset}/{metric}/{shard}.parquet"},
+    of=lambda plan: [
+        {**names, "shard": shard} for names in _scored(plan, sharded=True) for shard in _shards(plan, names["dataset"])
+    ],
+    inputs=_scored_tables,
+    settings=_how_scored,
+    code=lambda plan, dataset, metric, shard: metric_modules(plan.metrics[metric]),
+    temporary=True,
+)
+def score_shard(**said: Any) -> None:  # noqa: ANN401
+    """Score one shard of a data set with a metric."""
+    score(**said)
+
+
+def _shards(plan: Plan, dataset: str) -> list[str]:
+    return [f"{number}-of-{plan.shards(dataset)}" for number in range(1, plan.shards(dataset) + 1)]
+
+
+@files(
+    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    of=lambda plan: _scored(plan, sharded=True),
+    inputs=lambda plan, dataset, metric: {
+        **_scored_tables(plan, dataset, metric),
+        "shards": [f"results/shards/scores/{dataset}/{metric}/{shard}.parquet" for shard in _shards(plan, dataset)],
+    },
+    # Shards are gone once they are merged: what decides their scores is said again, so that a change makes these stale.
+    settings=lambda plan, dataset, metric: {"made": _how_scored(plan, dataset, metric)},
+    code=lambda plan, dataset, metric: ["jobs.scores:score", *metric_modules(plan.metrics[metric])],
+)
+def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: Any) -> None:  # noqa: ANN401
+    """Merge the scores of a data set's shards."""
+    from comperdial import schema
+
+    schema.merge(shards, outputs["scores"], "scores")
+
+
+def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
+    from comperdial.sources import raw_path
+
+    file = plan.taken[f"{dataset}/{metric}"].file
+    return {
+        **plan.tables(dataset, "systems", "contexts", "responses"),
+        **plan.ratings(dataset),
+        "scores": str(file if isinstance(file, Path) else raw_path(file)),
+    }
+
+
+def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
+    entry = plan.taken[f"{dataset}/{metric}"]
+    source = {} if isinstance(entry.file, Path) else {"source": entry.file.name, "catalogue": plan.config["catalogue"]}
+    # The origin stands in the signature.
+    return {"metric": metric, "format": entry.format, "about": entry.about, "origin": entry.origin, **source}
+
+
+@files(
+    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    of=lambda plan: [{"dataset": entry.dataset, "metric": entry.name} for entry in plan.taken.values()],
+    inputs=_recorded,
+    settings=_how_recorded,
+    code=lambda plan, dataset, metric: [f"recorded.{plan.taken[f'{dataset}/{metric}'].format}"],
+)
+def recorded_scores(
+    *,
+    outputs: Mapping[str, Path],
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    scores: Path,
+    metric: str,
+    format: str,
+    about: str,
+    origin: str,
+    source: str | None = None,
+    catalogue: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> None:
+    """Take scores that were computed elsewhere."""
+    from comperdial import schema
+    from comperdial.recorded.importing import import_scores
+
+    if source:
+        from comperdial.catalogue import load_catalogue
+        from comperdial.sources import require
+
+        scores = require(load_catalogue(str(catalogue)).file(source))
+    found = import_scores(
+        metric,
+        responses.parent,
+        scores,
+        format=format,
+        origin=origin,
+        about=about,
+        ratings=turn_ratings,
+        dialogue_ratings=dialogue_ratings,
+    )
+    schema.write(outputs["scores"], found, "scores")
+
+
+@files(
+    {"scores": f"{STUDY_FOLDER}/scores/{{dataset}}.parquet"},
+    of=lambda plan: [*plan.studied, *plan.paired],
+    inputs=lambda plan, dataset: plan.tables(dataset, "systems", "contexts", "responses"),
+    settings=lambda plan, dataset: {
+        "metrics": {name: plan.study_options(name) for name in plan.study_here},
+        "signatures": [plan.study_metrics[name].signature() for name in plan.study_here],
+    },
+    code=lambda plan, dataset: metric_modules(*(plan.study_metrics[name] for name in plan.study_here)),
+)
+def study_scores(
+    *,
+    outputs: Mapping[str, Path],
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    metrics: Mapping[str, Mapping[str, Any]],
+    signatures: Sequence[str],
+) -> None:
+    """Score a data set with all metrics of the study in one process.
+
+    To start Python with torch for each would take longer than to score.
+    """
+    from comperdial import scoring
+    from comperdial.metrics import create
+
+    made = {name: create(entry["kind"], **{k: v for k, v in entry.items() if k != "kind"}) for name, entry in metrics.items()}
+    scoring.score_all(made, responses.parent, outputs["scores"], Path("data/embeddings"))

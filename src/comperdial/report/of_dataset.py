@@ -1,0 +1,393 @@
+"""Tables and the page of any data set: what was rated, what was scored, how both agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.artifact import files, page, table
+from comperdial.errors import NothingToShowError
+from comperdial.files import read_json
+from comperdial.report.document import SIMULATED, Document, rated_by
+from comperdial.schema.dimensions import chosen_dimension
+
+if TYPE_CHECKING:
+    from comperdial.jobs.plan import Plan
+
+
+def read_ratings(path: Path | None, level: str, source: str) -> pd.DataFrame | None:
+    """Return the ratings of a level by a source; None when it rated nothing there."""
+    if path is None:
+        return None
+    found = schema.read(path, f"{level}_ratings")
+    found = found[found["source"] == source]
+    return None if found.empty else found
+
+
+def _caption(text: str) -> Any:  # noqa: ANN401 - a caption
+    """Return a caption that names the data set, and says so where its ratings are not people's."""
+
+    def caption(plan: Plan, dataset: str, **names: str) -> str:
+        return f"{text.format(dataset=plan.title(dataset), **names)} {rated_by(plan.source(dataset))}".strip()
+
+    return caption
+
+
+@table(
+    "{dataset}_systems",
+    of=lambda plan: plan.datasets,
+    inputs=lambda plan, dataset: {
+        "scores": plan.scores(dataset),
+        **plan.tables(dataset, "systems"),
+        **plan.ratings(dataset),
+        "submissions": [f"data/tables/{dataset}/submissions.json"] if dataset in plan.made else [],
+    },
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        "outputs": plan.config["tables"]["systems"],
+        "not_run": plan.not_run([dataset]),
+        **plan.target(dataset),
+        **plan.rated_by(dataset),
+    },
+    caption=_caption("Every system of {dataset} with its mean rating and mean scores."),
+    category="Tables",
+)
+def systems(
+    *,
+    scores: Sequence[Path],
+    systems: Path,
+    submissions: Sequence[Path],
+    title: str,
+    outputs: Sequence[str],
+    not_run: Mapping[str, str],
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> Document:
+    """Show every system with its ratings and scores."""
+    from comperdial import aggregate
+    from comperdial.report import systems as rendered
+
+    levels = [read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)]
+    frame = rendered.systems_frame(
+        schema.read(systems, "systems"),
+        aggregate.read_scores(scores),
+        *levels,
+        outputs=outputs,
+        dimension=chosen_dimension(target, main_target, aggregate.rated_dimensions(levels, source)),
+        source=source,
+    )
+    failed = read_json(submissions[0])["failed"] if submissions else {}
+    return rendered.systems_document(frame, title, failed=failed, not_run=not_run, suffix=rated_by(source))
+
+
+@table(
+    "{dataset}_alpha",
+    of=lambda plan: plan.rated,
+    inputs=lambda plan, dataset: {**plan.ratings(dataset), **plan.tables(dataset, "contexts")},
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        **plan.config["agreement"],
+        **plan.rated_by(dataset),
+    },
+    libraries=("krippendorff",),
+    caption=_caption("Krippendorff's alpha on {dataset} with a bootstrap interval, and each rater's bias."),
+    category="Tables",
+)
+def alpha(
+    *,
+    contexts: Path,
+    title: str,
+    seed: int,
+    resamples: int,
+    source: str,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> Document:
+    """Show how far the raters agree, and how each is biased."""
+    from comperdial import ratings
+    from comperdial.report.ratings import agreement_document
+
+    turn = read_ratings(turn_ratings, "turn", source)
+    dialogue = read_ratings(dialogue_ratings, "dialogue", source)
+    alphas = ratings.alphas(
+        turn, dialogue, schema.read(contexts, "contexts"), seed=seed, resamples=resamples, source=source
+    )
+    if not alphas["items"].any():
+        raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
+    levels = [level for level in (turn, dialogue) if level is not None]
+    bias = pd.concat([ratings.annotator_bias(level, source=source) for level in levels], ignore_index=True)
+    ending = rated_by(source)
+    return agreement_document(alphas, bias, title, simulated=ending == SIMULATED, suffix=ending)
+
+
+@table(
+    "{dataset}_correlations",
+    of=lambda plan: plan.rated,
+    inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        "not_run": plan.not_run([dataset]),
+        **plan.target(dataset),
+        **plan.rated_by(dataset),
+    },
+    caption=_caption("Correlation of every output of every metric with the mean rating on {dataset}."),
+    category="Tables",
+)
+def correlations(
+    *,
+    correlations: Path,
+    title: str,
+    not_run: Mapping[str, str],
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> Document:
+    """Show everything that was computed for a data set."""
+    from comperdial.report import tables
+
+    found = tables.read_correlations([correlations])
+    wanted = chosen_dimension(target, main_target, found["target"])
+    return tables.correlation_document(found, title, wanted, not_run, suffix=rated_by(source))
+
+
+# The tables of what the correlations are worth, the file that each is made of, and what the report says of it.
+_WORTH = {
+    "measures": ("", "Pairwise accuracy (acc_eq), soft pairwise accuracy and correlations by item, beside pooled correlations"),
+    "comparisons": ("_comparisons", "Which metrics the paired tests tell apart, by each test"),
+    "power": ("_power", "The chance that a paired test tells two metrics apart, by how much data there is"),
+    "curves": ("_curves", "How well the ranking of metrics on part of the data agrees with that on all of it"),
+}
+
+
+@table(
+    "{dataset}_{kind}",
+    of=lambda plan: [{"dataset": dataset, "kind": kind} for dataset in plan.rated for kind in _WORTH],
+    inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_WORTH[kind][0]}.parquet"},
+    settings=lambda plan, dataset, kind: {
+        "kind": kind,
+        "title": plan.title(dataset),
+        **plan.target(dataset),
+        **plan.rated_by(dataset),
+    },
+    caption=lambda plan, dataset, kind: _caption(f"{_WORTH[kind][1]}, on {{dataset}}.")(plan, dataset),
+    category="The paper's tables",
+)
+def worth(
+    *, found: Path, kind: str, title: str, source: str, target: str | None = None, main_target: str | None = None
+) -> Document:
+    """Show what correlations are worth: other measures, paired tests, power, learning curves."""
+    from comperdial.report import comparison_tables
+
+    make = {
+        "measures": comparison_tables.measures_document,
+        "comparisons": comparison_tables.comparisons_document,
+        "power": comparison_tables.power_document,
+        "curves": comparison_tables.curves_document,
+    }[kind]
+    frame = schema.read(found, "correlations" if kind == "measures" else kind)
+    if frame.empty:
+        raise NothingToShowError("it takes two metrics with scores, and three systems or more")
+    return make(frame, title, chosen_dimension(target, main_target, frame["target"]), suffix=rated_by(source))
+
+
+@table(
+    "{dataset}_judges",
+    of=lambda plan: [name for name in plan.datasets if plan.judged_by(name)],
+    inputs=lambda plan, dataset: {"judgements": plan.judgements(dataset)},
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        "labels": plan.judge_labels(dataset),
+        "not_run": {
+            name: why for name, why in plan.not_run([dataset]).items() if name not in plan.metrics
+        },
+        **plan.rated_by(dataset),
+    },
+    caption=_caption("What judges were asked on {dataset}, how many answers there were, what could not be read, the cost."),
+    category="Tables",
+)
+def judges(
+    *, judgements: Sequence[Path], title: str, labels: Mapping[str, str], not_run: Mapping[str, str], source: str
+) -> Document:
+    """Show what judges were asked, and what came back."""
+    from comperdial.report.judges import judges_document, judges_frame
+
+    return judges_document(judges_frame(judgements), title, labels, not_run, suffix=rated_by(source))
+
+
+@table(
+    "{dataset}_recorded_judges",
+    of=lambda plan: [name for name in plan.datasets if plan.heard_of(name)],
+    inputs=lambda plan, dataset: {
+        "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.heard_of(dataset)],
+        "reported": "data/paper/recorded_judges.csv",
+    },
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        "prompts": {name: plan.entries[name].prompt for name in plan.heard_of(dataset)},
+        "models": {name: plan.entries[name].model for name in plan.heard_of(dataset)},
+    },
+    caption=lambda plan, dataset: f"Answers of language models on {plan.title(dataset)} that others recorded: how many hold "
+    "a rating, and how their means agree with people.",
+    category="Tables",
+)
+def recorded_judges(
+    *,
+    coverage: Sequence[Path],
+    reported: Path,
+    title: str,
+    prompts: Mapping[str, str],
+    models: Mapping[str, str],
+) -> Document:
+    """Show recorded answers of judges, beside the reported figures."""
+    from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
+    from comperdial.report.tables import read_reported, read_tidy
+
+    counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
+    texts = ("metric", "dimension", "target", "why")
+    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in coverage]
+    known = read_reported(reported, ("prompt", "dimension", "coefficient", "value"))
+    frame = recorded_judges_frame(pd.concat(found, ignore_index=True), known, prompts)
+    return recorded_judges_document(frame, title, models)
+
+
+@files(
+    {name: f"results/summary/{{dataset}}/{name}.json" for name in ("metrics", "plot", "environment")},
+    of=lambda plan: plan.rated,
+    inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
+    settings=lambda plan, dataset: {**plan.target(dataset), **plan.rated_by(dataset)},
+)
+def summary(
+    *,
+    outputs: Mapping[str, Path],
+    correlations: Path,
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> None:
+    """Write the numbers that DVC compares between commits."""
+    from comperdial.report import summary, tables
+
+    found = tables.read_correlations([correlations])
+    wanted = chosen_dimension(target, main_target, found["target"])
+    summary.summarise(found, wanted, outputs["metrics"].parent, simulated=source == "simulated")
+
+
+def page_folder(plan: Plan, dataset: str) -> str:
+    """Return where pages lie that show a data set's texts: those of fetched ones are not ours to pass on, and stay here."""
+    return "local" if plan.is_public(dataset) else "report"
+
+
+def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
+    found = {
+        "scores": plan.scores(dataset),
+        **plan.tables(dataset, "systems", "contexts", "responses", "personas"),
+        **plan.ratings(dataset),
+        "judgements": plan.judgements(dataset),
+        "figures": [],
+    }
+    if dataset in plan.rated:
+        from comperdial.report.plots.drawn import plots_of
+
+        results = "results/correlations"
+        found |= {
+            "correlations": f"{results}/{dataset}.parquet",
+            "ceilings": f"{results}/{dataset}_ceilings.parquet",
+            "comparisons": f"{results}/{dataset}_comparisons.parquet",
+            "alpha": f"results/tables/{dataset}_alpha.csv",
+            "figures": [f"results/figures/{dataset}_{kind}.png" for kind in plots_of(plan, dataset)],
+        }
+    return found
+
+
+@page(
+    "{folder}/{dataset}",
+    of=lambda plan: [{"folder": page_folder(plan, name), "dataset": name} for name in plan.datasets],
+    inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
+    settings=lambda plan, folder, dataset: {
+        "title": plan.title(dataset),
+        "main": plan.config["tables"]["systems"],
+        # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
+        "outputs": plan.detailed_outputs(dataset) or None,
+        "labels": plan.judge_labels(dataset),
+        "not_run": plan.not_run([dataset]),
+        "folder": folder,
+        **plan.target(dataset),
+        **plan.rated_by(dataset),
+    },
+    # The page's own files that are no modules: its frame, its style, its code.
+    code=lambda plan, folder, dataset: sorted(
+        str(path)
+        for suffix in ("html", "css", "js")
+        for path in Path("src/comperdial/report/site").glob(f"*.{suffix}")
+    ),
+    caption=lambda plan, folder, dataset: _caption(
+        "The page of {dataset}: its results in tables that sort, and every response with its ratings, scores and judgements. "
+        "It opens without a network."
+    )(plan, dataset),
+    category="Report",
+)
+def site(
+    *,
+    scores: Sequence[Path],
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    personas: Path,
+    judgements: Sequence[Path],
+    figures: Sequence[Path],
+    title: str,
+    main: Sequence[str],
+    outputs: Sequence[str] | None,
+    labels: Mapping[str, str],
+    not_run: Mapping[str, str],
+    folder: str,
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+    correlations: Path | None = None,
+    ceilings: Path | None = None,
+    comparisons: Path | None = None,
+    alpha: Path | None = None,
+) -> str:
+    """Return one page of a data set: its results, and every response with all that was said of it."""
+    from comperdial import aggregate
+    from comperdial.report.site import contents
+    from comperdial.report.site.page import page as rendered
+
+    results = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
+    tables = contents.Tables(
+        systems=schema.read(systems, "systems"),
+        contexts=schema.read(contexts, "contexts"),
+        responses=schema.read(responses, "responses"),
+        personas=schema.read(personas, "personas"),
+        turn_ratings=read_ratings(turn_ratings, "turn", source),
+        dialogue_ratings=read_ratings(dialogue_ratings, "dialogue", source),
+        **{name: schema.read(path, name) for name, path in results.items() if path},
+        # Each file is checked by itself; that no score stands twice was checked when they were correlated.
+        scores=pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True),
+        judgements=[schema.read(path, "judgements") for path in judgements],
+    )
+    rated = aggregate.rated_dimensions((tables.turn_ratings, tables.dialogue_ratings), source)
+    note = rated_by(source)
+    settings = contents.Settings(
+        title=title,
+        target=chosen_dimension(target, main_target, rated),
+        source=source,
+        main=main,
+        outputs=outputs,
+        not_run=not_run,
+        labels=labels,
+        figures=[contents.relative(path, Path(f"results/{folder}/page.html")) for path in figures],
+        alpha=alpha,
+        note=note,
+    )
+    return rendered(title, contents.pack(tables, settings), note=note)

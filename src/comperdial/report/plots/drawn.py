@@ -1,0 +1,344 @@
+"""Our own figures, for every rated data set that has what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial import schema
+from comperdial.artifact import figure
+from comperdial.report.of_dataset import _caption
+from comperdial.schema.dimensions import chosen_dimension
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from comperdial.jobs.plan import Plan
+
+
+def plots_of(plan: Plan, dataset: str) -> list[str]:
+    """Return the figures that a rated data set has what it needs for."""
+    by_turn = dataset in plan.by_turn
+    kinds = ["heatmap", *(["scatter", "length_bias"] if by_turn else []), "slope", "curves"]
+    return [*kinds, *(["judge_agreement"] if plan.judge_outputs(dataset) and by_turn else [])]
+
+
+def _of(kind: str) -> Any:  # noqa: ANN401 - a function of the plan
+    return lambda plan: [dataset for dataset in plan.rated if kind in plots_of(plan, dataset)]
+
+
+def _tables(plan: Plan, dataset: str) -> dict[str, Any]:
+    return {**plan.tables(dataset, "contexts", "responses", "systems"), **plan.ratings(dataset)}
+
+
+def _scores(plan: Plan, kind: str, dataset: str) -> list[str]:
+    return plan.scores(dataset, plan.figure_outputs(kind, dataset)) or plan.scores(dataset)
+
+
+def _shown(plan: Plan, kind: str, dataset: str) -> dict[str, Any]:
+    return {**plan.figure_settings(dataset), "outputs": plan.figure_outputs(kind, dataset)}
+
+
+def _outputs(names: Sequence[str]) -> Any:  # noqa: ANN401
+    from comperdial.report.plots.style import parse_outputs
+
+    return parse_outputs(names) if names else None
+
+
+def _read_tables(
+    contexts: Path,
+    responses: Path,
+    systems: Path,
+    turn_ratings: Path | None,
+    dialogue_ratings: Path | None,
+    source: str,
+) -> Any:  # noqa: ANN401 - data.Tables
+    from comperdial.report.plots import data
+
+    levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
+    return data.read_tables(contexts.parent, levels, source)
+
+
+@figure(
+    "{dataset}_heatmap",
+    of=_of("heatmap"),
+    inputs=lambda plan, dataset: {
+        "correlations": f"results/correlations/{dataset}.parquet",
+        "ceilings": f"results/correlations/{dataset}_ceilings.parquet",
+    },
+    settings=lambda plan, dataset: _shown(plan, "heatmap", dataset),
+    caption=_caption(
+        "Correlation of each metric's scores with the mean ratings on {dataset}, at each level, with 95 % intervals; the human "
+        "ceiling is how well one annotator agrees with the mean of the others."
+    ),
+    category="Figures",
+)
+def heatmap(
+    *,
+    correlations: Path,
+    ceilings: Path,
+    title: str,
+    labels: Mapping[str, str],
+    outputs: Sequence[str],
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw a data set's correlations as a heat map."""
+    from comperdial.report.plots import heatmap as drawn
+    from comperdial.report.tables import read_correlations
+
+    found = read_correlations([correlations])
+    wanted = chosen_dimension(target, main_target, found["target"])
+    frame = drawn.heatmap_frame(
+        found, schema.read(ceilings, "ceilings"), target=wanted, outputs=_outputs(outputs), order=None
+    )
+    simulated = source == "simulated"
+    return drawn.heatmap_figure(frame, target=wanted, title=title, labels=labels, simulated=simulated), frame
+
+
+@figure(
+    "{dataset}_scatter",
+    of=_of("scatter"),
+    inputs=lambda plan, dataset: {
+        "scores": _scores(plan, "scatter", dataset),
+        "correlations": f"results/correlations/{dataset}.parquet",
+        **_tables(plan, dataset),
+    },
+    settings=lambda plan, dataset: _shown(plan, "scatter", dataset),
+    caption=_caption(
+        "Scores against mean ratings on {dataset}: single responses as shading, systems' means as marks, and Spearman's "
+        "correlation over responses with its 95 % interval."
+    ),
+    category="Figures",
+)
+def scatter(
+    *,
+    scores: Sequence[Path],
+    correlations: Path,
+    contexts: Path,
+    responses: Path,
+    systems: Path,
+    title: str,
+    labels: Mapping[str, str],
+    outputs: Sequence[str],
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw scores against ratings."""
+    from comperdial.report.plots import data
+    from comperdial.report.plots import scatter as drawn
+    from comperdial.report.tables import read_correlations
+
+    shown = _outputs(outputs)
+    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
+    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
+    sample = data.one_sample(
+        data.read_scores_of(scores, shown), tables, level="turn", target=wanted, source=source
+    )
+    found = read_correlations([correlations])
+    frame = drawn.scatter_frame(sample, found, outputs=shown, human=data.human_systems(tables.systems))
+    return drawn.scatter_figure(frame, sample, title=title, labels=labels, simulated=source == "simulated"), frame
+
+
+@figure(
+    "{dataset}_slope",
+    of=_of("slope"),
+    inputs=lambda plan, dataset: {"scores": _scores(plan, "slope", dataset), **_tables(plan, dataset)},
+    settings=lambda plan, dataset: _shown(plan, "slope", dataset),
+    caption=_caption(
+        "The systems of {dataset} ranked by their mean rating and by a metric; named are the human systems and those that the "
+        "two put furthest apart."
+    ),
+    category="Figures",
+)
+def slope(
+    *,
+    scores: Sequence[Path],
+    contexts: Path,
+    responses: Path,
+    systems: Path,
+    title: str,
+    labels: Mapping[str, str],
+    outputs: Sequence[str],
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the systems as ranked by people and by metrics."""
+    from comperdial.report.plots import data
+    from comperdial.report.plots import slope as drawn
+
+    shown = _outputs(outputs)
+    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
+    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
+    sample = data.one_sample(
+        data.read_scores_of(scores, shown), tables, level="system", target=wanted, source=source
+    )
+    frame = drawn.slope_frame(sample, outputs=shown, human=data.human_systems(tables.systems), count=6)
+    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    return drawn.slope_figure(frame, target=wanted, against=sample.against, **about), frame
+
+
+@figure(
+    "{dataset}_length_bias",
+    of=_of("length_bias"),
+    inputs=lambda plan, dataset: {"scores": _scores(plan, "length_bias", dataset), **_tables(plan, dataset)},
+    settings=lambda plan, dataset: {**_shown(plan, "length_bias", dataset), **plan.drawn()},
+    caption=_caption(
+        "How far scores and ratings on {dataset} rise with the words of a response, and how scores agree with ratings when the "
+        "length is held fixed; with 95 % intervals."
+    ),
+    category="Figures",
+)
+def length_bias(
+    *,
+    scores: Sequence[Path],
+    contexts: Path,
+    responses: Path,
+    systems: Path,
+    title: str,
+    labels: Mapping[str, str],
+    outputs: Sequence[str],
+    resamples: int,
+    seed: int,
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw how scores depend on the length of responses."""
+    from comperdial.report.plots import data
+    from comperdial.report.plots import length_bias as drawn
+
+    shown = _outputs(outputs)
+    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
+    found = drawn.with_lengths(data.read_scores_of(scores, shown), tables.responses)
+    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
+    sample = data.one_sample(found, tables, level="turn", target=wanted, source=source)
+    frame = drawn.length_bias_frame(sample, outputs=shown, resamples=resamples, seed=seed)
+    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    return drawn.length_bias_figure(frame, target=wanted, **about), frame
+
+
+def _agreement(plan: Plan, dataset: str) -> dict[str, list[str]]:
+    """Return the outputs of judges and, beside these, of metrics."""
+    judges = plan.judge_outputs(dataset)
+    names = {name.partition(":")[0] for name in judges} | {*plan.judged_by(dataset)}
+    shown = plan.figure_outputs("judge_agreement", dataset)
+    return {"judges": judges, "outputs": [name for name in shown if name.partition(":")[0] not in names]}
+
+
+def _answers(plan: Plan, dataset: str) -> list[str]:
+    """Return the single answers of a data set's judges of turns."""
+    judges = {name.partition(":")[0] for name in plan.judge_outputs(dataset)}
+    names = [*plan.judged_by(dataset), *plan.heard_of(dataset)]
+    return plan.judgements(dataset, [name for name in names if name in judges])
+
+
+@figure(
+    "{dataset}_judge_agreement",
+    of=_of("judge_agreement"),
+    inputs=lambda plan, dataset: {
+        "scores": plan.scores(dataset, [name for names in _agreement(plan, dataset).values() for name in names]),
+        "judgements": _answers(plan, dataset),
+        **_tables(plan, dataset),
+    },
+    settings=lambda plan, dataset: {
+        "title": plan.title(dataset),
+        "labels": plan.labels(dataset),
+        **plan.rated_by(dataset),
+        **_agreement(plan, dataset),
+        **plan.drawn(),
+    },
+    caption=_caption(
+        "Spearman's correlation over responses between judges, metrics and people on {dataset}, and Krippendorff's alpha among "
+        "annotators and among the answers of a judge that was asked several times."
+    ),
+    category="Figures",
+)
+def judge_agreement(
+    *,
+    scores: Sequence[Path],
+    judgements: Sequence[Path],
+    contexts: Path,
+    responses: Path,
+    systems: Path,
+    title: str,
+    labels: Mapping[str, str],
+    judges: Sequence[str],
+    outputs: Sequence[str],
+    resamples: int,
+    seed: int,
+    source: str,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw how judges, metrics and people agree."""
+    from comperdial.report.plots import data
+    from comperdial.report.plots import judge_agreement as drawn
+    from comperdial.report.plots.style import parse_outputs
+
+    asked, metrics = parse_outputs(judges), parse_outputs(outputs)
+    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
+    samples = data.turn_samples(data.read_scores_of(scores, [*asked, *metrics]), tables, source=source)
+    frame = drawn.judge_agreement_frame(samples, judges=asked, metrics=metrics)
+    answers = data.read_answers(judgements, asked, tables.contexts)
+    alphas = drawn.alpha_frame(samples, answers, judges=asked, resamples=resamples, seed=seed)
+    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    return drawn.judge_agreement_figure(frame, alphas, **about), drawn.joined(frame, alphas)
+
+
+@figure(
+    "{dataset}_curves",
+    of=_of("curves"),
+    inputs=lambda plan, dataset: {
+        "curves": f"results/correlations/{dataset}_curves.parquet",
+        "power": f"results/correlations/{dataset}_power.parquet",
+    },
+    settings=lambda plan, dataset: {
+        **_shown(plan, "curves", dataset),
+        "coefficient": plan.config["evaluation"]["curves"]["coefficient"],
+    },
+    caption=_caption(
+        "What fewer systems, dialogues, annotators or answers of a judge would have said of the metrics on {dataset}, and how "
+        "often a test at 5 % tells two metrics apart."
+    ),
+    category="Figures",
+)
+def curves(
+    *,
+    curves: Path,
+    power: Path,
+    title: str,
+    labels: Mapping[str, str],
+    outputs: Sequence[str],
+    coefficient: str,
+    source: str,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw learning curves, and the power of comparisons."""
+    from comperdial.report.plots import curves as drawn
+
+    found = schema.read(curves, "curves")
+    wanted = chosen_dimension(target, main_target, found["target"])
+    frame = drawn.curves_frame(
+        found,
+        schema.read(power, "power"),
+        target=wanted,
+        outputs=_outputs(outputs),
+        level=None,
+        against=None,
+        coefficient=coefficient,
+    )
+    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    return drawn.curves_figure(frame, target=wanted, coefficient=coefficient, **about), frame

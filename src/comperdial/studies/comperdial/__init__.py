@@ -1,0 +1,1 @@
+"""ComperDial (Wakaki et al. 2024): its numbered tables, for any data set in its form."""

@@ -1,0 +1,326 @@
+"""The ComperDial paper's numbered tables: of the benchmark by their numbers alone, of another data set with its name before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.artifact import table
+from comperdial.errors import NothingToShowError
+from comperdial.files import read_table
+from comperdial.report.document import Document, rated_by
+from comperdial.report.of_dataset import read_ratings
+from comperdial.schema.dimensions import chosen_dimension
+
+if TYPE_CHECKING:
+    from comperdial.jobs.plan import Plan
+
+_CATEGORY = "The paper's tables"
+_PAPER = "data/paper"
+
+
+def _before(plan: Plan, datasets: Iterable[str]) -> list[dict[str, str]]:
+    """Return each data set with what stands before the numbers of its tables."""
+    return [{"before": "" if name == plan.benchmark else f"{name}_", "dataset": name} for name in datasets]
+
+
+def _with_dialogues(plan: Plan) -> list[dict[str, str]]:
+    chosen = {*plan.challenges, *plan.by_dialogue}
+    return _before(plan, (name for name in plan.datasets if name in chosen))
+
+
+def _both_levels(plan: Plan) -> list[dict[str, str]]:
+    return _before(plan, (name for name in plan.by_turn if name in plan.by_dialogue))
+
+
+def _tables(*names: str) -> Callable[..., dict[str, Any]]:
+    return lambda plan, dataset, **_: {**plan.tables(dataset, *names), **plan.ratings(dataset)}
+
+
+def _about(plan: Plan, dataset: str, **_: str) -> dict[str, Any]:
+    return {"title": plan.title(dataset), **plan.rated_by(dataset)}
+
+
+def _caption(text: str) -> Callable[..., str]:
+    return lambda plan, dataset, **_: f"{text.format(dataset=plan.title(dataset))} {rated_by(plan.source(dataset))}".strip()
+
+
+@table(
+    "table_01",
+    inputs=lambda plan: {"benchmarks": f"{_PAPER}/benchmarks.csv"},
+    caption="Table 1 of the ComperDial paper: benchmarks of dialogue evaluation, in short.",
+    category=_CATEGORY,
+)
+def table_01(*, benchmarks: Path) -> Document:
+    """Compare benchmarks in short."""
+    from comperdial.report import paper_short
+
+    return paper_short.benchmarks_short(read_table(benchmarks))
+
+
+@table(
+    "table_07",
+    inputs=lambda plan: {"benchmarks": f"{_PAPER}/benchmarks.csv"},
+    caption="Benchmarks of dialogue evaluation as the ComperDial paper compares them (Tables 1 and 7).",
+    category=_CATEGORY,
+)
+def table_07(*, benchmarks: Path) -> Document:
+    """Compare benchmarks."""
+    from comperdial.report import comperdial
+
+    return comperdial.benchmarks_document(read_table(benchmarks))
+
+
+@table(
+    "{before}table_02",
+    of=_with_dialogues,
+    inputs=_tables("contexts", "personas"),
+    settings=lambda plan, dataset, **_: plan.rated_by(dataset),
+    caption=_caption("Table 2 of the ComperDial paper: the beginning of both personas and of a dialogue."),
+    category=_CATEGORY,
+)
+def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Document:
+    """Show the beginning of a dialogue."""
+    from comperdial.report import paper_short
+
+    found = schema.read(contexts, "contexts")
+    first = str(found["dialogue_id"].min())
+    return paper_short.example_short(found, schema.read(personas, "personas"), first, rated_by(source))
+
+
+@table(
+    "{before}table_12",
+    of=_with_dialogues,
+    inputs=_tables("contexts", "personas"),
+    settings=_about,
+    caption=_caption("Two personas and their dialogue from {dataset} (ComperDial, Tables 2 and 12)."),
+    category=_CATEGORY,
+)
+def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Path) -> Document:
+    """Show two personas and their dialogue."""
+    from comperdial.report.personas import example_document
+
+    found = schema.read(contexts, "contexts")
+    first = str(found["dialogue_id"].min())
+    return example_document(found, schema.read(personas, "personas"), first, rated_by(source))
+
+
+@table(
+    "{before}table_08",
+    of=lambda plan: _before(plan, plan.datasets),
+    inputs=lambda plan, dataset, **_: {
+        **_tables("systems", "contexts", "responses")(plan, dataset),
+        "reported": f"{_PAPER}/annotation_counts.csv",
+    },
+    settings=lambda plan, dataset, **_: {**_about(plan, dataset), "dataset": dataset},
+    caption=_caption("What of {dataset} was rated, beside the counts that the ComperDial paper reports (Table 8)."),
+    category=_CATEGORY,
+)
+def table_08(
+    *, systems: Path, contexts: Path, responses: Path, reported: Path, dataset: str, title: str, source: str, **ratings: Path
+) -> Document:
+    """Count what was rated."""
+    from comperdial.report import comperdial
+
+    levels = [name.removesuffix("_ratings") for name in ratings]
+    counted = comperdial.count_tables(systems.parent, source=source, levels=levels)
+    ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
+    return comperdial.counts_document(read_table(reported), ours, rated_by(source))
+
+
+@table(
+    "{before}table_13",
+    of=_both_levels,
+    inputs=_tables("systems", "contexts", "responses"),
+    settings=lambda plan, dataset, **_: {
+        **_about(plan, dataset),
+        "count": plan.config["tables"]["level_differences"],
+    },
+    caption=_caption("Dialogues of {dataset} that are rated lower as a whole than turn by turn (ComperDial, Table 13)."),
+    category=_CATEGORY,
+)
+def table_13(
+    *,
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    turn_ratings: Path,
+    dialogue_ratings: Path,
+    title: str,
+    count: int,
+    source: str,
+) -> Document:
+    """Show dialogues that are rated lower as a whole."""
+    from comperdial import ratings
+    from comperdial.report.ratings import level_difference_document
+
+    turn, dialogue = read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)
+    if turn is None or dialogue is None:
+        raise NothingToShowError("it takes ratings of turns and of dialogues")
+    tables = schema.read(contexts, "contexts"), schema.read(systems, "systems")
+    cases = ratings.table13_cases(turn, dialogue, tables[0], count=count, systems=tables[1], source=source)
+    said = schema.read(responses, "responses")
+    return level_difference_document(
+        cases, turn, dialogue, tables[0], said, tables[1], title, suffix=rated_by(source), source=source
+    )
+
+
+_CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
+
+
+@table(
+    "table_{number}",
+    of=lambda plan: list(_CONSTRAINTS),
+    inputs=lambda plan, number: {"file": f"{plan.config['personas']['constraints']}/{_CONSTRAINTS[number]}.csv"},
+    settings=lambda plan, number: {"constraint": _CONSTRAINTS[number]},
+    caption=lambda plan, number: f"Constraints of the fictional personal information: {_CONSTRAINTS[number]} (ComperDial, "
+    "Tables 9 to 11).",
+    category=_CATEGORY,
+)
+def constraints(*, file: Path, constraint: str) -> Document:
+    """Show constraints of personas."""
+    from comperdial.report import personas
+
+    make = {
+        "names": personas.names_document,
+        "family": personas.family_document,
+        "ages": personas.ages_document,
+    }[constraint]
+    return make(read_table(file))
+
+
+def _metric_entries(plan: Plan) -> dict[str, Any]:
+    return {
+        name: {key: value for key, value in entry.items() if key != "datasets"}
+        for name, entry in plan.config["metrics"].items()
+    }
+
+
+@table(
+    "table_14",
+    inputs=lambda plan: {"reported": f"{_PAPER}/metric_outputs.csv"},
+    settings=lambda plan: {"metrics": _metric_entries(plan)},
+    code=lambda plan: sorted({f"metrics.{metric.kind}" for metric in plan.metrics.values()}),
+    caption="Table 14 of the ComperDial paper: what each metric gives and whether it normalises its texts, beside the metrics "
+    "of params.yaml.",
+    category=_CATEGORY,
+)
+def table_14(*, reported: Path, metrics: Mapping[str, Any]) -> Document:
+    """Show what metrics give."""
+    from comperdial.report import paper_short
+
+    return paper_short.outputs_document(read_table(reported), metrics)
+
+
+_NUMBERED = {
+    "03": "Original prompts against CPDScore, one call each (short form)",
+    "04": "Metrics against ratings of turns",
+    "05": "Metrics against ratings of dialogues",
+    "15": "Original prompts against CPDScore, one call each",
+}
+
+
+def _numbered(plan: Plan) -> list[dict[str, str]]:
+    def has(dataset: str, number: str) -> bool:
+        if number == "05":
+            return dataset in plan.by_dialogue
+        return dataset in plan.by_turn and (number == "04" or bool(plan.judged_by(dataset)))
+
+    return [
+        {**names, "number": number}
+        for names in _before(plan, plan.datasets)
+        for number in _NUMBERED
+        if has(names["dataset"], number)
+    ]
+
+
+def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
+    reported = "usr" if number in ("06", "16") else "comperdial"
+    return {
+        "correlations": [f"results/correlations/{dataset}.parquet" for dataset in datasets],
+        "ceilings": [f"results/correlations/{dataset}_ceilings.parquet" for dataset in datasets],
+        "reported": f"{_PAPER}/{reported}_correlations.csv",
+        "rows": f"{_PAPER}/comperdial_rows.yaml",
+    }
+
+
+def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, Any]:
+    return {
+        "number": number,
+        "titles": plan.titles(datasets),
+        "order": list(datasets),
+        "not_run": plan.not_run(datasets),
+        "judges": plan.judge_metrics(datasets),
+    }
+
+
+@table(
+    "{before}table_{number}",
+    of=_numbered,
+    inputs=lambda plan, dataset, number, **_: _correlations([dataset], number),
+    settings=lambda plan, dataset, number, **_: {
+        **_of_datasets(plan, [dataset], number),
+        **plan.target(dataset),
+        **plan.rated_by(dataset),
+    },
+    caption=lambda plan, dataset, number, **_: f"Table {int(number)} of the ComperDial paper: {_NUMBERED[number]}. Ours, with the "
+    f"95 % interval and the rank, beside what the paper reports of its own data. {rated_by(plan.source(dataset))}".strip(),
+    category=_CATEGORY,
+)
+def numbered(
+    *,
+    correlations: Sequence[Path],
+    ceilings: Sequence[Path],
+    reported: Path,
+    rows: Path,
+    number: str,
+    titles: Mapping[str, str],
+    order: Sequence[str],
+    not_run: Mapping[str, str],
+    judges: Mapping[str, Any],
+    source: str = "human",
+    target: str | None = None,
+    main_target: str | None = None,
+) -> Document:
+    """Show metrics and judges against ratings, ours beside the reported values."""
+    from comperdial.report import tables
+    from comperdial.report.paper_rows import read_layout
+    from comperdial.report.paper_tables import paper_document, paper_frame
+
+    found = tables.read_correlations(correlations)
+    wanted = chosen_dimension(target, main_target, found["target"])
+    layout = read_layout(rows, number)
+    frame = paper_frame(
+        layout,
+        found,
+        pd.concat([schema.read(path, "ceilings") for path in ceilings], ignore_index=True),
+        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        datasets=list(order),
+        target=wanted,
+        not_run=not_run,
+        judges=judges,
+    )
+    return paper_document(frame, layout, titles, wanted, suffix=rated_by(source))
+
+
+@table(
+    "table_{number}",
+    # Of both sets or none: a table of one alone would be another file under the same name.
+    of=lambda plan: ["06", "16"] if plan.usr == plan.config["tables"]["usr"]["datasets"] else [],
+    inputs=lambda plan, number: _correlations(plan.usr, number),
+    settings=lambda plan, number: {
+        **_of_datasets(plan, plan.usr, number),
+        "main_target": plan.config["evaluation"]["target"],
+    },
+    caption=lambda plan, number: f"Table {int(number)} of the ComperDial paper: metrics against human ratings of turns on both "
+    f"USR sets{' (short form)' if number == '06' else ''}. Ours, with the 95 % interval and the rank, beside the reported value "
+    "and the difference.",
+    category=_CATEGORY,
+)
+def numbered_of_usr(**said: Any) -> Document:  # noqa: ANN401
+    """Show metrics and judges against the ratings of both USR sets."""
+    return numbered(**said)

@@ -1,0 +1,122 @@
+"""The published USR table with its figure, and the agreement of its annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial.artifact import figure, table
+from comperdial.schema.dimensions import chosen_dimension
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from comperdial.jobs.plan import Plan
+    from comperdial.report.document import Document
+
+
+def _once(plan: Plan) -> list[dict[str, str]]:
+    return [{}] if plan.usr else []
+
+
+def _inputs(plan: Plan) -> dict[str, Any]:
+    return {
+        "correlations": [f"results/correlations/{dataset}.parquet" for dataset in plan.usr],
+        "reported": "data/paper/usr_correlations.csv",
+        "rows": "data/paper/usr_rows.yaml",
+        "sources": "data/paper/sources.csv",
+    }
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    return {
+        "datasets": plan.usr,
+        "titles": plan.titles(plan.usr),
+        "main_target": plan.config["evaluation"]["target"],
+        "not_run": plan.not_run(plan.usr),
+        "recorded": plan.recorded_of(),
+    }
+
+
+def _frame(
+    correlations: Sequence[Path],
+    reported: Path,
+    rows: Path,
+    datasets: Sequence[str],
+    main_target: str,
+    not_run: Mapping[str, str],
+    recorded: Mapping[str, str],
+) -> pd.DataFrame:
+    from comperdial.report import tables, usr
+
+    found = tables.read_correlations(correlations)
+    return usr.usr_frame(
+        found,
+        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        rows,
+        datasets=datasets,
+        target=chosen_dimension(None, main_target, found["target"]),
+        not_run=not_run,
+        recorded=recorded,
+    )
+
+
+@table(
+    "usr",
+    of=_once,
+    inputs=_inputs,
+    settings=_settings,
+    caption="Correlation of each metric with the mean human rating on the two USR sets, beside the value that papers report.",
+    category="Tables",
+)
+def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  # noqa: ANN401
+    """Show the published USR table, ours beside theirs."""
+    from comperdial.report import tables
+    from comperdial.report.usr import usr_document
+
+    cited = tables.read_tidy(sources, ("source", "short", "citation"), ())
+    return usr_document(_frame(**said), titles, cited)
+
+
+@figure(
+    "usr",
+    of=_once,
+    inputs=_inputs,
+    settings=_settings,
+    caption="The same correlations drawn: filled marks are ours, open marks around them the reported values.",
+    category="Figures",
+)
+def usr_figure(*, sources: Path, titles: Mapping[str, str], **said: Any) -> tuple[Figure, pd.DataFrame]:  # noqa: ANN401
+    """Draw the published USR table."""
+    from comperdial.report.figures import usr_figure
+
+    frame = _frame(**said)
+    return usr_figure(frame, titles), frame
+
+
+@table(
+    "usr_agreement",
+    of=_once,
+    inputs=lambda plan: {
+        "ratings": [f"data/tables/{dataset}/turn_ratings.parquet" for dataset in plan.usr],
+        "reported": "data/paper/usr_agreement.csv",
+    },
+    settings=lambda plan: {"titles": plan.titles(plan.usr)},
+    caption="Mean correlation between the annotators' positions on the two USR sets, beside Table 1 of the USR paper.",
+    category="Tables",
+)
+def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[str, str]) -> Document:
+    """Show the agreement between the annotators beside the published one."""
+    import pandas as pd
+
+    from comperdial import aggregate, schema
+    from comperdial.errors import SchemaError
+    from comperdial.report import tables
+
+    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])
+    if found.empty:
+        raise SchemaError("no ratings", where=str(ratings[0]), expected="ratings by two annotators or more")
+    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "value", "note"))
+    return tables.agreement_document(found, known, titles)

@@ -1,0 +1,47 @@
+# What there is to make, asked of `comperdial.jobs` once; no rules here.
+
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from comperdial.errors import ComperdialError
+from comperdial.jobs import Jobs
+from comperdial.judging.sections import SETTINGS_VARIABLE
+from comperdial import records
+from comperdial.sources import MIRROR_VARIABLE
+
+# The records that came with pulled results: without them all of these would be made again.
+try:
+    records.unpack()
+except OSError as error:
+    print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
+
+# Snakemake's own error, which follows where both make or read the same file, takes a paragraph and says less.
+if workflow.is_main_process and "--unlock" not in sys.argv and any(Path(".snakemake/locks").glob("*.lock")):
+    print(
+        "Another run holds this folder: should this one be refused a lock, wait until the other has ended, or, if it "
+        "was killed, free the folder with `snakemake --unlock`.",
+        file=sys.stderr,
+    )
+
+try:
+    JOBS = Jobs(config)
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
+
+# A mirror changes where bytes come from, never what they are; how a judge is reached and what it may cost, no score.
+if config["mirror"]:
+    os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
+os.environ[SETTINGS_VARIABLE] = JOBS.plan.connections()
+
+DO = "comperdial do {params.job:q} > {log:q} 2>&1"
+# A table's forms beside its HTML, a figure's beside its PNG, each with the record of what it was made of.
+TABLE_FORMATS = (".md", ".tex", ".csv", ".provenance.json")
+FIGURE_FORMATS = (".pdf", ".svg", ".csv", ".provenance.json")
+
+
+def asked(function, folder):
+    """An answer about what lies in a folder of results, as Snakemake asks for it."""
+    return lambda wildcards: function(f"{folder}/{wildcards.name}")
