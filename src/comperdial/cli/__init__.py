@@ -129,14 +129,12 @@ def make_parser() -> argparse.ArgumentParser:
         prompts,
         recorded,
         render,
-        score_all,
-        shards,
         validate,
         why,
     )
 
     groups = (
-        compare, do, evaluate, score_all, shards, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
         annotate, render, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")

@@ -11,6 +11,7 @@ from typing import Any
 from comperdial.cli.common import json_object, seconds
 from comperdial.errors import ConfigError
 
+
 def _whole(least: int) -> Callable[[str], int]:
     """Return a type of arguments: whole numbers from ``least`` up."""
 

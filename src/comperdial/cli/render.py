@@ -1,166 +1,110 @@
-"""Commands that make tables, figures and notebooks from results."""
+"""The command that makes a table or figure of somebody's own files, and the one that writes the README's table."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import inspect
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli import llm_evaluators, paper_tables, plots, site, study
-from comperdial.cli.common import (
-    add_catalogue,
-    add_kind,
-    add_not_run,
-    add_paper,
-    add_simulated,
-    add_target,
-    add_titles,
-    json_object,
-    read_target,
-    suffix,
-)
+from comperdial.cli.common import add_catalogue
+from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.files import check_input
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
-    command = commands.add_parser("render", help="make a table, a figure or a notebook from results")
-    _add_kinds(command.add_subparsers(title="what", metavar="WHAT", required=True))
-
-
-def _add_kinds(kinds: Any) -> None:  # noqa: ANN401
-    kind = add_kind(kinds, "usr", _render_usr, "the published USR table, ours beside theirs, with its figure")
-    kind.add_argument("--figure", type=Path, help="the figure's name, without suffix")
-    kind.add_argument("--datasets", nargs="+", required=True, help="in the order of the columns")
-    kind.add_argument(
-        "--recorded", type=json_object, default={}, metavar="JSON", help="recorded metrics: of what dataset"
+    command = commands.add_parser(
+        "render",
+        help="make a table or figure of your own files, as the workflow makes it",
+        description="Without NAME: lists what can be made, and what of.",
     )
-    for add in (add_target, add_not_run, add_paper, add_titles):
-        add(kind)
-    kind = add_kind(kinds, "correlations", _render_correlations, "everything computed for one dataset")
-    for add in (add_target, add_not_run, add_simulated, add_titles):
-        add(kind)
-    kind = add_kind(kinds, "agreement", _render_agreement, "agreement between the annotators beside the published one")
-    for add in (add_paper, add_titles):
-        add(kind)
-    kind = add_kind(kinds, "judges", _render_judges, "what judges were asked, and what came back")
-    kind.add_argument("--labels", type=json_object, default={}, metavar="JSON", help="a name for each metric")
-    for add in (add_not_run, add_simulated, add_titles):
-        add(kind)
-    kind = add_kind(kinds, "recorded-judges", _render_recorded_judges, "recorded answers, beside the reported figures")
-    for name in ("prompts", "models"):
-        kind.add_argument(f"--{name}", type=json_object, default={}, metavar="JSON", help=f"{name} by judge")
-    for add in (add_paper, add_titles):
-        add(kind)
-    kind = add_kind(kinds, "summary", _render_summary, "the numbers that dvc compares between commits", "a folder")
-    add_target(kind)
-    add_simulated(kind)
-    add_catalogue(add_kind(kinds, "readme", _render_readme, "the table in the README, in place", "the page"))
-    kind = add_kind(kinds, "notebook", _render_notebook, "an executed notebook", "the HTML file")
-    kind.add_argument("--dataset", help="which data set it is to read, if it can read several")
-    kind.add_argument("--source", help="whose ratings it is to read (default: simulated ones if there are, else human)")
-    add_target(kind)
-    add_simulated(kind)
-    for module in (study, paper_tables, llm_evaluators, plots, site):
-        module.add_kinds(kinds)
+    command.add_argument("what", nargs="?", metavar="NAME", help="correlations, comparisons, heatmap, …")
+    command.add_argument("said", nargs="*", metavar="KEY=VALUE", help="files and settings; several values as [a,b]")
+    command.add_argument("--output", type=Path, help="the files' common name, without suffix")
+    command.set_defaults(run=_render)
+    command = commands.add_parser("readme", help="write the USR table into a page, in place")
+    command.add_argument("table", type=Path, help="results/tables/usr.csv")
+    command.add_argument("--output", type=Path, required=True, help="the page")
+    add_catalogue(command)
+    command.set_defaults(run=_readme)
 
 
-def _render_usr(options: argparse.Namespace) -> None:
-    from comperdial.report import document, figures, tables, usr
+def _known() -> dict[str, Any]:
+    """Return tables and figures by the name to type: a function's, after its study's where there is one."""
+    from comperdial.jobs import discover
 
-    found = tables.read_correlations(options.inputs)
-    frame = usr.usr_frame(
-        found,
-        tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS),
-        options.paper / "usr_rows.yaml",
-        datasets=options.datasets,
-        target=read_target(options, found["target"]),
-        not_run=options.not_run,
-        recorded=options.recorded,
-    )
-    sources = tables.read_tidy(options.paper / "sources.csv", ("source", "short", "citation"), ())
-    document.write(usr.usr_document(frame, options.titles, sources), options.output)
-    if options.figure:
-        figures.save(figures.usr_figure(frame, options.titles), options.figure)
+    found = [artifact for artifact in discover().values() if artifact.kind in ("table", "figure")]
+    # One that hands all it is told on to another says nothing of what it takes.
+    found = [artifact for artifact in found if "said" not in inspect.signature(artifact.make).parameters]
+    return {f"{artifact.study}/{artifact.rule}" if artifact.study else artifact.rule: artifact for artifact in found}
 
 
-def _render_correlations(options: argparse.Namespace) -> None:
-    from comperdial.report import document, tables
+def _render(options: argparse.Namespace) -> None:
+    known = _known()
+    if options.what is None:
+        for name, artifact in known.items():
+            print(f"{name}: {artifact.about}")
+            print(f"    {', '.join(inspect.signature(artifact.make).parameters)}")
+        return
+    where = f"comperdial render {options.what}"
+    if options.what not in known:
+        raise UnknownNameError("table or figure", options.what, known, where="comperdial render")
+    if options.output is None:
+        raise ConfigError("no --output", where=where, expected="the files' common name, without suffix")
+    from comperdial.report.rendering import render
 
-    found = tables.read_correlations(options.inputs)
-    title = options.titles.get(found["dataset"].iloc[0], found["dataset"].iloc[0])
-    made = tables.correlation_document(
-        found, title, read_target(options, found["target"]), options.not_run, suffix=suffix(options)
-    )
-    document.write(made, options.output)
-
-
-def _render_agreement(options: argparse.Namespace) -> None:
-    import pandas as pd
-
-    from comperdial import aggregate, schema
-    from comperdial.errors import SchemaError
-    from comperdial.report import document, tables
-
-    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in options.inputs])
-    if found.empty:
-        raise SchemaError("no ratings", where=str(options.inputs[0]), expected="ratings by two annotators or more")
-    reported = tables.read_reported(
-        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value", "note")
-    )
-    document.write(tables.agreement_document(found, reported, options.titles), options.output)
-
-
-def _render_judges(options: argparse.Namespace) -> None:
-    from comperdial.report import document
-    from comperdial.report.judges import judges_document, judges_frame
-
-    frame = judges_frame(options.inputs)
-    names = [options.titles.get(name, name) for name in dict.fromkeys(frame["dataset"])]
-    made = judges_document(frame, ", ".join(names), options.labels, options.not_run, suffix=suffix(options))
-    document.write(made, options.output)
-
-
-def _render_recorded_judges(options: argparse.Namespace) -> None:
-    import pandas as pd
-
-    from comperdial.report import document
-    from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-    from comperdial.report.tables import read_reported, read_tidy
-
-    counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
-    texts = ("metric", "dimension", "target", "why")
-    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in options.inputs]
-    columns = ("prompt", "dimension", "coefficient", "value")
-    reported = read_reported(options.paper / "recorded_judges.csv", columns)
-    frame = recorded_judges_frame(pd.concat(found, ignore_index=True), reported, options.prompts)
-    made = recorded_judges_document(frame, ", ".join(options.titles.values()), options.models)
-    document.write(made, options.output)
+    artifact = known[options.what]
+    parameters = inspect.signature(artifact.make).parameters
+    said = {}
+    for text in options.said:
+        name, equals, said[name] = text.partition("=")
+        if not equals:
+            raise ConfigError(f"{text!r}", where=where, expected="KEY=VALUE")
+        if name not in parameters:
+            raise UnknownNameError("key", name, parameters, where=where)
+    inputs, settings = {}, {}
+    for name, parameter in parameters.items():
+        kind = str(parameter.annotation)
+        if name in said:
+            value = _value(said[name], kind, f"{where}, {name}")
+        elif parameter.default is not parameter.empty:
+            value = _DEFAULTS.get(name, parameter.default)
+        elif name in _DEFAULTS:
+            value = _DEFAULTS[name]
+        elif kind.startswith(("Sequence", "Mapping")):
+            value = {} if kind.startswith("Mapping") else []
+        else:
+            raise ConfigError(f"no {name}", where=where, expected=f"{name}=…")
+        (inputs if "Path" in kind and value is not None else settings)[name] = value
+    render(artifact, {"outputs": {"stem": str(options.output)}, "settings": settings}, inputs)
 
 
-def _render_summary(options: argparse.Namespace) -> None:
-    from comperdial.report import summary, tables
-
-    found = tables.read_correlations(options.inputs)
-    target = read_target(options, found["target"])
-    summary.summarise(found, target, options.output, simulated=options.simulated)
+_DEFAULTS = {"source": "human", "title": "", "main_target": "Overall"}
 
 
-def _render_readme(options: argparse.Namespace) -> None:
+def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
+    """Return a value as the function takes it: a path, several, a number, a text, or what YAML says."""
+    if kind in ("str", "str | None"):
+        return text
+    if kind in ("Path", "Path | None"):
+        return check_input(Path(text))
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{text!r}", where=where, expected="[a, b] or {a: b}") from error
+    if kind.startswith("Sequence") and not isinstance(value, list):
+        value = [value]
+    return [check_input(Path(str(one))) for one in value] if kind == "Sequence[Path]" else value
+
+
+def _readme(options: argparse.Namespace) -> None:
     from comperdial.catalogue import load_catalogue
     from comperdial.report import readme
     from comperdial.report.tables import read_tidy
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
     texts = ("level", "label", "dataset", "coefficient", "reported_starred")
-    readme.update(options.output, read_tidy(options.inputs[0], texts, ("ours", "p", "reported")), titles)
-
-
-def _render_notebook(options: argparse.Namespace) -> None:
-    from comperdial.report import notebook
-
-    # Whether ratings are SIMULATED the notebook sees from their source; the option is for the page's record.
-    for name in ("dataset", "target", "source"):
-        if value := getattr(options, name):
-            os.environ[f"COMPERDIAL_{name.upper()}"] = value
-    notebook.execute(options.inputs[0], options.output)
+    readme.update(options.output, read_tidy(options.table, texts, ("ours", "p", "reported")), titles)

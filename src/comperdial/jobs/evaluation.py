@@ -48,7 +48,12 @@ def _samples(
 
 
 def _detail(
-    samples: Sequence[Any], outputs: Sequence[str], target: str | None, main_target: str | None, resamples: int, seed: int
+    samples: Sequence[Any],
+    outputs: Sequence[str],
+    target: str | None,
+    main_target: str | None,
+    resamples: int,
+    seed: int,
 ) -> Any:  # noqa: ANN401 - a Detail
     from comperdial.evaluation import Detail
     from comperdial.schema.dimensions import chosen_dimension

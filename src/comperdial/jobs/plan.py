@@ -7,7 +7,6 @@ Declarations of artifacts (:mod:`comperdial.artifact`) ask it for files and sett
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, wraps
@@ -102,9 +101,7 @@ class Plan:
                 raise UnknownNameError("dataset", name, self.names, where="params.yaml")
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
         self.own = {name: own[name] for name in wanted if name in own}
-        self.public = {
-            name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}
-        }
+        self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
         self.datasets = [*self.public, *self.challenges, *self.own]
         # What a challenge is made of decides which jobs make its tables.
         self.made = [name for name, challenge in self.challenges.items() if "dialogues" in challenge]
@@ -130,7 +127,7 @@ class Plan:
         named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
         named += [entry["file"] for entry in self.own.values()]
         for path in [*named, personas["graph"], personas["constraints"]]:
-            if not os.path.exists(path):
+            if not Path(path).exists():
                 raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
         for name in self.imported:
             published_files(self.challenges[name]["comperdial"])
@@ -781,7 +778,7 @@ def _paths(challenge: Mapping[str, Any]) -> list[str]:
 
 def _fits(path: str, signature: str) -> bool:
     """Say whether a file holds scores made in the way of a signature: pulled ones can stand for ones not made here."""
-    if not os.path.exists(path):
+    if not Path(path).exists():
         return False
     import pyarrow.parquet
 

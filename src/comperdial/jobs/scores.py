@@ -199,5 +199,8 @@ def study_scores(
     from comperdial import scoring
     from comperdial.metrics import create
 
-    made = {name: create(entry["kind"], **{k: v for k, v in entry.items() if k != "kind"}) for name, entry in metrics.items()}
+    made = {
+        name: create(entry["kind"], **{k: v for k, v in entry.items() if k != "kind"})
+        for name, entry in metrics.items()
+    }
     scoring.score_all(made, responses.parent, outputs["scores"], Path("data/embeddings"))

@@ -125,7 +125,8 @@ def _recorded(plan: Plan, name: str) -> dict[str, Any]:
 @page(
     "{folder}/{name}",
     of=lambda plan: [
-        {"folder": _folder(plan, notebook, dataset), "name": name} for name, (notebook, dataset, _) in pages(plan).items()
+        {"folder": _folder(plan, notebook, dataset), "name": name}
+        for name, (notebook, dataset, _) in pages(plan).items()
     ],
     inputs=lambda plan, folder, name: {
         "notebook": f"notebooks/{pages(plan)[name][0]}.py",
@@ -142,8 +143,10 @@ def _recorded(plan: Plan, name: str) -> dict[str, Any]:
         "report.showing",
         *_MODULES.get(pages(plan)[name][0], []),
     ],
-    caption=lambda plan, folder, name: f"{_ABOUT.get(name[:2], 'An executed notebook')} (data set {pages(plan)[name][1]}). "
-    f"{rated_by(plan.source(pages(plan)[name][1]))}".strip(),
+    caption=lambda plan, folder, name: (
+        f"{_ABOUT.get(name[:2], 'An executed notebook')} (data set {pages(plan)[name][1]}). "
+        f"{rated_by(plan.source(pages(plan)[name][1]))}".strip()
+    ),
     category="Notebooks",
 )
 def notebook(

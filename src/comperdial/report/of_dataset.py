@@ -159,7 +159,10 @@ def correlations(
 
 # The tables of what the correlations are worth, the file that each is made of, and what the report says of it.
 _WORTH = {
-    "measures": ("", "Pairwise accuracy (acc_eq), soft pairwise accuracy and correlations by item, beside pooled correlations"),
+    "measures": (
+        "",
+        "Pairwise accuracy (acc_eq), soft pairwise accuracy and correlations by item, beside pooled correlations",
+    ),
     "comparisons": ("_comparisons", "Which metrics the paired tests tell apart, by each test"),
     "power": ("_power", "The chance that a paired test tells two metrics apart, by how much data there is"),
     "curves": ("_curves", "How well the ranking of metrics on part of the data agrees with that on all of it"),
@@ -204,12 +207,12 @@ def worth(
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
         "labels": plan.judge_labels(dataset),
-        "not_run": {
-            name: why for name, why in plan.not_run([dataset]).items() if name not in plan.metrics
-        },
+        "not_run": {name: why for name, why in plan.not_run([dataset]).items() if name not in plan.metrics},
         **plan.rated_by(dataset),
     },
-    caption=_caption("What judges were asked on {dataset}, how many answers there were, what could not be read, the cost."),
+    caption=_caption(
+        "What judges were asked on {dataset}, how many answers there were, what could not be read, the cost."
+    ),
     category="Tables",
 )
 def judges(
@@ -233,8 +236,10 @@ def judges(
         "prompts": {name: plan.entries[name].prompt for name in plan.heard_of(dataset)},
         "models": {name: plan.entries[name].model for name in plan.heard_of(dataset)},
     },
-    caption=lambda plan, dataset: f"Answers of language models on {plan.title(dataset)} that others recorded: how many hold "
-    "a rating, and how their means agree with people.",
+    caption=lambda plan, dataset: (
+        f"Answers of language models on {plan.title(dataset)} that others recorded: how many hold "
+        "a rating, and how their means agree with people."
+    ),
     category="Tables",
 )
 def recorded_judges(
@@ -323,9 +328,7 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     },
     # The page's own files that are no modules: its frame, its style, its code.
     code=lambda plan, folder, dataset: sorted(
-        str(path)
-        for suffix in ("html", "css", "js")
-        for path in Path("src/comperdial/report/site").glob(f"*.{suffix}")
+        str(path) for suffix in ("html", "css", "js") for path in Path("src/comperdial/report/site").glob(f"*.{suffix}")
     ),
     caption=lambda plan, folder, dataset: _caption(
         "The page of {dataset}: its results in tables that sort, and every response with its ratings, scores and judgements. "

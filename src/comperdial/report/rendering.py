@@ -44,4 +44,5 @@ def render(artifact: Artifact, job: Mapping[str, Any], inputs: Mapping[str, Path
         else:
             write_text(f"{stem}.html", made)
     paths = [path for found in inputs.values() for path in (found if isinstance(found, list) else [found])]
-    provenance.write(f"{stem}.html", artifact.name, settings, [*paths, *files_of_version(job["code"])])
+    code = files_of_version(job["code"]) if "code" in job else []
+    provenance.write(f"{stem}.html", artifact.name, settings, [*paths, *code])

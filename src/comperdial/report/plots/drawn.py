@@ -138,9 +138,7 @@ def scatter(
     shown = _outputs(outputs)
     tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
     wanted = chosen_dimension(target, main_target, tables.dimensions(source))
-    sample = data.one_sample(
-        data.read_scores_of(scores, shown), tables, level="turn", target=wanted, source=source
-    )
+    sample = data.one_sample(data.read_scores_of(scores, shown), tables, level="turn", target=wanted, source=source)
     found = read_correlations([correlations])
     frame = drawn.scatter_frame(sample, found, outputs=shown, human=data.human_systems(tables.systems))
     return drawn.scatter_figure(frame, sample, title=title, labels=labels, simulated=source == "simulated"), frame
@@ -179,9 +177,7 @@ def slope(
     shown = _outputs(outputs)
     tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
     wanted = chosen_dimension(target, main_target, tables.dimensions(source))
-    sample = data.one_sample(
-        data.read_scores_of(scores, shown), tables, level="system", target=wanted, source=source
-    )
+    sample = data.one_sample(data.read_scores_of(scores, shown), tables, level="system", target=wanted, source=source)
     frame = drawn.slope_frame(sample, outputs=shown, human=data.human_systems(tables.systems), count=6)
     about = {"title": title, "labels": labels, "simulated": source == "simulated"}
     return drawn.slope_figure(frame, target=wanted, against=sample.against, **about), frame

@@ -46,7 +46,9 @@ def _about(plan: Plan, dataset: str, **_: str) -> dict[str, Any]:
 
 
 def _caption(text: str) -> Callable[..., str]:
-    return lambda plan, dataset, **_: f"{text.format(dataset=plan.title(dataset))} {rated_by(plan.source(dataset))}".strip()
+    return lambda plan, dataset, **_: (
+        f"{text.format(dataset=plan.title(dataset))} {rated_by(plan.source(dataset))}".strip()
+    )
 
 
 @table(
@@ -121,7 +123,15 @@ def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Pa
     category=_CATEGORY,
 )
 def table_08(
-    *, systems: Path, contexts: Path, responses: Path, reported: Path, dataset: str, title: str, source: str, **ratings: Path
+    *,
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    reported: Path,
+    dataset: str,
+    title: str,
+    source: str,
+    **ratings: Path,
 ) -> Document:
     """Count what was rated."""
     from comperdial.report import comperdial
@@ -140,7 +150,9 @@ def table_08(
         **_about(plan, dataset),
         "count": plan.config["tables"]["level_differences"],
     },
-    caption=_caption("Dialogues of {dataset} that are rated lower as a whole than turn by turn (ComperDial, Table 13)."),
+    caption=_caption(
+        "Dialogues of {dataset} that are rated lower as a whole than turn by turn (ComperDial, Table 13)."
+    ),
     category=_CATEGORY,
 )
 def table_13(
@@ -177,8 +189,9 @@ _CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
     of=lambda plan: list(_CONSTRAINTS),
     inputs=lambda plan, number: {"file": f"{plan.config['personas']['constraints']}/{_CONSTRAINTS[number]}.csv"},
     settings=lambda plan, number: {"constraint": _CONSTRAINTS[number]},
-    caption=lambda plan, number: f"Constraints of the fictional personal information: {_CONSTRAINTS[number]} (ComperDial, "
-    "Tables 9 to 11).",
+    caption=lambda plan, number: (
+        f"Constraints of the fictional personal information: {_CONSTRAINTS[number]} (ComperDial, Tables 9 to 11)."
+    ),
     category=_CATEGORY,
 )
 def constraints(*, file: Path, constraint: str) -> Document:
@@ -267,8 +280,10 @@ def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, 
         **plan.target(dataset),
         **plan.rated_by(dataset),
     },
-    caption=lambda plan, dataset, number, **_: f"Table {int(number)} of the ComperDial paper: {_NUMBERED[number]}. Ours, with the "
-    f"95 % interval and the rank, beside what the paper reports of its own data. {rated_by(plan.source(dataset))}".strip(),
+    caption=lambda plan, dataset, number, **_: (
+        f"Table {int(number)} of the ComperDial paper: {_NUMBERED[number]}. Ours, with the "
+        f"95 % interval and the rank, beside what the paper reports of its own data. {rated_by(plan.source(dataset))}".strip()
+    ),
     category=_CATEGORY,
 )
 def numbered(
@@ -316,9 +331,11 @@ def numbered(
         **_of_datasets(plan, plan.usr, number),
         "main_target": plan.config["evaluation"]["target"],
     },
-    caption=lambda plan, number: f"Table {int(number)} of the ComperDial paper: metrics against human ratings of turns on both "
-    f"USR sets{' (short form)' if number == '06' else ''}. Ours, with the 95 % interval and the rank, beside the reported value "
-    "and the difference.",
+    caption=lambda plan, number: (
+        f"Table {int(number)} of the ComperDial paper: metrics against human ratings of turns on both "
+        f"USR sets{' (short form)' if number == '06' else ''}. Ours, with the 95 % interval and the rank, beside the reported "
+        "value and the difference."
+    ),
     category=_CATEGORY,
 )
 def numbered_of_usr(**said: Any) -> Document:  # noqa: ANN401

@@ -102,7 +102,9 @@ def table_1(
         "reported": _REPORTED.format("rankings" if number == "4" else "correlations"),
     },
     settings=lambda plan, number: {**_told(plan), "number": number, "ensembles": plan.study_ensembles()},
-    caption=lambda plan, number: f"Table {number} of Zhang et al. 2024: our metrics beside the reported language models.",
+    caption=lambda plan, number: (
+        f"Table {number} of Zhang et al. 2024: our metrics beside the reported language models."
+    ),
     category=_CATEGORY,
 )
 def numbered(
@@ -283,8 +285,10 @@ def table_8(
         "source": "simulated" if dataset in plan.simulated else "human",
     },
     on_request=lambda plan, dataset: perturbed(dataset) not in plan.perturbed,
-    caption=lambda plan, dataset: "How often each metric's score falls when responses and dialogues of "
-    f"{plan.study_titles([dataset])[dataset]} are made worse by our own strategies.",
+    caption=lambda plan, dataset: (
+        "How often each metric's score falls when responses and dialogues of "
+        f"{plan.study_titles([dataset])[dataset]} are made worse by our own strategies."
+    ),
     category=_CATEGORY,
 )
 def robustness_of_dataset(
