@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
-TABLE_FORMS = (".html", ".md", ".tex", ".csv", ".provenance.json")
-FIGURE_FORMS = (".png", ".pdf", ".svg", ".csv", ".provenance.json")
-PAGE_FORMS = (".html", ".provenance.json")
+TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
+"""The tables that a data set is read into."""
 
 
 def _nothing(*_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -24,7 +24,7 @@ _DIALOGUE = ["dataset", "dialogue_id", "system_id"]
 
 
 def alphas(
-    turn_ratings: pd.DataFrame,
+    turn_ratings: pd.DataFrame | None,
     dialogue_ratings: pd.DataFrame | None,
     contexts: pd.DataFrame,
     *,
@@ -42,7 +42,7 @@ def alphas(
     Parameters
     ----------
     turn_ratings, dialogue_ratings, contexts
-        Tables of these names; without ``dialogue_ratings`` there is only the turn level.
+        Tables of these names; a level without ratings is left out.
     seed
         Of the resamples. Each dimension has its own stream, so that one more does not change the others.
     resamples, confidence

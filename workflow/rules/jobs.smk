@@ -7,7 +7,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from comperdial.errors import ComperdialError
-from comperdial.jobs import Jobs
+from comperdial.jobs.dag import Jobs
 from comperdial.judging.sections import SETTINGS_VARIABLE
 from comperdial import records
 from comperdial.sources import MIRROR_VARIABLE

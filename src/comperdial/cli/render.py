@@ -63,7 +63,8 @@ def _render(options: argparse.Namespace) -> None:
             raise ConfigError(f"{text!r}", where=where, expected="KEY=VALUE")
         if name not in parameters:
             raise UnknownNameError("key", name, parameters, where=where)
-    inputs, settings = {}, {}
+    inputs: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, parameter in parameters.items():
         kind = str(parameter.annotation)
         if name in said:

@@ -1,24 +1,14 @@
-"""What Snakemake asks: which files can be made, what each is made of, and what its job is told.
-
-A job is told one canonical JSON of the settings that it uses, its code's hash and its libraries' versions included: Snakemake
-makes a file again when its inputs or that JSON change. ``comperdial do`` takes the same JSON.
-"""
+"""The jobs of the DAG: what there is to make, and the making of it."""
 
 from __future__ import annotations
 
 import importlib
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from comperdial.artifact import ARTIFACTS, Artifact
-from comperdial.closure import code_version
 from comperdial.errors import ConfigError
-from comperdial.jobs.plan import Plan
 
 # Where artifacts are declared.
 _ROOMS = ("jobs", "report", "studies")
@@ -35,117 +25,6 @@ def discover() -> dict[str, Artifact]:
                 name = ".".join(path.relative_to(folder).with_suffix("").parts)
                 importlib.import_module(f"{package.__name__}.{name}")
     return ARTIFACTS
-
-
-class Jobs:
-    """The jobs of a plan.
-
-    Parameters
-    ----------
-    config
-        ``params.yaml`` as Snakemake has it.
-    """
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.plan = Plan(config)
-        found = list(discover().values())
-        # Rules name files' makers by their functions; what is rendered goes by its path.
-        self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}
-        self.rendered = [artifact for artifact in found if artifact.kind != "files"]
-
-    @cached_property
-    def stems(self) -> dict[str, tuple[Artifact, Mapping[str, str]]]:
-        """Each table, figure and page that can be made by its path without suffix: its declaration and its names."""
-        found: dict[str, tuple[Artifact, Mapping[str, str]]] = {}
-        for artifact in self.rendered:
-            for names in artifact.of(self.plan):
-                stem = artifact.outputs["stem"].format(**names)
-                if stem in found:
-                    raise ConfigError(
-                        f"two results have the name {stem}",
-                        where="params.yaml",
-                        expected="names of data sets that no other result has",
-                        hint=f"Rename {' or '.join(map(str, names.values()))}",
-                    )
-                found[stem] = (artifact, names)
-        return found
-
-    def targets(self, *, category: str | None = None, study: str | None = None) -> list[str]:
-        """Return the tables, figures and pages of a category or a study; of neither, what `snakemake` alone makes."""
-        return [
-            stem + artifact.suffix
-            for stem, (artifact, names) in self.stems.items()
-            if not artifact.on_request(self.plan, **names)
-            and (artifact.study == study if study else artifact.study != "llm_evaluators")
-            and (category is None or artifact.category == category)
-        ]
-
-    @property
-    def studies(self) -> list[str]:
-        """The studies that have something to show, by name."""
-        return sorted({artifact.study for artifact in self.rendered if artifact.study})
-
-    # What rules are made of
-
-    def constraints(self, artifact: Artifact) -> dict[str, str]:
-        """Return the constraints of a rule's wildcards: what can be made and nothing else."""
-        found: dict[str, dict[str, None]] = {wildcard: {} for wildcard in artifact.wildcards}
-        for names in artifact.of(self.plan):
-            for wildcard in found:
-                found[wildcard][names[wildcard]] = None
-        return {wildcard: one_of(values) for wildcard, values in found.items()}
-
-    def inputs(self, artifact: Artifact) -> Callable[[Any], dict[str, Any]]:
-        """Return the input function of a rule."""
-        return lambda wildcards: dict(artifact.inputs(self.plan, **_names(artifact, wildcards)))
-
-    def job(self, artifact: Artifact) -> Callable[[Any], str]:
-        """Return the function that says what a rule's job is told."""
-        return lambda wildcards: self.told(artifact, _names(artifact, wildcards))
-
-    def stems_of(self, kind: str, folder: str) -> str:
-        """Return the constraint of the wildcard of a rule that renders: all of a kind, without their folder."""
-        stems = (stem for stem, (artifact, _) in self.stems.items() if artifact.kind == kind)
-        return one_of(stem.removeprefix(f"{folder}/") for stem in stems)
-
-    def inputs_of(self, stem: str) -> dict[str, Any]:
-        """Return what a table, figure or page is made of."""
-        artifact, names = self.stems[stem]
-        return dict(artifact.inputs(self.plan, **names))
-
-    def job_of(self, stem: str) -> str:
-        """Return what the job of a table, figure or page is told."""
-        return self.told(*self.stems[stem])
-
-    def caption_of(self, stem: str) -> str:
-        """Return what the report says of a table, figure or page."""
-        artifact, names = self.stems[stem]
-        return artifact.caption(self.plan, **names)
-
-    def category_of(self, stem: str) -> str:
-        """Return the place of a table, figure or page in the report."""
-        return self.stems[stem][0].category
-
-    def told(self, artifact: Artifact, names: Mapping[str, str]) -> str:
-        """Return the canonical JSON of one job."""
-        job = {
-            "make": artifact.name,
-            "inputs": artifact.inputs(self.plan, **names),
-            "outputs": {name: pattern.format(**names) for name, pattern in artifact.outputs.items()},
-            "settings": artifact.settings(self.plan, **names),
-            "code": code_version(artifact.name.partition(":")[0], *artifact.code(self.plan, **names)),
-            "libraries": {name: version(name) for name in artifact.libraries},
-        }
-        return json.dumps(job, sort_keys=True, separators=(",", ":"))
-
-
-def one_of(names: Iterable[str]) -> str:
-    """Return the constraint of a wildcard: one of these names and nothing else."""
-    return "|".join(map(re.escape, dict.fromkeys(names))) or "(?!)"
-
-
-def _names(artifact: Artifact, wildcards: Any) -> dict[str, str]:  # noqa: ANN401 - Snakemake's
-    return {name: getattr(wildcards, name) for name in artifact.wildcards}
 
 
 def do(job: Mapping[str, Any]) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import files
-from comperdial.jobs.plan import ALL_TABLES
+from comperdial.artifact import TABLES, files
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
-_TABLES = {name: f"data/tables/{{dataset}}/{name}.parquet" for name in ALL_TABLES}
+_TABLES = {name: f"data/tables/{{dataset}}/{name}.parquet" for name in TABLES}
 _CHALLENGE = {name: _TABLES[name] for name in ("systems", "contexts", "personas", "responses")}
 _RATINGS = {name: _TABLES[name] for name in ("turn_ratings", "dialogue_ratings")}
 
@@ -252,7 +251,7 @@ def challenge_ratings(
 
 @files(
     {
-        **{name: f"data/tables/{{dataset}}_perturbed/{name}.parquet" for name in ALL_TABLES},
+        **{name: f"data/tables/{{dataset}}_perturbed/{name}.parquet" for name in TABLES},
         "pairs": "data/tables/{dataset}_perturbed/pairs.csv",
     },
     of=lambda plan: plan.perturbable,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from comperdial.artifact import files
-from comperdial.jobs.plan import STUDY_FOLDER
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
+
+_STUDY = "results/llm_evaluators"
 
 _RESULTS = "results/correlations/{dataset}"
 
@@ -132,7 +133,7 @@ def robustness(
     source: str,
     levels: Sequence[str],
     detailed: Sequence[str],
-    coefficient: str,
+    coefficient: Literal["pearson", "spearman", "kendall"],
     repeats: int,
     seed: int,
     target: str | None = None,
@@ -160,7 +161,7 @@ def robustness(
 
 
 @files(
-    {"correlations": f"{STUDY_FOLDER}/correlations.parquet", "rounds": f"{STUDY_FOLDER}/rounds.parquet"},
+    {"correlations": f"{_STUDY}/correlations.parquet", "rounds": f"{_STUDY}/rounds.parquet"},
     of=lambda plan: [{}] if plan.study else [],
     inputs=lambda plan: {
         "tables": plan.study_tables(*plan.studied),
@@ -209,7 +210,7 @@ def study_correlations(
 
 
 @files(
-    {"ratios": f"{STUDY_FOLDER}/{{dataset}}_ratios.parquet"},
+    {"ratios": f"{_STUDY}/{{dataset}}_ratios.parquet"},
     of=lambda plan: plan.paired,
     inputs=lambda plan, dataset: {
         **plan.tables(dataset, "systems", "contexts", "responses"),

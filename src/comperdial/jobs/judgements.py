@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.artifact import files
-from comperdial.jobs.plan import STUDY_FOLDER, score_file
 from comperdial.jobs.scores import _shards
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
+
+_STUDY = "results/llm_evaluators"
 
 # A study's data sets may have texts that are not ours to publish, so what is made of them lies apart.
 _JUDGED = {"scores": "{results}/scores/{judged}.parquet", "judgements": "{results}/judgements/{judged}.parquet"}
@@ -32,7 +33,7 @@ def _asked(plan: Plan, *, sharded: bool) -> list[dict[str, str]]:
     studied = [judged for judged in here if _dataset(judged) in [*plan.studied, *plan.paired]]
     return [
         {"results": results, "judged": judged}
-        for results, names in ((_RESULTS, here), (STUDY_FOLDER, studied))
+        for results, names in ((_RESULTS, here), (_STUDY, studied))
         for judged in names
     ]
 
@@ -42,7 +43,7 @@ def _tables(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     return {
         **plan.tables(_dataset(judged), "systems", "contexts", "responses"),
         # The scores of the turns that a judge of dialogues is given.
-        "turns": [score_file(_dataset(judged), task.turns)] if task.turns else [],
+        "turns": [plan.score_file(_dataset(judged), task.turns)] if task.turns else [],
     }
 
 
@@ -171,7 +172,7 @@ def _answers_code(plan: Plan, judged: str, **_: str) -> list[str]:
     of=lambda plan: [
         {"results": results, "judged": judged}
         for judged, entry in plan.heard.items()
-        for results in (_RESULTS, STUDY_FOLDER)
+        for results in (_RESULTS, _STUDY)
         if results == _RESULTS or entry.dataset in plan.studied
     ],
     inputs=_answers,

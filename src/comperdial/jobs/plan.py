@@ -13,6 +13,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from comperdial.artifact import TABLES
 from comperdial.catalogue import Catalogue, load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
@@ -35,7 +36,6 @@ from comperdial.recorded.entries import read_entries
 from comperdial.scoring import expected_of
 from comperdial.sources import raw_path
 
-ALL_TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
 STUDY_FOLDER = "results/llm_evaluators"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
@@ -285,7 +285,7 @@ class Plan:
     @remembered
     def has_scores(self, dataset: str, metric: str) -> bool:
         """Say whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
-        can = metric in self.here or _fits(score_file(dataset, metric), self.metrics[metric].signature())
+        can = metric in self.here or _fits(self.score_file(dataset, metric), self.metrics[metric].signature())
         return can and self.is_wanted(dataset, metric)
 
     def shards(self, dataset: str) -> int:
@@ -293,13 +293,18 @@ class Plan:
         shards = self.config.get("shards") or {}
         return int(shards.get(dataset, shards.get(DEFAULT, 1)))
 
+    @staticmethod
+    def score_file(dataset: str, metric: str) -> str:
+        """Return where the scores of a data set by a metric lie."""
+        return f"results/scores/{dataset}/{metric}.parquet"
+
     @remembered
     def scores_by_metric(self, dataset: str) -> dict[str, str]:
         """Return each file of scores of a data set by the metric's name: metrics', recorded ones, judges'."""
         names = [metric for metric in self.metrics if self.has_scores(dataset, metric)]
         names += [entry.name for entry in self.taken.values() if entry.dataset == dataset]
         names += [*self.judged_by(dataset), *self.heard_of(dataset)]
-        return {name: score_file(dataset, name) for name in names}
+        return {name: self.score_file(dataset, name) for name in names}
 
     def scores(self, dataset: str, outputs: Iterable[str] | None = None) -> list[str]:
         """Return the files of scores of a data set, or those that hold some outputs."""
@@ -353,7 +358,8 @@ class Plan:
 
     def recorded_of(self) -> dict[str, str]:
         """Return of which data set each recorded metric is."""
-        return {name: entry.dataset for name, entry in {**self.recorded, **self.entries}.items()}
+        recorded = {name: entry.dataset for name, entry in self.recorded.items()}
+        return recorded | {name: entry.dataset for name, entry in self.entries.items()}
 
     def heard_of(self, dataset: str) -> list[str]:
         """Return the recorded judges of a data set."""
@@ -582,7 +588,7 @@ class Plan:
         """Return the outputs that stand for metrics, of those that run here."""
         return [name for name in self.study.get("outputs", []) if metric_of(name) in self.study_here]
 
-    def study_tables(self, *datasets: str, names: Iterable[str] = ALL_TABLES) -> list[str]:
+    def study_tables(self, *datasets: str, names: Iterable[str] = TABLES) -> list[str]:
         """Return tables of data sets; a catalogue's reader writes all of them."""
         return [path for dataset in datasets for path in self.tables(dataset, *names).values()]
 
@@ -750,11 +756,6 @@ class Plan:
         from comperdial.wordnet import locate
 
         return found.version if (found := locate()) else None
-
-
-def score_file(dataset: str, metric: str) -> str:
-    """Return where the scores of a data set by a metric lie."""
-    return f"results/scores/{dataset}/{metric}.parquet"
 
 
 def metric_of(name: str) -> str:

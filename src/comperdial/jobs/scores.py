@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.artifact import files
-from comperdial.jobs.plan import STUDY_FOLDER
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
+
+_STUDY = "results/llm_evaluators"
 
 
 def metric_modules(*metrics: Any) -> list[str]:  # noqa: ANN401
@@ -174,7 +175,7 @@ def recorded_scores(
 
 
 @files(
-    {"scores": f"{STUDY_FOLDER}/scores/{{dataset}}.parquet"},
+    {"scores": f"{_STUDY}/scores/{{dataset}}.parquet"},
     of=lambda plan: [*plan.studied, *plan.paired],
     inputs=lambda plan, dataset: plan.tables(dataset, "systems", "contexts", "responses"),
     settings=lambda plan, dataset: {

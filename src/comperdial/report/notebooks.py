@@ -58,14 +58,13 @@ def _reasoning(plan: Plan, dataset: str) -> list[Any]:
 
 def _disagreeing(plan: Plan, dataset: str) -> list[str]:
     """Return the scores and the reasons of a data set's judges."""
-    from comperdial.jobs.plan import score_file
     from comperdial.sources import raw_path
 
     heard = _reasoning(plan, dataset)
     return [
-        *(score_file(dataset, name) for name in plan.judged_by(dataset)),
+        *(plan.score_file(dataset, name) for name in plan.judged_by(dataset)),
         *plan.judgements(dataset),
-        *(score_file(dataset, entry.name) for entry in heard),
+        *(plan.score_file(dataset, entry.name) for entry in heard),
         *(str(raw_path(file)) for entry in heard for file in entry.files.values()),
     ]
 

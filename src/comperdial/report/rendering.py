@@ -40,7 +40,8 @@ def render(artifact: Artifact, job: Mapping[str, Any], inputs: Mapping[str, Path
         elif artifact.kind == "figure":
             from comperdial.report.plots.style import finish
 
-            finish(*made, stem, simulated=simulated)
+            drawing, frame = made
+            finish(drawing, frame, stem, simulated=simulated)
         else:
             write_text(f"{stem}.html", made)
     paths = [path for found in inputs.values() for path in (found if isinstance(found, list) else [found])]

@@ -179,7 +179,7 @@ def slope(
     wanted = chosen_dimension(target, main_target, tables.dimensions(source))
     sample = data.one_sample(data.read_scores_of(scores, shown), tables, level="system", target=wanted, source=source)
     frame = drawn.slope_frame(sample, outputs=shown, human=data.human_systems(tables.systems), count=6)
-    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
     return drawn.slope_figure(frame, target=wanted, against=sample.against, **about), frame
 
 
@@ -221,7 +221,7 @@ def length_bias(
     wanted = chosen_dimension(target, main_target, tables.dimensions(source))
     sample = data.one_sample(found, tables, level="turn", target=wanted, source=source)
     frame = drawn.length_bias_frame(sample, outputs=shown, resamples=resamples, seed=seed)
-    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
     return drawn.length_bias_figure(frame, target=wanted, **about), frame
 
 
@@ -289,7 +289,7 @@ def judge_agreement(
     frame = drawn.judge_agreement_frame(samples, judges=asked, metrics=metrics)
     answers = data.read_answers(judgements, asked, tables.contexts)
     alphas = drawn.alpha_frame(samples, answers, judges=asked, resamples=resamples, seed=seed)
-    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
     return drawn.judge_agreement_figure(frame, alphas, **about), drawn.joined(frame, alphas)
 
 
@@ -336,5 +336,5 @@ def curves(
         against=None,
         coefficient=coefficient,
     )
-    about = {"title": title, "labels": labels, "simulated": source == "simulated"}
+    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
     return drawn.curves_figure(frame, target=wanted, coefficient=coefficient, **about), frame

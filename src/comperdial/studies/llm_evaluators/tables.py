@@ -90,7 +90,7 @@ def table_1(
     from comperdial.report.llm_evaluators.common import read_reported
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
-    counted = pd.DataFrame([data_sets.count(folder) for folder in folders])
+    counted = pd.DataFrame([data_sets.count(Path(folder)) for folder in folders])
     return data_sets.table_1(counted, _read([rounds], "rounds", empty=True), known, titles=titles)
 
 
@@ -225,8 +225,8 @@ def table_7(
     from comperdial.report.llm_evaluators.common import read_reported
 
     known = read_reported(reported, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
-    pairs = [perturbations.count_pairs([Path(folder) for folder in folders]) for folders in (recorded, made)]
-    return perturbations.table_7(*pairs, known, PERTURBATIONS, titles=titles)
+    theirs, ours = (perturbations.count_pairs([Path(folder) for folder in folders]) for folders in (recorded, made))
+    return perturbations.table_7(theirs, ours, known, PERTURBATIONS, titles=titles)
 
 
 @table(
