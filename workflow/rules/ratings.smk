@@ -21,7 +21,7 @@ rule simulated_ratings:
         folder=subpath(output[0], parent=True),
         seed=lambda wildcards: CHALLENGES[wildcards.challenge]["simulated"]["seed"],
         numpy=version("numpy"),
-        code=code("simulation", "challenge.roster"),
+        code=code("simulation", "challenge.roster", "schema.merging"),
     message:
         "SIMULATE ratings of {wildcards.challenge}"
     shell:

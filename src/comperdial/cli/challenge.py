@@ -226,6 +226,7 @@ def _ratings(options: argparse.Namespace) -> None:
 def _simulate(options: argparse.Namespace) -> None:
     from comperdial import schema, simulation
     from comperdial.challenge.roster import read_roster
+    from comperdial.schema.merging import writing_sorted
 
     model = simulation.read_raters(options.raters)
     skill = (read_roster(options.roster).skills if options.roster else {}) | model["skill"]
@@ -244,7 +245,7 @@ def _simulate(options: argparse.Namespace) -> None:
                 hint="Simulate in a copy of the folder",
             )
     for name in simulation.RATED:
-        with schema.writing_sorted(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+        with writing_sorted(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):
                 add(part)
 

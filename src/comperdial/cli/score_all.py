@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import json_object
+from comperdial.cli.evaluate import keep_embeddings
 from comperdial.errors import ConfigError
 from comperdial.files import check_output
 
@@ -40,4 +41,5 @@ def _score_all(options: argparse.Namespace) -> None:
             raise ConfigError(f"{name!r} is {entry!r}", where="--metrics", expected="an object with `kind` and options")
         found = dict(entry)
         metrics[name] = create(found.pop("kind"), **found)
-    scoring.score_all(metrics, options.folder, options.output, options.embeddings)
+    keep_embeddings(options)
+    scoring.score_all(metrics, options.folder, options.output)

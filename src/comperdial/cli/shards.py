@@ -37,8 +37,8 @@ def _shards(options: argparse.Namespace) -> None:
 
 
 def _merge(options: argparse.Namespace) -> None:
-    from comperdial import schema
+    from comperdial.schema.merging import merge
 
     if options.output.suffix != ".parquet":
         raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
-    schema.merge(options.shards, options.output, options.table)
+    merge(options.shards, options.output, options.table)
