@@ -94,7 +94,12 @@ def read(path: str | Path) -> dict[str, Any]:
     """
     found = read_json(path)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise FileError("not a record of provenance that is known here", where=str(path), expected=f"format {FORMAT}")
+        raise FileError(
+            "not a record of provenance that is known here",
+            where=str(path),
+            expected=f"format {FORMAT}",
+            hint="Make it again",
+        )
     return found
 
 
