@@ -1,62 +1,69 @@
-"""Which files of this package a module runs: what Snakemake must watch, so that an edit makes results stale."""
+"""Which code a job runs, and a hash over it: what Snakemake must watch, so that an edit makes results stale.
+
+A Python file counts by what it does: its syntax tree, without docstrings, comments and what only a type checker reads.
+Any other file counts by its bytes.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from comperdial.errors import FileError
-from comperdial.files import read_text, sha256
+from comperdial.files import check_input, read_json, sha256, write_text
 
 PACKAGE = "comperdial"
+# Digests of files that were parsed before. A cache: neither git nor DVC has it, and it may be deleted at any time.
+_CACHE = Path(".snakemake/code.json")
 
 
-def source_files(*modules: str, root: str | Path = "src") -> list[str]:
+# How a name is used follows from where it stands; the other is the u of u"".
+_NO_MEANING = ("ctx", "kind")
+
+
+class _Parsed(NamedTuple):
+    """What a Python file does, as a SHA-256, and which names of this package it imports, modules or what is in them."""
+
+    digest: str
+    imports: list[str]
+
+
+def code_files(*names: str, root: str | Path = "src") -> list[str]:
     """Return the files of the given modules and of all modules of this package that they import, lazily or not.
 
     Parameters
     ----------
-    modules
-        Names below the package, with dots: ``scoring``, ``metrics.bleu``.
+    names
+        Modules, by their names below the package (``scoring``, ``metrics.bleu``), and other files, by their paths
+        (``src/comperdial/models/registry.yaml``).
     root
-        The folder that holds the package's folder. The files are read there, not where the package is installed.
+        The folder that holds the package's folder. The files are read there, not where the package is installed, and
+        once in a process.
 
     Returns
     -------
     list of str
-        Paths that start with ``root``, sorted.
+        Paths, sorted; those of modules start with ``root``.
     """
-    found: set[Path] = set()
-    waiting = [_file(f"{PACKAGE}.{module}", Path(root)) for module in modules]
-    for name, path in zip(modules, waiting, strict=True):
-        if path is None:
-            raise FileError(f"no module {PACKAGE}.{name}", where=str(root), expected="a module of the package")
-    while waiting:
-        path = waiting.pop()
-        if path is not None and path not in found:
-            found.add(path)
-            waiting += _imports(path, Path(root))
-    return sorted(str(path) for path in found)
-
-
-def code_files(*names: str, root: str | Path = "src") -> list[str]:
-    """Return :func:`source_files` of the names that are modules, and those that are paths (``a/b.yaml``), sorted."""
-    paths = [name for name in names if "/" in name]
-    return sorted({*source_files(*(name for name in names if "/" not in name), root=root), *paths})
+    return sorted(_digests(names, Path(root)))
 
 
 def code_version(*names: str, root: str | Path = "src") -> str:
-    """Return the names and a hash over what their files hold, ``name,name@0123456789ab``: it changes when they do.
+    """Return the names and a hash over what their files do, ``name,name@0123456789ab``: it changes when that does.
 
     Parameters
     ----------
     names, root
         As in :func:`code_files`.
     """
-    return f"{','.join(names)}@{code_hash({path: _digest(path) for path in code_files(*names, root=root)})[:12]}"
+    return f"{','.join(names)}@{code_hash(_digests(names, Path(root)))[:12]}"
 
 
 def files_of_version(version: str, *, root: str | Path = "src") -> list[str]:
@@ -73,31 +80,124 @@ def code_hash(digests: dict[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-@cache
-def _digest(path: str) -> str:
-    return sha256(Path(path))
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of what a Python file does, or of another file's bytes."""
+    path = check_input(path)
+    return _parsed(path.read_bytes()).digest if path.suffix == ".py" else sha256(path)
+
+
+def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
+    modules = _modules(root.resolve())
+    found: dict[str, str] = {name: file_digest(name) for name in names if "/" in name}
+    waiting = [f"{PACKAGE}.{name}" for name in names if "/" not in name]
+    for name in waiting:
+        if name not in modules:
+            raise FileError(f"no module {name}", where=str(root), expected="a module of the package")
+    seen = set()
+    while waiting:
+        name = waiting.pop()
+        if name in modules and name not in seen:
+            seen.add(name)
+            path, parsed = modules[name]
+            found[str(root / path)] = parsed.digest
+            waiting += parsed.imports
+    return found
 
 
 @cache
-def _imports(path: Path, root: Path) -> tuple[Path, ...]:
-    names = _imported_names(ast.parse(read_text(path)))
-    return tuple(file for name in names if (file := _file(name, root)))
+def _modules(root: Path) -> dict[str, tuple[Path, _Parsed]]:
+    """Return each module of the package by its name: its path below ``root``, and what it does."""
+    cache_file = root.parent / _CACHE
+    cached = _read_cache(cache_file)
+    _PARSED.update(cached)
+    contents = {path.relative_to(root): path.read_bytes() for path in (root / PACKAGE).rglob("*.py")}
+    found = {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): (path, _parsed(data))
+        for path, data in contents.items()
+    }
+    used = {key: _PARSED[key] for key in map(_key, contents.values())}
+    if used.keys() != cached.keys() and cache_file.parent.is_dir():
+        with suppress(OSError, FileError):
+            write_text(cache_file, json.dumps(used))
+    return found
 
 
-def _imported_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
-            # The name may be a module itself; the package's own __init__ only hands things on.
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-            if node.module != PACKAGE:
-                yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith(f"{PACKAGE}."))
+def _read_cache(path: Path) -> dict[str, _Parsed]:
+    try:
+        return {key: _Parsed(digest, list(imports)) for key, (digest, imports) in read_json(path).items()}
+    except (FileError, AttributeError, TypeError, ValueError):
+        return {}
 
 
-def _file(name: str, root: Path) -> Path | None:
-    base = root.joinpath(*name.split("."))
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+# What was parsed, or was in the cache, by the hash of its bytes.
+_PARSED: dict[str, _Parsed] = {}
+
+
+def _parsed(data: bytes) -> _Parsed:
+    key = _key(data)
+    if key not in _PARSED:
+        _PARSED[key] = _parse(data)
+    return _PARSED[key]
+
+
+def _key(data: bytes) -> str:
+    hashed = _parser().copy()
+    hashed.update(data)
+    return hashed.hexdigest()
+
+
+@cache
+def _parser() -> hashlib._Hash:
+    """Return a hash over what decides how a file is parsed: what another edition of this module kept is not used."""
+    return hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes())
+
+
+def _parse(data: bytes) -> _Parsed:
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError):
+        # It cannot run, and whoever imports it is told why.
+        return _Parsed(hashlib.sha256(data).hexdigest(), [])
+    words: list[str] = []
+    imports: dict[str, None] = {}
+    _spell(tree, words, imports)
+    return _Parsed(hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), list(imports))
+
+
+def _spell(node: Any, words: list[str], imports: dict[str, None]) -> None:  # noqa: ANN401
+    """Append what a part of a tree does, a word a line, and note what it imports.
+
+    Not :func:`ast.dump`: it keeps docstrings, and is not the same text in every version of Python.
+    """
+    if isinstance(node, list):
+        words.append("[")
+        for item in node:
+            _spell(item, words, imports)
+        words.append("]")
+    elif not isinstance(node, ast.AST):
+        words.append(repr(node))
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        pass  # A docstring, or one where Python looks for none.
+    elif isinstance(node, ast.If) and "TYPE_CHECKING" in (getattr(node.test, "id", ""), getattr(node.test, "attr", "")):
+        _spell(node.orelse, words, imports)
+    else:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.update(dict.fromkeys(_imported_names(node)))
+        words.append(f"({type(node).__name__}")
+        for field in node._fields:
+            value = getattr(node, field, None)
+            # Newer versions of Python have fields that are empty where nothing new is used.
+            if value is not None and value != [] and field not in _NO_MEANING:
+                words.append(field)
+                _spell(value, words, imports)
+        words.append(")")
+
+
+def _imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name.startswith(f"{PACKAGE}."))
+    elif node.module and node.module.split(".")[0] == PACKAGE:
+        # The name may be a module itself; the package's own __init__ only hands things on.
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        if node.module != PACKAGE:
+            yield node.module

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from comperdial.closure import PACKAGE, code_hash
+from comperdial.closure import PACKAGE, code_hash, file_digest
 from comperdial.errors import FileError
 from comperdial.files import FORMS, form_path, read_json, sha256, write_text
 
 SUFFIX = ".provenance.json"
-FORMAT = 1
+FORMAT = 2
 
 # The libraries that can move a number or a drawn line; those of a metric stand in its signature.
 LIBRARIES = (
@@ -94,7 +94,12 @@ def read(path: str | Path) -> dict[str, Any]:
     """
     found = read_json(path)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise FileError("not a record of provenance that is known here", where=str(path), expected=f"format {FORMAT}")
+        raise FileError(
+            "not a record of provenance that is known here",
+            where=str(path),
+            expected=f"format {FORMAT}",
+            hint="Make it again",
+        )
     return found
 
 
@@ -134,7 +139,7 @@ def _digest(path: Path) -> str:
 
 
 def _code(files: Mapping[str, Path]) -> dict[str, Any]:
-    found = {name: sha256(path) for name, path in files.items()}
+    found = {name: file_digest(path) for name, path in files.items()}
     return {"sha256": code_hash(found), "files": {name: digest[:_DIGITS] for name, digest in found.items()}}
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pandas as pd
 from comperdial import schema, sharding
 from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
+from comperdial.schema.merging import writing_sorted
 from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
@@ -56,11 +55,11 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
 def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path, shard: Shard = WHOLE) -> None:
     """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow.
 
-    The files of all shards, merged (:func:`comperdial.schema.merge`), are the file that is written without shards.
+    The files of all shards, merged (:mod:`comperdial.schema.merging`), are the file that is written without shards.
     """
     total = schema.count(Path(folder) / "responses.parquet", "responses")
     made = f"{name} ({metric.signature()}), {total:,} responses"
-    with schema.writing_sorted(output, "scores", shard, made) as add:
+    with writing_sorted(output, "scores", shard, made) as add:
         for frame in _scored(metric, name, folder, shard):
             add(frame)
 
@@ -187,13 +186,10 @@ def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.
         yield blocks == block
 
 
-def score_all(
-    metrics: Mapping[str, Metric], folder: str | Path, output: str | Path, embeddings: str | Path | None = None
-) -> None:
+def score_all(metrics: Mapping[str, Metric], folder: str | Path, output: str | Path) -> None:
     """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
 
     Each metric's rows are those that :func:`write_scores` writes. Memory does not grow with the responses.
-    ``embeddings`` is the folder that keeps vectors; default: as ``COMPERDIAL_EMBEDDINGS`` says.
 
     Raises
     ------
@@ -204,7 +200,7 @@ def score_all(
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
     lacking = Lacking()
-    with vectors_in(embeddings), schema.writing_sorted(output, "scores") as add:
+    with writing_sorted(output, "scores") as add:
         for responses, batch in batches(folder):
             frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
             if frames:
@@ -216,22 +212,6 @@ def expected_of(metric: Metric) -> dict[str, Any]:
     """Return a metric's signature and what each of its outputs needs of a context, as JSON can hold it."""
     outputs = {output: [_HELD[need] for need in metric.needed_by(output)] for output in metric.outputs}
     return {"signature": metric.signature(), "outputs": outputs}
-
-
-@contextmanager
-def vectors_in(folder: str | Path | None) -> Iterator[None]:
-    """Let encoders keep vectors in a folder, if one is named."""
-    from comperdial.models.encoder import STORE_VARIABLE
-
-    before = os.environ.get(STORE_VARIABLE)
-    if folder is not None:
-        os.environ[STORE_VARIABLE] = str(folder)
-    try:
-        yield
-    finally:
-        os.environ.pop(STORE_VARIABLE, None)
-        if before is not None:
-            os.environ[STORE_VARIABLE] = before
 
 
 def parts(

@@ -23,6 +23,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.errors import ConfigError, SchemaError
 from comperdial.raters import read_raters
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
+from comperdial.schema.merging import writing_sorted
 from comperdial.schema.parts import readable
 
 SOURCE = "simulated"
@@ -317,6 +318,6 @@ def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | Non
                 hint="Simulate in a copy of the folder",
             )
     for name in RATED:
-        with schema.writing_sorted(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+        with writing_sorted(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):
                 add(part)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
+@cache
 def installed(package: str) -> str:
     """Return the version of a package without its build, or ``absent`` when it is not installed."""
     try:

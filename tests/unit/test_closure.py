@@ -1,79 +1,144 @@
+"""What makes a result stale: the statements of the code that a job runs, and nothing else about it."""
+
 import re
 
 import pytest
 
-from comperdial import closure
-from comperdial.closure import code_version, files_of_version, source_files
+from comperdial.closure import code_files, code_version, file_digest, files_of_version
 from comperdial.errors import FileError
 
+MODULE = '''"""What it is for."""
 
-def test_lazy_and_plain_imports_are_followed(tmp_path):
-    package = tmp_path / "comperdial"
-    (package / "sub").mkdir(parents=True)
-    (package / "__init__.py").write_text("from comperdial.other import x\n")
-    (package / "a.py").write_text(
-        "import json\nfrom comperdial import b\n\ndef f():\n    from comperdial.sub.c import g\n"
-    )
-    (package / "b.py").write_text("import comperdial.sub\n")
-    (package / "sub/__init__.py").write_text("")
-    (package / "sub/c.py").write_text("from comperdial.a import f\n")
-    (package / "other.py").write_text("")
-    found = source_files("a", root=tmp_path)
-    assert [path.removeprefix(f"{package}/") for path in found] == ["a.py", "b.py", "sub/__init__.py", "sub/c.py"]
-    with pytest.raises(FileError, match=r"no module comperdial\.nope"):
-        source_files("nope", root=tmp_path)
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from comperdial import b
+
+if TYPE_CHECKING:
+    from comperdial.types import T
+
+LIMIT = 3
 
 
-def test_a_metric_is_not_watched_for_another_s_sake(root):
-    found = source_files("scoring", "metrics.bleu", root=root / "src")
-    names = {path.split("comperdial/")[-1] for path in found}
-    assert {"scoring.py", "metrics/bleu.py", "metrics/base.py", "schema/io.py", "files.py"} <= names
-    assert not {"metrics/rouge.py", "aggregate.py", "sources.py", "wordnet.py"} & names
-    assert any(path.endswith("wordnet.py") for path in source_files("metrics.meteor", root=root / "src"))
-
-
-def write_package(folder):
-    package = folder / "comperdial"
-    package.mkdir(parents=True)
-    (package / "a.py").write_text("from comperdial import b\n")
-    (package / "b.py").write_text("")
-    (package / "other.py").write_text("")
-    (package / "words.yaml").write_text("x: 1\n")
-    return package
+@cache
+def f(x: T, y: int = 2) -> float:
+    """Return a number."""
+    if x > LIMIT:
+        raise ValueError("too large, {}".format(x))
+    return b.g(x) * y  # why
+'''
+WORDS = "src/comperdial/words.yaml"
 
 
 @pytest.fixture
-def forget():
-    """Return a function that forgets which files were read, and call it after the test."""
+def version(tmp_path, monkeypatch):
+    """Return a function that writes a package in a folder of its own and returns the version of its module ``a``."""
+    folders = (tmp_path / str(number) for number in range(99))
 
-    def clear():
-        for kept in (closure._digest, closure._imports):
-            kept.cache_clear()
+    def write(**changed):
+        files = {"a": MODULE, "b": "def g(x): return x\n", "types": "T = int\n", "other": "", "words.yaml": "x: 1\n"}
+        folder = next(folders)
+        for name, text in {**files, **changed}.items():
+            path = folder / "src/comperdial" / (name if "." in name else f"{name}.py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        monkeypatch.chdir(folder)
+        return code_version("a", WORDS)
 
-    yield clear
-    clear()
-
-
-def test_a_version_of_code_changes_with_what_is_run_and_with_nothing_else(tmp_path, monkeypatch, forget):
-    def version(name, changed=None):
-        """Return the version in a folder of its own, as another process would."""
-        package = write_package(tmp_path / name / "src")
-        if changed:
-            (package / changed).write_text("# changed\n")
-        monkeypatch.chdir(tmp_path / name)
-        forget()
-        return code_version("a", "src/comperdial/words.yaml")
-
-    first = version("first")
-    assert re.fullmatch(r"a,src/comperdial/words\.yaml@[0-9a-f]{12}", first)
-    assert version("same") == version("without", "other.py")
-    assert len({first, version("imported", "b.py"), version("file", "words.yaml")}) == 3
+    return write
 
 
-def test_a_version_says_which_files_it_is_about(tmp_path, monkeypatch):
-    write_package(tmp_path / "src")
-    monkeypatch.chdir(tmp_path)
-    files = ["src/comperdial/a.py", "src/comperdial/b.py", "src/comperdial/words.yaml"]
-    assert files_of_version("a,src/comperdial/words.yaml@0123456789ab") == files
+def edited(old, new):
+    assert old in MODULE
+    return MODULE.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(edited("  # why", ""), id="comment"),
+        pytest.param("# More.\n" + edited("LIMIT = 3", "\n\nLIMIT = 3\n"), id="blank lines"),
+        pytest.param(edited('"""Return a number."""', '"""Return a product."""'), id="docstring of a function"),
+        pytest.param(edited('    """Return a number."""\n', ""), id="no docstring of a function"),
+        pytest.param(edited('"""What it is for."""', ""), id="no docstring of the module"),
+        pytest.param(edited("(x: T, y: int = 2)", "(\n    x: T,\n    y: int = 2,\n)"), id="lines broken"),
+        pytest.param(edited('"too large, {}"', "('too ' 'large, {}')"), id="quotes and parentheses"),
+        pytest.param(edited("comperdial.types import T", "comperdial.other import U as T"), id="import for types"),
+    ],
+)
+def test_what_does_not_run_changes_no_version(version, text):
+    assert version(a=text) == version()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(edited("* y", "+ y"), id="operator"),
+        pytest.param(edited("LIMIT = 3", "LIMIT = 3.0"), id="type of a constant"),
+        pytest.param(edited("y: int = 2", "y: int = 1"), id="default"),
+        pytest.param(edited("@cache\n", ""), id="decorator"),
+        pytest.param(edited("raise ValueError", "raise TypeError"), id="type of an error"),
+        pytest.param(edited("too large", "too big"), id="message"),
+        pytest.param(edited("        raise", "        pass\n    raise"), id="indentation"),
+        pytest.param(MODULE + "LIMIT = 3\n", id="statement more"),
+        pytest.param(MODULE + "f(\n", id="not Python"),
+    ],
+)
+def test_what_runs_changes_the_version(version, text):
+    assert version(a=text) != version()
+
+
+def test_a_version_is_of_the_modules_that_are_imported_and_of_files_by_their_bytes(version):
+    first = version()
+    assert re.fullmatch(rf"a,{re.escape(WORDS)}@[0-9a-f]{{12}}", first)
+    assert version(types="T = str\n", other="x = 1\n") == first
+    imported, file = version(b="def g(x): return -x\n"), version(**{"words.yaml": "x: 1  # one\n"})
+    followed = version(b="from comperdial.other import x\ndef g(x): return x\n")
+    assert len({first, imported, file, followed}) == 4
+    assert files_of_version(followed) == [
+        f"src/comperdial/{name}" for name in ("a.py", "b.py", "other.py", "words.yaml")
+    ]
     with pytest.raises(FileError, match="names no code"):
         files_of_version("0123456789ab")
+    with pytest.raises(FileError, match=r"no module comperdial\.nope"):
+        code_files("nope")
+
+
+def test_packages_and_lazy_imports_are_followed(version):
+    lazily = "def f():\n    import comperdial.sub\n    from comperdial.sub.c import g\n"
+    version(a=lazily, **{"__init__.py": "from comperdial import other\n", "sub/__init__.py": "", "sub/c.py": ""})
+    assert code_files("a") == [f"src/comperdial/{name}.py" for name in ("a", "sub/__init__", "sub/c")]
+
+
+@pytest.mark.parametrize("damage", [None, "", '{"x": 1}', "[[", '{"x": ["y"]}'])
+def test_what_was_parsed_is_kept_in_snakemake_s_folder_and_may_be_damaged(version, tmp_path, damage):
+    kept = tmp_path / "0/.snakemake/code.json"
+    kept.parent.mkdir(parents=True)
+    if damage is not None:
+        kept.write_text(damage)
+    assert version() == version()
+    assert kept.read_text() != damage
+    assert not (tmp_path / "1/.snakemake").exists()
+
+
+def test_a_metric_is_not_watched_for_another_s_sake(root):
+    names = {path.split("comperdial/")[-1] for path in code_files("scoring", "metrics.bleu", root=root / "src")}
+    assert {"scoring.py", "metrics/bleu.py", "metrics/base.py", "schema/io.py", "files.py"} <= names
+    assert not {"metrics/rouge.py", "aggregate.py", "sources.py", "wordnet.py"} & names
+    assert any(path.endswith("wordnet.py") for path in code_files("metrics.meteor", root=root / "src"))
+
+
+def test_nothing_of_the_package_runs_on_a_docstring(root):
+    # An edited docstring makes nothing stale: text that a result depends on stands elsewhere.
+    reading = [path for path in (root / "src").rglob("*.py") if re.search(r"__doc__|getdoc", path.read_text())]
+    assert reading == []
+
+
+def test_a_file_has_the_digest_of_what_it_says(tmp_path):
+    names = ["a.py", "b.py", "a.yaml", "b.yaml"]
+    for name in names:
+        (tmp_path / name).write_text("x = 1\n" if name.startswith("a") else "x = 1  # one\n")
+    digests = [file_digest(tmp_path / name) for name in names]
+    assert digests[0] == digests[1] and len(set(digests)) == 3

@@ -81,11 +81,11 @@ def test_shards_cut_anyhow_merge_into_the_whole(small, tmp_path_factory, keys, d
         whole_of(frame[(which == number).to_numpy()], path)
     expected = whole_of(frame, folder / "whole.parquet")
     before = files_of(folder)
-    schema.merge(paths, folder / "merged.parquet", "judgements")
+    merging.merge(paths, folder / "merged.parquet", "judgements")
     assert (folder / "merged.parquet").read_bytes() == expected
     assert files_of(folder) == sorted([*before, "merged.parquet"]), "nothing else is left"
     # Onto one of the tables.
-    schema.merge(paths, paths[0], "judgements")
+    merging.merge(paths, paths[0], "judgements")
     assert paths[0].read_bytes() == expected
 
 
@@ -96,7 +96,7 @@ def test_rows_in_any_order_are_written_sorted(small, tmp_path_factory, keys, dat
     frame = judgements(keys)
     if data.draw(st.booleans()):
         frame = frame.sort_values(list(schema.table("judgements").key), ignore_index=True)
-    with schema.writing_sorted(folder / "sorted.parquet", "judgements") as add:
+    with merging.writing_sorted(folder / "sorted.parquet", "judgements") as add:
         start = 0
         while start < len(frame):
             size = data.draw(st.integers(0, 25))
@@ -171,9 +171,9 @@ def test_a_key_that_two_tables_hold_is_named_with_both(small, tmp_path):
     whole_of(judgements([("a", "s", n) for n in (2, 26, 40)]), paths[2])
     message = r"two\.parquet and .*three\.parquet: the same key a second time \(dataset=d, .*item_id=a, .*sample=40\)"
     with pytest.raises(SchemaError, match=message):
-        schema.merge(paths, tmp_path / "merged.parquet", "judgements")
+        merging.merge(paths, tmp_path / "merged.parquet", "judgements")
     with pytest.raises(SchemaError, match="the same key a second time"):
-        schema.merge([paths[0], paths[0]], tmp_path / "merged.parquet", "judgements")
+        merging.merge([paths[0], paths[0]], tmp_path / "merged.parquet", "judgements")
     assert files_of(tmp_path) == before
     assert (tmp_path / "merged.parquet").read_bytes() == b"earlier"
 
@@ -184,7 +184,7 @@ def test_a_key_that_is_added_twice_is_found(small, tmp_path, apart):
     frame = judgements([("a", "s", n) for n in range(60)])
     with (
         pytest.raises(SchemaError, match=r"sorted\.parquet: the same key a second time \(.*sample=7\)"),
-        schema.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add,
+        merging.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add,
     ):
         add(frame[:apart])
         add(frame[7:8])
@@ -196,7 +196,7 @@ def test_a_key_that_is_added_twice_is_found(small, tmp_path, apart):
 def test_an_error_leaves_no_temporary_files(small, tmp_path):
     (tmp_path / "sorted.parquet").write_bytes(b"earlier")
     frame = judgements([("a", "s", n) for n in range(60)])
-    with pytest.raises(RuntimeError), schema.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add:
+    with pytest.raises(RuntimeError), merging.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add:
         for start in range(50, -1, -10):
             add(frame[start : start + 10])
         assert len(list(tmp_path.rglob("*.parquet"))) > 3, "runs wait in files"
@@ -207,7 +207,7 @@ def test_an_error_leaves_no_temporary_files(small, tmp_path):
 def test_rows_that_come_in_order_are_one_run(small, tmp_path, monkeypatch):
     monkeypatch.setattr(merging, "_merged", None)
     frame = judgements([("a", "s", n) for n in range(60)])
-    with schema.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add:
+    with merging.writing_sorted(tmp_path / "sorted.parquet", "judgements") as add:
         for start in range(0, 60, 7):
             add(frame[start : start + 7][::-1])
     assert (tmp_path / "sorted.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
@@ -216,7 +216,7 @@ def test_rows_that_come_in_order_are_one_run(small, tmp_path, monkeypatch):
 def test_what_cannot_be_merged_is_said(small, tmp_path):
     out = tmp_path / "out/merged.parquet"
     with pytest.raises(ConfigError, match="no tables to merge"):
-        schema.merge([], out, "scores")
+        merging.merge([], out, "scores")
     good, bad = tmp_path / "good.parquet", tmp_path / "bad.parquet"
     whole_of(judgements([("a", "s", n) for n in range(9)]), good)
     rows = judgements([("b", "s", n) for n in range(9)])
@@ -224,7 +224,7 @@ def test_what_cannot_be_merged_is_said(small, tmp_path):
     def fails(match, content, error=SchemaError):
         pq.write_table(parts.to_arrow(content, schema.table("judgements")), bad)
         with pytest.raises(error, match=match):
-            schema.merge([good, bad], out, "judgements")
+            merging.merge([good, bad], out, "judgements")
         assert files_of(out.parent) == []
 
     order = [0, 1, 2, 3, 4, 6, 5, 7, 8]
@@ -238,12 +238,12 @@ def test_what_cannot_be_merged_is_said(small, tmp_path):
         # Without rows too.
         schema.write(bad, schema.empty(name), name)
         with pytest.raises(SchemaError, match=r"bad\.parquet: no column"):
-            schema.merge([good, bad], out, "judgements")
+            merging.merge([good, bad], out, "judgements")
     bad.write_bytes(b"PAR1")
     with pytest.raises(FileError, match=r"bad\.parquet: not a readable Parquet file"):
-        schema.merge([good, bad], out, "judgements")
+        merging.merge([good, bad], out, "judgements")
     with pytest.raises(FileError, match="no such file"):
-        schema.merge([good, tmp_path / "none.parquet"], out, "judgements")
+        merging.merge([good, tmp_path / "none.parquet"], out, "judgements")
     assert files_of(out.parent) == []
 
 
@@ -255,7 +255,7 @@ def test_tables_of_other_types_of_texts_merge_too(tmp_path):
     assert content.schema.types != schema.table("judgements").arrow().types
     pq.write_table(content, tmp_path / "theirs.parquet")
     whole_of(frame[:half], tmp_path / "ours.parquet")
-    schema.merge([tmp_path / "theirs.parquet", tmp_path / "ours.parquet"], tmp_path / "m.parquet", "judgements")
+    merging.merge([tmp_path / "theirs.parquet", tmp_path / "ours.parquet"], tmp_path / "m.parquet", "judgements")
     assert (tmp_path / "m.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
 
 
@@ -286,7 +286,7 @@ def test_memory_does_not_grow_with_the_tables(tmp_path, monkeypatch, mixed):
 
         with monkeypatch.context() as patch:
             patch.setattr(merging, "_merged", watched)
-            schema.merge(paths, tmp_path / "merged.parquet", "scores")
+            merging.merge(paths, tmp_path / "merged.parquet", "scores")
         assert pq.read_metadata(tmp_path / "merged.parquet").num_rows == rows
         assert len(held) > rows / 1000
         return max(held)
@@ -302,7 +302,7 @@ def shards_of(folder, frame, count, made="f1"):
     paths = []
     for number in range(1, count + 1):
         paths.append(folder / f"{made}-{number}.parquet")
-        with schema.writing_sorted(paths[-1], "judgements", Shard(number, count), made) as add:
+        with merging.writing_sorted(paths[-1], "judgements", Shard(number, count), made) as add:
             add(frame.iloc[number - 1 :: count])
     return paths
 
@@ -311,9 +311,9 @@ def test_shards_say_which_they_are_and_what_is_made_of_all_does_not(tmp_path):
     frame = judgements([("a", str(number), 0) for number in range(10)])
     paths = shards_of(tmp_path, frame, 3)
     assert pq.read_metadata(paths[1]).metadata[b"comperdial.shard"] == b"2/3"
-    schema.merge(paths[::-1], tmp_path / "merged.parquet", "judgements")
+    merging.merge(paths[::-1], tmp_path / "merged.parquet", "judgements")
     assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
-    with schema.writing_sorted(tmp_path / "one.parquet", "judgements", Shard(1, 1), "f1") as add:
+    with merging.writing_sorted(tmp_path / "one.parquet", "judgements", Shard(1, 1), "f1") as add:
         add(frame)
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
@@ -324,25 +324,25 @@ def test_shards_that_are_not_all_of_one_thing_are_never_merged(tmp_path):
     others = shards_of(tmp_path, frame, 4, "f1|text:raw")
     merged = tmp_path / "merged.parquet"
     with pytest.raises(SchemaError, match="2 of 4 shards missing: 2, 4"):
-        schema.merge([paths[0], paths[2]], merged, "judgements")
+        merging.merge([paths[0], paths[2]], merged, "judgements")
     with pytest.raises(SchemaError, match=r"shards of different things: f1, and f1\|text:raw"):
-        schema.merge([*paths[:3], others[3]], merged, "judgements")
+        merging.merge([*paths[:3], others[3]], merged, "judgements")
     whole_of(frame, tmp_path / "whole.parquet")
     with pytest.raises(SchemaError, match=r"whole.parquet: no shard"):
-        schema.merge([*paths, tmp_path / "whole.parquet"], merged, "judgements")
+        merging.merge([*paths, tmp_path / "whole.parquet"], merged, "judgements")
     # Of another cut into shards: they take the places of two.
     halves = shards_of(tmp_path, frame, 2)
     with pytest.raises(SchemaError, match=r"shard [34]/4"):
-        schema.merge([*halves, *paths[2:]], merged, "judgements")
+        merging.merge([*halves, *paths[2:]], merged, "judgements")
     assert not merged.exists()
 
 
 def test_a_shard_that_was_written_in_several_runs_says_so_too(tmp_path, monkeypatch):
     monkeypatch.setattr(merging, "_RUN", 4)
     frame = judgements([("a", str(number), 0) for number in range(9, -1, -1)])
-    with schema.writing_sorted(tmp_path / "1.parquet", "judgements", Shard(1, 2), "f1") as add:
+    with merging.writing_sorted(tmp_path / "1.parquet", "judgements", Shard(1, 2), "f1") as add:
         for row in range(len(frame)):
             add(frame.iloc[[row]])
     assert pq.read_metadata(tmp_path / "1.parquet").metadata[b"comperdial.shard"] == b"1/2"
     with pytest.raises(SchemaError, match="1 of 2 shards missing: 2"):
-        schema.merge([tmp_path / "1.parquet"], tmp_path / "merged.parquet", "judgements")
+        merging.merge([tmp_path / "1.parquet"], tmp_path / "merged.parquet", "judgements")

@@ -89,7 +89,7 @@ def test_without_made_from_there_is_no_record(place):
 def test_a_changed_input_or_file_of_code_has_another_hash(place):
     before = render()
     (place / "data/personas/names.csv").open("a").write("2018,0,female,Zoe,paper\n")
-    (place / CODE).open("a").write("# more\n")
+    (place / CODE).open("a").write("more = 1\n")
     after = render()
     assert before["inputs"] != after["inputs"]
     assert before["code"]["sha256"] != after["code"]["sha256"]
@@ -153,6 +153,14 @@ def test_why_tells_what_is_no_longer_so(place, capsys):
     assert f"  not here  {CODE}" in said
     assert "  changed   names.md" in said
     assert "  same      names.csv" in said
+
+
+def test_a_comment_changes_no_code_and_a_statement_does(place, capsys):
+    render()
+    (place / CODE).open("a").write("# more\n")
+    assert "(the same now)" in why(capsys, "results/tables/names").partition("\ncode")[2]
+    (place / CODE).open("a").write("more = 1\n")
+    assert f"(1 changed)\n  changed   {CODE}" in why(capsys, "results/tables/names").partition("\ncode")[2]
 
 
 def test_why_finds_the_inputs_from_another_folder(place, capsys, monkeypatch):

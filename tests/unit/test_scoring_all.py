@@ -58,7 +58,8 @@ def without_lacking(folder, target):
 
 @pytest.fixture
 def metrics(tmp_path, monkeypatch):
-    monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    # The vectors of one text differ between batches in their last digits: kept, all take the same ones.
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "vectors"))
     model = {"model": tinymodels.bert(tmp_path / "bert"), "max_length": 12}
     mean = model | {"pooling": "mean"}
     return {
@@ -83,9 +84,7 @@ def read(path):
 def test_the_rows_that_each_metric_gives_alone(tables, metrics, tmp_path, monkeypatch, part):
     monkeypatch.setattr(scoring, "_PART", part)
     whole = without_lacking(tables, tmp_path / "whole")
-    scoring.score_all(metrics, whole, tmp_path / "all.parquet", tmp_path / "vectors")
-    # The vectors of one text differ between batches in their last digits: both sides take the same ones.
-    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "vectors"))
+    scoring.score_all(metrics, whole, tmp_path / "all.parquet")
     frames = []
     for name, metric in metrics.items():
         scoring.write_scores(metric, name, whole, tmp_path / "one.parquet")
@@ -97,7 +96,7 @@ def test_the_rows_that_each_metric_gives_alone(tables, metrics, tmp_path, monkey
 
 def test_what_lacks_something_is_left_out_counted_and_nothing_else(tables, metrics, tmp_path, caplog):
     caplog.set_level(logging.WARNING, "comperdial.scoring")
-    scoring.score_all(metrics, tables, tmp_path / "all.parquet", tmp_path / "vectors")
+    scoring.score_all(metrics, tables, tmp_path / "all.parquet")
     found = read(tmp_path / "all.parquet")
     without_references = {"c2", "c5"}
     items = {name: set(found.loc[found["metric"] == name, "item_id"]) for name in metrics}
@@ -112,7 +111,7 @@ def test_what_lacks_something_is_left_out_counted_and_nothing_else(tables, metri
     assert said.count("grounded: 2 of 12 responses have no history and no score") == 1
     assert len(said) == 8, "one line a metric that lacked something"
     # What is left does not change because others are left out.
-    scoring.score_all(metrics, without_lacking(tables, tmp_path / "w"), tmp_path / "w.parquet", tmp_path / "vectors")
+    scoring.score_all(metrics, without_lacking(tables, tmp_path / "w"), tmp_path / "w.parquet")
     some = read(tmp_path / "w.parquet")
     both = found.merge(some[[*KEY, "value"]], on=KEY, suffixes=("", "_alone"))
     assert len(both) == len(some)
@@ -130,16 +129,17 @@ def test_a_metric_that_scores_nothing_adds_no_rows(tables, tmp_path, caplog):
 
 
 def test_equal_runs_give_equal_bytes_whatever_the_order_of_metrics(tables, metrics, tmp_path, monkeypatch):
-    scoring.score_all(metrics, tables, tmp_path / "1.parquet", tmp_path / "vectors")
-    scoring.score_all(dict(reversed(metrics.items())), tables, tmp_path / "2.parquet", tmp_path / "vectors")
+    scoring.score_all(metrics, tables, tmp_path / "1.parquet")
+    scoring.score_all(dict(reversed(metrics.items())), tables, tmp_path / "2.parquet")
     monkeypatch.setattr(scoring, "_PART", 4)
-    scoring.score_all(metrics, tables, tmp_path / "3.parquet", tmp_path / "vectors")
+    scoring.score_all(metrics, tables, tmp_path / "3.parquet")
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
     pd.testing.assert_frame_equal(read(tmp_path / "3.parquet"), read(tmp_path / "1.parquet"))
 
 
 def test_each_text_is_encoded_once_for_all_metrics(tables, metrics, tmp_path, monkeypatch):
     """Also where several metrics come back to an encoder with the next part, and nowhere is told to keep vectors."""
+    monkeypatch.delenv(STORE_VARIABLE)
     encoder_module._vectors.cache_clear()
     monkeypatch.setattr(scoring, "_PART", 4)
     seen = []
@@ -154,18 +154,6 @@ def test_each_text_is_encoded_once_for_all_metrics(tables, metrics, tmp_path, mo
     scoring.score_all(metrics, tables, tmp_path / "all.parquet")
     assert len(seen) > 20
     assert len(seen) == len(set(seen))
-
-
-def test_where_vectors_are_kept_is_forgotten_again(tables, metrics, tmp_path, monkeypatch):
-    import os
-
-    for before in (None, str(tmp_path / "before")):
-        if before:
-            monkeypatch.setenv(STORE_VARIABLE, before)
-        scoring.score_all({"e": metrics["embedding"]}, tables, tmp_path / "s.parquet", tmp_path / "kept")
-        assert os.environ.get(STORE_VARIABLE) == before
-    assert list((tmp_path / "kept").iterdir())
-    assert not (tmp_path / "before").exists()
 
 
 def test_a_metric_that_cannot_run_is_named_before_anything_is_scored(tables, tmp_path):
@@ -192,12 +180,16 @@ def run(arguments):
     options.run(options)
 
 
-def test_the_command(tables, tmp_path):
+def test_the_command(tables, tmp_path, monkeypatch):
     entries = {"f1": {"kind": "f1", "text": "raw"}, "f": {"kind": "with_context", "options": {"unit": "character"}}}
     run([tables, "--metrics", json.dumps(entries), "--output", tmp_path / "s.parquet"])
     metrics = {"f1": create("f1", text="raw"), "f": create("with_context", options={"unit": "character"})}
     scoring.score_all(metrics, tables, tmp_path / "expected.parquet")
     assert (tmp_path / "s.parquet").read_bytes() == (tmp_path / "expected.parquet").read_bytes()
+    monkeypatch.setenv(STORE_VARIABLE, "elsewhere")
+    entries = {"e": {"kind": "embedding", "model": str(tinymodels.bert(tmp_path / "bert")), "max_length": 12}}
+    run([tables, "--metrics", json.dumps(entries), "--output", tmp_path / "e.parquet", "--embeddings", tmp_path / "v"])
+    assert list((tmp_path / "v").iterdir())
 
 
 @pytest.mark.parametrize(

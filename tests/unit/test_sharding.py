@@ -16,6 +16,7 @@ from comperdial.cli import main
 from comperdial.errors import ConfigError, SchemaError
 from comperdial.files import read_json
 from comperdial.metrics import Batch, Metric, Scores, create
+from comperdial.schema import merging
 from comperdial.sharding import BLOCK, WHOLE, Shard
 
 
@@ -146,7 +147,7 @@ def scored_in_shards(metric, folder, count, tmp_path):
     for number, path in enumerate(paths, start=1):
         scoring.write_scores(metric, "m", folder, path, Shard(number, count))
     # The order in which shards are named says nothing.
-    schema.merge(paths[::-1], tmp_path / f"{count}.parquet", "scores")
+    merging.merge(paths[::-1], tmp_path / f"{count}.parquet", "scores")
     return (tmp_path / f"{count}.parquet").read_bytes()
 
 

@@ -34,6 +34,8 @@ except ComperdialError as error:
 # A mirror changes where bytes come from, never what they are; how a judge is reached and what it may cost, no score.
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
+# Vectors are kept in a cache, which is no output: Snakemake would remove it before a job.
+os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
 os.environ[SETTINGS_VARIABLE] = JOBS.plan.connections()
 
 DO = "comperdial do {params.job:q} > {log:q} 2>&1"

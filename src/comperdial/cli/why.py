@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,14 +139,13 @@ def _inputs(root: Path, record: Mapping[str, Any]) -> Iterator[str]:
         if below.is_file():
             made = provenance.read(below)
             inputs = _counts(_state(root / file, item["sha256"]) for file, item in made["inputs"].items())
-            code = _counts(_state(root / file, digest) for file, digest in made["code"]["files"].items())
+            code = _counts(_states_of_code(root, made).values())
             yield f"            made by comperdial {made['command']}; its inputs: {inputs}; its code: {code}"
 
 
 def _code(root: Path, record: Mapping[str, Any]) -> Iterator[str]:
-    files = record["code"]["files"]
-    states = {name: _state(root / name, digest) for name, digest in files.items()}
-    if not files:
+    states = _states_of_code(root, record)
+    if not states:
         yield "code: not recorded"
         return
     yield f"code, sha256 {record['code']['sha256'][:12]} ({_counts(states.values())})"
@@ -185,13 +184,25 @@ def _in_table(path: Path, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in cells]
 
 
-def _state(path: Path | None, digest: str) -> str:
-    """Say whether a file still has the bytes that were recorded, by the whole hash or its beginning."""
+def _state(path: Path | None, recorded: str) -> str:
+    """Say whether a file still has the bytes that were recorded, by the beginning of their hash."""
     from comperdial.files import sha256
 
+    return _compared(path, recorded, sha256)
+
+
+def _states_of_code(root: Path, record: Mapping[str, Any]) -> dict[str, str]:
+    """Say of each file of code whether it still does what was recorded."""
+    from comperdial.closure import file_digest
+
+    files = record["code"]["files"]
+    return {name: _compared(root / name, recorded, file_digest) for name, recorded in files.items()}
+
+
+def _compared(path: Path | None, recorded: str, digest: Callable[[Path], str]) -> str:
     if path is None or not path.is_file():
         return "not here"
-    return "same" if sha256(path).startswith(digest) else "changed"
+    return "same" if digest(path).startswith(recorded) else "changed"
 
 
 def _counts(states: Iterable[str]) -> str:

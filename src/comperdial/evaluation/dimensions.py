@@ -22,6 +22,7 @@ from comperdial.evaluation.ensembles import (
     Name,
     is_ensemble,
     output_name,
+    standing_for,
 )
 from comperdial.evaluation.sample import Sample
 from comperdial.stats.correlation import Coefficient, correlate
@@ -37,7 +38,6 @@ __all__ = [
     "output_name",
     "rank_deviation",
     "read_scores_by_dataset",
-    "standing_for",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -187,30 +187,6 @@ def _bounds(
 
 def _stands(name: Name, dimension: str) -> bool:
     return name[1] == dimension or (is_ensemble(name[0]) and name[1] == MEAN)
-
-
-def standing_for(frame: pd.DataFrame, outputs: Collection[str | Name]) -> pd.DataFrame:
-    """Keep the rows of outputs that stand for their metric on the row's dimension.
-
-    Parameters
-    ----------
-    frame
-        Has columns metric, output and dimension.
-    outputs
-        ``METRIC:OUTPUT`` or (metric, output): what stands for a metric that has no output called as the dimension.
-
-    Returns
-    -------
-    DataFrame
-        One output a metric and dimension, where ``outputs`` names one a metric.
-    """
-    main = {output_name(name) if isinstance(name, str) else name for name in outputs}
-    own = frame["output"] == frame["dimension"]
-    has_own = own.groupby([frame["metric"], frame["dimension"]]).transform("any") if len(frame) else own
-    named = pd.Series(
-        [pair in main for pair in zip(frame["metric"], frame["output"], strict=True)], index=frame.index, dtype=bool
-    )
-    return frame[own | (named & ~has_own)]
 
 
 def rank_deviation(

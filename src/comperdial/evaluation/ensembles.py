@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.sample import Sample
@@ -38,6 +39,30 @@ def output_name(text: str) -> Name:
 def is_ensemble(metric: str) -> bool:
     """Say whether a metric is an ensemble of others."""
     return metric.partition(":")[0] in (OVER_DIMENSIONS, OVER_MODELS)
+
+
+def standing_for(frame: pd.DataFrame, outputs: Collection[str | Name]) -> pd.DataFrame:
+    """Keep the rows of outputs that stand for their metric on the row's dimension.
+
+    Parameters
+    ----------
+    frame
+        Has columns metric, output and dimension.
+    outputs
+        ``METRIC:OUTPUT`` or (metric, output): what stands for a metric that has no output called as the dimension.
+
+    Returns
+    -------
+    DataFrame
+        One output a metric and dimension, where ``outputs`` names one a metric.
+    """
+    main = {output_name(name) if isinstance(name, str) else name for name in outputs}
+    own = frame["output"] == frame["dimension"]
+    has_own = own.groupby([frame["metric"], frame["dimension"]]).transform("any") if len(frame) else own
+    named = pd.Series(
+        [pair in main for pair in zip(frame["metric"], frame["output"], strict=True)], index=frame.index, dtype=bool
+    )
+    return frame[own | (named & ~has_own)]
 
 
 @dataclass(frozen=True)

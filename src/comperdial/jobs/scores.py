@@ -67,11 +67,9 @@ def score(
     from comperdial.metrics import create
     from comperdial.sharding import Shard
 
-    made = create(kind, **options)
-    # A cache, and no output, which Snakemake would remove before a job.
-    with scoring.vectors_in(Path("data/embeddings") if made.keeps_vectors else None):
-        part = Shard.parse(shard.replace("-of-", "/"))
-        scoring.write_scores(made, metric, responses.parent, outputs["scores"], part)
+    scoring.write_scores(
+        create(kind, **options), metric, responses.parent, outputs["scores"], Shard.parse(shard.replace("-of-", "/"))
+    )
 
 
 @files(
@@ -106,9 +104,9 @@ def _shards(plan: Plan, dataset: str) -> list[str]:
 )
 def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: Any) -> None:  # noqa: ANN401
     """Merge the scores of a data set's shards."""
-    from comperdial import schema
+    from comperdial.schema.merging import merge
 
-    schema.merge(shards, outputs["scores"], "scores")
+    merge(shards, outputs["scores"], "scores")
 
 
 def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
@@ -204,4 +202,4 @@ def study_scores(
         name: create(entry["kind"], **{k: v for k, v in entry.items() if k != "kind"})
         for name, entry in metrics.items()
     }
-    scoring.score_all(made, responses.parent, outputs["scores"], Path("data/embeddings"))
+    scoring.score_all(made, responses.parent, outputs["scores"])

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,7 +77,7 @@ class Prompt:
     @cached_property
     def fields(self) -> frozenset[str]:
         """Return the template's placeholders."""
-        return frozenset(meta.find_undeclared_variables(parse(self.template, _where(self))))
+        return _fields(self.template, _where(self))
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
@@ -208,6 +208,12 @@ def _asking(prompt: Prompt, question: str, source: str, folder: Path) -> Prompt:
     return Prompt(prompt.name, template, found.source if prompt.name in STUDY else prompt.source)
 
 
+@cache
+def _fields(template: str, where: str) -> frozenset[str]:
+    return frozenset(meta.find_undeclared_variables(parse(template, where)))
+
+
+@cache
 def _check(prompt: Prompt, where: str) -> None:
     """Raise :class:`ConfigError` for a template that cannot be filled, whatever the values."""
     tree = parse(prompt.template, where)

@@ -12,8 +12,8 @@ from comperdial.judges import prompting
 from comperdial.judges.base import Form
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.services import find
+from comperdial.judging.groups import DEFAULT
 
-DEFAULT = "default"
 ANY_ROLE = "any"
 
 

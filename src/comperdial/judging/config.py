@@ -14,8 +14,8 @@ from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import services
 from comperdial.judges.services.base import address
 from comperdial.judges.weighting import check_labels
-from comperdial.judging.base import ANY_ROLE, DEFAULT, Judge, Judging, Variant
-from comperdial.judging.groups import spread
+from comperdial.judging.base import ANY_ROLE, Judge, Judging, Variant
+from comperdial.judging.groups import DEFAULT, spread
 
 _JUDGE_KEYS = {
     "service", "model", "role", "mode", "parameters", "explain", "base_url", "key", "free", "concurrency",

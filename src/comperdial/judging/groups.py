@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comperdial.errors import ConfigError
-from comperdial.judging.base import DEFAULT, Task
 from comperdial.schema.evaluated import DIMENSIONS
 
+if TYPE_CHECKING:
+    from comperdial.judging.base import Task
+
+DEFAULT = "default"
+"""The entry of all data sets that have none of their own."""
 STUDIES = ("llm_evaluators",)
 """The sections of ``params.yaml`` whose name stands for their data sets."""
 PERTURBATIONS = ("turn_perturbations", "dialogue_perturbations")

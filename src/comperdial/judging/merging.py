@@ -8,7 +8,7 @@ from pathlib import Path
 
 from comperdial import schema
 from comperdial.errors import ComperdialError, SchemaError
-from comperdial.judging.scores import unread
+from comperdial.schema.merging import merge
 
 # Judgements that are read at once.
 _ROWS = 65_536
@@ -17,7 +17,7 @@ _ROWS = 65_536
 def merge_judged(
     scores: Sequence[str | Path], judgements: Sequence[str | Path], output: str | Path, output_judgements: str | Path
 ) -> None:
-    """Merge the shards' tables as :func:`comperdial.schema.merge` does.
+    """Merge the shards' tables as :func:`comperdial.schema.merging.merge` does.
 
     Parameters
     ----------
@@ -48,5 +48,11 @@ def merge_judged(
             expected="a rating in each",
             hint="The shards' warnings show an answer",
         )
-    schema.merge(judgements, output_judgements, "judgements")
-    schema.merge(scores, output, "scores")
+    merge(judgements, output_judgements, "judgements")
+    merge(scores, output, "scores")
+
+
+def unread(judgements: int, failures: Counter[str]) -> str:
+    """Say that no answer at all could be read, and what is wrong with most."""
+    reason = failures.most_common(1)[0][0]
+    return f"none of {judgements} answers can be read, most of them for this reason: {reason}"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial import schema
 from comperdial.errors import ComperdialError, ConfigError
 from comperdial.judges.base import key
 from comperdial.judges.ledger import Ledger, Shelf
@@ -18,6 +17,7 @@ from comperdial.judges.running import Report
 from comperdial.judging.asking import ask_items
 from comperdial.judging.base import Judging, Task
 from comperdial.judging.items import Item, dialogue_items, of_shard, turn_items, whole_items
+from comperdial.judging.merging import unread
 from comperdial.judging.reading import reader
 from comperdial.judging.scores import (
     Judged,
@@ -28,9 +28,9 @@ from comperdial.judging.scores import (
     replay_parts,
     scores_frame,
     slug,
-    unread,
 )
 from comperdial.judging.tasks import family_of, service_of, signature, step_of, unpaid
+from comperdial.schema.merging import writing_sorted
 from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def _write_turns(judging: Judging, task: Task, folder: str | Path, path: Path, *
     step = step_of(judging, task)
     shelf = Ledger(judging.ledger).shelf(dataset, family_of(judging, step))
     items = items_of(judging, step, folder)
-    with schema.writing_sorted(path, "scores") as add:
+    with writing_sorted(path, "scores") as add:
         for scores, _ in replay_parts(step, items, shelf, reader(step), Tally(), signature=signature(judging, step)):
             add(scores)
 
@@ -238,8 +238,8 @@ def write_judged(
 
     made = f"{task.name} ({signature(judging, task)})"
     with (
-        schema.writing_sorted(scores, "scores", shard, made) as add,
-        schema.writing_sorted(judgements, "judgements", shard, made) as add_how,
+        writing_sorted(scores, "scores", shard, made) as add,
+        writing_sorted(judgements, "judgements", shard, made) as add_how,
     ):
         for rated, how in _judged(judging, task, items, tally, dataset=dataset, shard=shard):
             add(rated)

@@ -179,12 +179,6 @@ def _replay_item(
     return rows, _means(found)
 
 
-def unread(judgements: int, failures: Counter[str]) -> str:
-    """Say that no answer at all could be read, and what is wrong with most."""
-    reason = failures.most_common(1)[0][0]
-    return f"none of {judgements} answers can be read, most of them for this reason: {reason}"
-
-
 def _means(found: list[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for values in found for name in values)
     return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}

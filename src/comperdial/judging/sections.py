@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from comperdial.judging.base import DEFAULT, Judging, Task
+from comperdial.judging.base import Judging, Task
 from comperdial.judging.config import CONNECTION, SETTINGS, read_judging
+from comperdial.judging.groups import DEFAULT
 
 SETTINGS_VARIABLE = "COMPERDIAL_JUDGING"
 """The environment variable in which the workflow says how judges are reached, and what they may cost."""

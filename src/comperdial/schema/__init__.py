@@ -6,7 +6,6 @@ A table is described once (:mod:`comperdial.schema.tables`); the Parquet types a
 
 from comperdial.schema.check import validate
 from comperdial.schema.io import empty, parse_cells, read, write
-from comperdial.schema.merging import merge, writing_sorted
 from comperdial.schema.parts import count, read_parts, writing_parts
 from comperdial.schema.tables import TABLES, table
 
@@ -14,7 +13,6 @@ __all__ = [
     "TABLES",
     "count",
     "empty",
-    "merge",
     "parse_cells",
     "read",
     "read_parts",
@@ -22,5 +20,4 @@ __all__ = [
     "validate",
     "write",
     "writing_parts",
-    "writing_sorted",
 ]

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.errors import SchemaError
-from comperdial.evaluation.dimensions import standing_for
-from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble
+from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble, standing_for
 from comperdial.files import read_table
 from comperdial.judging.groups import unperturbed
 from comperdial.report.comperdial import need

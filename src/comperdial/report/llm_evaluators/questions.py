@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from comperdial.judges import questions
-from comperdial.judging.base import DEFAULT
 from comperdial.judging.config import read_judging
+from comperdial.judging.groups import DEFAULT
 from comperdial.report.document import Document, Section
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER
 from comperdial.report.llm_evaluators.notes import not_asked_notes

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation import Sample
+from comperdial.evaluation.sample import Sample
 from comperdial.report.plots.style import (
     Output,
     chosen,
