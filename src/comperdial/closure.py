@@ -35,43 +35,45 @@ class _Parsed(NamedTuple):
     imports: list[str]
 
 
-def code_files(*names: str, root: str | Path = "src") -> list[str]:
-    """Return the files of the given modules and of all modules of this package that they import, lazily or not.
+def code_digests(*names: str, root: str | Path = "src") -> dict[str, str]:
+    """Return what a job runs, part by part, with the SHA-256 of what each does.
 
     Parameters
     ----------
     names
-        Modules, by their names below the package (``scoring``, ``metrics.bleu``), and other files, by their paths
-        (``src/comperdial/models/registry.yaml``).
+        Modules, by their names below the package (``scoring``, ``metrics.bleu``), of which all counts; functions
+        (``report.of_dataset:systems``), of whose module counts what they use; other files, by their paths
+        (``src/comperdial/models/registry.yaml``). With each counts every module of this package that it imports, lazily or
+        not.
     root
         The folder that holds the package's folder. The files are read there, not where the package is installed, and
         once in a process.
 
     Returns
     -------
-    list of str
-        Paths, sorted; those of modules start with ``root``.
+    dict
+        By path, that of a function with its name after a colon; those of the package start with ``root``.
     """
-    return sorted(_digests(names, Path(root)))
+    return _digests(names, Path(root))
 
 
 def code_version(*names: str, root: str | Path = "src") -> str:
-    """Return the names and a hash over what their files do, ``name,name@0123456789ab``: it changes when that does.
+    """Return the names and a hash over what they do, ``name,name@0123456789ab``: it changes when that does.
 
     Parameters
     ----------
     names, root
-        As in :func:`code_files`.
+        As in :func:`code_digests`.
     """
     return f"{','.join(names)}@{code_hash(_digests(names, Path(root)))[:12]}"
 
 
-def files_of_version(version: str, *, root: str | Path = "src") -> list[str]:
-    """Return the files that a text made by :func:`code_version` is about."""
+def names_of_version(version: str) -> list[str]:
+    """Return the names in a text made by :func:`code_version`."""
     names = version.rpartition("@")[0]
     if not names:
         raise FileError(f"{version!r} names no code", expected="name,name@hash")
-    return code_files(*names.split(","), root=root)
+    return names.split(",")
 
 
 def code_hash(digests: dict[str, str]) -> str:
@@ -80,19 +82,34 @@ def code_hash(digests: dict[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of what a Python file does, or of another file's bytes."""
+def digest_of(part: str, root: str | Path = "") -> str | None:
+    """Return the SHA-256 of a part that :func:`code_digests` names, in the repository at ``root``; None if it is not there."""
+    path, _, function = part.partition(":")
+    file = Path(root) / path
+    if not file.is_file() or (function and function not in _definitions(file)):
+        return None
+    return _reached(file, function)[0] if function else _file_digest(file)
+
+
+def _file_digest(path: str | Path) -> str:
     path = check_input(path)
     return _parsed(path.read_bytes()).digest if path.suffix == ".py" else sha256(path)
 
 
 def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
     modules = _modules(root.resolve())
-    found: dict[str, str] = {name: file_digest(name) for name in names if "/" in name}
-    waiting = [f"{PACKAGE}.{name}" for name in names if "/" not in name]
-    for name in waiting:
-        if name not in modules:
-            raise FileError(f"no module {name}", where=str(root), expected="a module of the package")
+    found: dict[str, str] = {name: _file_digest(name) for name in names if "/" in name}
+    waiting = []
+    for name in (name for name in names if "/" not in name):
+        module, _, function = f"{PACKAGE}.{name}".partition(":")
+        if module not in modules:
+            raise FileError(f"no module {module}", where=str(root), expected="a module of the package")
+        if function:
+            path = root / modules[module][0]
+            found[f"{path}:{function}"], imports = _reached(path, function)
+            waiting += imports
+        else:
+            waiting.append(module)
     seen = set()
     while waiting:
         name = waiting.pop()
@@ -102,6 +119,75 @@ def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
             found[str(root / path)] = parsed.digest
             waiting += parsed.imports
     return found
+
+
+class _Definition(NamedTuple):
+    """What one statement at the top of a module does, what it imports, and the names that it uses."""
+
+    digest: str
+    imports: list[str]
+    uses: frozenset[str]
+
+
+# What runs whatever is used of a module: statements that define nothing.
+_ALWAYS = ""
+
+
+@cache
+def _definitions(path: Path) -> dict[str, _Definition]:
+    """Return the statements of a module by the names that they define; what declares a function is left out."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in ast.parse(path.read_bytes()).body:
+        for name, part in _defined(statement):
+            found.setdefault(name, []).append(part)
+    return {name: _definition(parts) for name, parts in found.items()}
+
+
+def _defined(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if not isinstance(statement, ast.ClassDef):
+            # A decorator declares: what it says reaches the job as settings and inputs.
+            statement.decorator_list = []
+        yield statement.name, statement
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            single = type(statement)(**{**dict(ast.iter_fields(statement)), "names": [alias]})
+            yield (alias.asname or alias.name).partition(".")[0], single
+    elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for name in (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)):
+            yield name, statement
+    else:
+        yield _ALWAYS, statement
+
+
+def _definition(parts: list[ast.stmt]) -> _Definition:
+    words: list[str] = []
+    imports: dict[str, None] = {}
+    _spell(parts, words, imports)
+    uses = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return _Definition(_sha256(words), list(imports), frozenset(uses))
+
+
+@cache
+def _reached(path: Path, function: str) -> tuple[str, list[str]]:
+    """Return what a function does with all that it uses of its module, as a SHA-256, and what these import."""
+    known = _definitions(path)
+    if function not in known:
+        raise FileError(f"no function {function}", where=str(path), expected="a function of the module")
+    reached, waiting = set(), [function, *([_ALWAYS] if _ALWAYS in known else [])]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += known[name].uses & known.keys()
+    parts = {name: known[name] for name in sorted(reached)}
+    imports = dict.fromkeys(module for part in parts.values() for module in part.imports)
+    return _sha256([f"{name} {part.digest}" for name, part in parts.items()]), list(imports)
+
+
+def _sha256(words: list[str]) -> str:
+    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @cache
@@ -161,7 +247,7 @@ def _parse(data: bytes) -> _Parsed:
     words: list[str] = []
     imports: dict[str, None] = {}
     _spell(tree, words, imports)
-    return _Parsed(hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest(), list(imports))
+    return _Parsed(_sha256(words), list(imports))
 
 
 def _spell(node: Any, words: list[str], imports: dict[str, None]) -> None:  # noqa: ANN401

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from comperdial.closure import PACKAGE, code_hash, file_digest
+from comperdial.closure import PACKAGE, code_hash
 from comperdial.errors import FileError
 from comperdial.files import FORMS, form_path, read_json, sha256, write_text
 
@@ -25,7 +25,13 @@ LIBRARIES = (
 _DIGITS = 16
 
 
-def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_from: Iterable[str | Path]) -> Path:
+def write(
+    stem: str | Path,
+    command: str,
+    parameters: Mapping[str, Any],
+    inputs: Iterable[str | Path],
+    code: Mapping[str, str],
+) -> Path:
     """Write the record of a table or figure beside it, as ``<stem>.provenance.json``.
 
     The same inputs give the same bytes: there is no time and no name of a machine in it. Files below the current folder
@@ -37,11 +43,13 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
         The common name of its forms, without suffix (``results/tables/usr``); a name that ends in ``.html`` stands for
         its stem.
     command
-        What made it: ``render usr``.
+        What made it: ``report.of_dataset:systems``.
     parameters
-        What the command was told, by name.
-    made_from
-        The files that it was made of: data, and the package's own source files (those below ``src/comperdial``).
+        What it was told, by name.
+    inputs
+        The files that it was made of.
+    code
+        What ran, as :func:`comperdial.closure.code_digests` says.
 
     Returns
     -------
@@ -53,11 +61,11 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
     FileError
         When one of the files does not exist.
     """
-    files = {path_name(path): Path(path) for path in made_from}
+    files = {path_name(path): Path(path) for path in inputs}
     for path in files.values():
         if not path.is_file():
             raise FileError("no such file", where=str(path), expected="a file that the output was made from")
-    data = {name: path for name, path in sorted(files.items()) if not is_code(name)}
+    data = dict(sorted(files.items()))
     known = {name: _plain(value) for name, value in parameters.items()}
     signatures, tests = _signatures(data.values())
     record = {
@@ -65,7 +73,10 @@ def write(stem: str | Path, command: str, parameters: Mapping[str, Any], made_fr
         "command": command,
         "parameters": known,
         "inputs": {name: {"sha256": _digest(path), "size": path.stat().st_size} for name, path in data.items()},
-        "code": _code({name: path for name, path in sorted(files.items()) if is_code(name)}),
+        "code": {
+            "sha256": code_hash(dict(code)),
+            "files": {name: digest[:_DIGITS] for name, digest in sorted(code.items())},
+        },
         "outputs": {path.suffix: _digest(path) for path in forms(stem)},
         "signatures": _in_output(stem, signatures),
         "tests": tests,
@@ -129,18 +140,8 @@ def path_name(path: str | PurePath) -> str:
     return absolute.name
 
 
-def is_code(name: str) -> bool:
-    """Say whether a file of a record is one of the package's own."""
-    return PurePath(name).parts[:2] == ("src", PACKAGE)
-
-
 def _digest(path: Path) -> str:
     return sha256(path)[:_DIGITS]
-
-
-def _code(files: Mapping[str, Path]) -> dict[str, Any]:
-    found = {name: file_digest(path) for name, path in files.items()}
-    return {"sha256": code_hash(found), "files": {name: digest[:_DIGITS] for name, digest in found.items()}}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

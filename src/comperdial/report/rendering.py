@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial import provenance
 from comperdial.artifact import Artifact
-from comperdial.closure import files_of_version
+from comperdial.closure import code_digests, names_of_version
 from comperdial.errors import NothingToShowError
 from comperdial.files import write_text
 from comperdial.report import document, nothing
@@ -45,5 +45,5 @@ def render(artifact: Artifact, job: Mapping[str, Any], inputs: Mapping[str, Path
         else:
             write_text(f"{stem}.html", made)
     paths = [path for found in inputs.values() for path in (found if isinstance(found, list) else [found])]
-    code = files_of_version(job["code"]) if "code" in job else []
-    provenance.write(f"{stem}.html", artifact.name, settings, [*paths, *code])
+    code = code_digests(*names_of_version(job["code"])) if "code" in job else {}
+    provenance.write(f"{stem}.html", artifact.name, settings, paths, code)
