@@ -15,8 +15,8 @@ SETTINGS_VARIABLE = "COMPERDIAL_JUDGING"
 """The environment variable in which the workflow says how judges are reached, and what they may cost."""
 
 
-def sections_of(task: Task, config: Mapping[str, Any]) -> str:
-    """Return, as JSON, what the sections say of one task: all that decides what is asked and how it is read."""
+def sections_of(task: Task, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the sections say of one task: all that decides what is asked and how it is read."""
     names = [name for name in (task.variant.turns, task.variant.name) if name]
     judge = {key: value for key, value in config["judges"][task.judge.name].items() if key not in (*CONNECTION, "role")}
     judging = {
@@ -32,7 +32,7 @@ def sections_of(task: Task, config: Mapping[str, Any]) -> str:
         },
         "prompts": config["judging"].get("prompts", "ours"),
     }
-    return json.dumps({"judges": {task.judge.name: judge}, "judging": judging}, sort_keys=True)
+    return {"judges": {task.judge.name: judge}, "judging": judging}
 
 
 def connections(judges: Mapping[str, Any] | None, judging: Mapping[str, Any] | None) -> str:
