@@ -22,7 +22,7 @@ from simulated import Benchmark, Floats, Metric, demo, draw
 from comperdial.stats._intervals import bounds
 from comperdial.stats._intervals import draw as resample
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import DEFAULT, METHODS, NAMES, coefficients
+from comperdial.stats.intervals import DEFAULT, METHODS, NAMES, coefficients
 
 ZOO = {
     "good": Metric(),

@@ -20,7 +20,7 @@ from simulated import Floats, demo, draw
 
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.resampling import NAMES, coefficients
+from comperdial.stats.intervals import NAMES, coefficients
 
 PAIRS = list(combinations(range(len(ZOO)), 2))
 ROWS, COLUMNS = np.array(PAIRS).T

@@ -19,7 +19,7 @@ from scipy import stats
 from simulated import Benchmark, Floats, Metric, demo, draw
 
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import NAMES, intervals
+from comperdial.stats.intervals import NAMES, intervals
 
 # Called by what they correlate to, about, over the means of many systems in the first of the shapes.
 METRICS = {

@@ -20,7 +20,7 @@ from comperdial.stats._weighted import weighted
 from comperdial.stats._weights import Weights
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import DEFAULT, NAMES, intervals
+from comperdial.stats.intervals import DEFAULT, NAMES, intervals
 
 METRICS = [Metric(truth=k / 16, skewed=k % 4 == 0) for k in range(17)]
 

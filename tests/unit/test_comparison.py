@@ -23,7 +23,7 @@ from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.power import components
-from comperdial.stats.resampling import coefficients, intervals
+from comperdial.stats.intervals import coefficients, intervals
 
 NAMES = ("pearson", "spearman", "kendall")
 SWAPPED = [method for method in METHODS if method.startswith("swap")]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.stats.correlation import correlate
-from comperdial.stats.grouped import COEFFICIENTS, within_items
+from comperdial.stats.correlation import COEFFICIENTS, within_items
 
 NONE = float("nan")
 

@@ -10,7 +10,7 @@ from comperdial.stats._weighted import weighted
 from comperdial.stats._weights import Weights
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import DEFAULT, METHODS, NAMES, coefficients, intervals
+from comperdial.stats.intervals import DEFAULT, METHODS, NAMES, coefficients, intervals
 
 
 def sample(rng, systems, dialogues, turns, *, metrics=3, missing=0.0, drop=0.0, average=False):

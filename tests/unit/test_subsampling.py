@@ -13,7 +13,7 @@ from scipy import stats
 from comperdial.stats._subsampling import Panel, mean_of
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import COEFFICIENTS
+from comperdial.stats.correlation import COEFFICIENTS
 from comperdial.stats.power import Components, components
 from comperdial.stats.subsampling import sample_curve, subsample_curve
 

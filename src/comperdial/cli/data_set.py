@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from comperdial.cli.common import suffix
+from comperdial.names import RATED_LEVELS
 
 
 def table_of(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401
@@ -28,7 +29,7 @@ def rated_levels(options: argparse.Namespace) -> list[str]:
     """Return the levels that have ratings: those said to, so that files of an earlier run are not taken for them."""
     if options.rated is not None:
         return list(options.rated)
-    return [level for level in ("turn", "dialogue") if (options.tables / f"{level}_ratings.parquet").is_file()]
+    return [level for level in RATED_LEVELS if (options.tables / f"{level}_ratings.parquet").is_file()]
 
 
 def suffix_of(options: argparse.Namespace) -> str:

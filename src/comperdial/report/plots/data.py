@@ -11,7 +11,7 @@ import pandas as pd
 from comperdial import aggregate, schema
 from comperdial.errors import NothingToShowError
 from comperdial.evaluation import Sample, samples
-from comperdial.evaluation.sample import FEWEST_SYSTEMS
+from comperdial.evaluation.samples import FEWEST_SYSTEMS
 from comperdial.report.plots.style import Output
 
 
