@@ -19,7 +19,7 @@ NOTEBOOK_MODULES = {
         "metrics.bleu",
         "metrics.rouge",
     ],
-    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.resampling"],
+    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.intervals"],
 }
 
 
