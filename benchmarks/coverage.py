@@ -11,18 +11,16 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from simulated import Benchmark, Floats, Metric, demo, draw
+import simulated
+from candidates import DEFAULT, INTERVALS, Resampled
+from simulated import Benchmark, Floats, Metric, demo, draw, table, workers
 
-from comperdial.stats._intervals import bounds
-from comperdial.stats._intervals import draw as resample
+from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import DEFAULT, METHODS, NAMES, coefficients
+from comperdial.stats.intervals import coefficients
 
 ZOO = {
     "good": Metric(),
@@ -32,7 +30,7 @@ ZOO = {
 }
 LEVELS = ("turn", "dialogue", "system", "system, dialogue ratings")
 ROWS = "percentile-rows"
-CANDIDATES = (ROWS, *METHODS)
+CANDIDATES = (ROWS, *INTERVALS)
 # The dearest to draw and not the best: tried on fewer benchmarks.
 BOTH = ("percentile-both", "basic-both", "bca-both", "fisher-pigeonhole")
 CONFIDENCE = 0.95
@@ -72,40 +70,32 @@ def cover(index: int, seed: int, resamples: int, rows: int, both: int) -> Floats
     rng = np.random.default_rng([seed, 2, index])
     found = np.full((len(LEVELS), len(CANDIDATES), len(ZOO), len(NAMES), 2), np.nan)
     for level, (name, x, y, design) in enumerate(samples(draw(rng, list(ZOO.values()), *demo()))):
-        methods = [method for method in METHODS if index < both or method not in BOTH]
-        drawn = resample(x, y, design, NAMES, methods, resamples, rng)
+        methods = [method for method in INTERVALS if index < both or method not in BOTH]
+        drawn = Resampled(x, y, design, NAMES, resamples, rng)
         for candidate, method in enumerate(CANDIDATES):
             if method in methods:
-                found[level, candidate] = np.stack(bounds(drawn, method, CONFIDENCE), axis=-1)
+                found[level, candidate] = np.stack(drawn.ends(method, CONFIDENCE), axis=-1)
         if index < rows and not design.average:
             # Each row a dialogue of its own.
             alone = Design(np.zeros_like(design.systems), np.arange(len(y)))
-            drawn = resample(x, y, alone, NAMES, "percentile-dialogues", resamples if name != "turn" else 200, rng)
-            found[level, CANDIDATES.index(ROWS)] = np.stack(bounds(drawn, "percentile-dialogues", CONFIDENCE), axis=-1)
+            drawn = Resampled(x, y, alone, NAMES, resamples if name != "turn" else 200, rng)
+            ends = drawn.ends("percentile-dialogues", CONFIDENCE)
+            found[level, CANDIDATES.index(ROWS)] = np.stack(ends, axis=-1)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmarks", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=10, help="of so many benchmarks, rows are resampled too")
-    parser.add_argument("--both", type=int, default=100, help="of so many, candidates that draw both sides at once")
-    parser.add_argument("--resamples", type=int, default=200)
-    parser.add_argument("--truths", type=int, default=300, help="large benchmarks that the truth is a mean of")
-    parser.add_argument("--systems", type=int, default=1000, help="their systems")
-    parser.add_argument("--seed", type=int, default=6)
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args()
+    options = simulated.options(
+        __doc__,
+        {"rows": "of so many benchmarks, rows are resampled too", "both": "of so many, what draws both sides at once"},
+        benchmarks=1000, rows=10, both=100, resamples=200, truths=300, systems=1000, seed=6,
+    )  # fmt: skip
     begun = time.perf_counter()
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        known = np.stack(
-            list(
-                pool.map(partial(truth, seed=options.seed, systems=options.systems), range(options.truths), chunksize=4)
-            )
-        )
-        work = partial(cover, seed=options.seed, resamples=options.resamples, rows=options.rows, both=options.both)
+    with workers(options.processes) as each:
+        known = np.stack(list(each(truth, options.truths, seed=options.seed, systems=options.systems)))
         found = []
-        for ends in pool.map(work, range(options.benchmarks), chunksize=2):
+        settings = {name: getattr(options, name) for name in ("seed", "resamples", "rows", "both")}
+        for ends in each(cover, options.benchmarks, **settings):
             found.append(ends)
             if len(found) % 100 == 0:
                 progress(known.mean(axis=0), np.stack(found), time.perf_counter() - begun)
@@ -174,12 +164,6 @@ def cell(covered: Any, widths: Floats, tried: Any, at: int, candidate: int) -> s
     by_metric = [100 * covered[where][tried[where][:, m], m].mean() for m in range(len(ZOO))]
     width = np.nanmean(widths[where])
     return f"{np.mean(by_metric):.1f} ({min(by_metric):.1f} to {max(by_metric):.1f}), {width:.3f}"
-
-
-def table(head: list[str], rows: list[list[str]]) -> None:
-    for line in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(line) + " |")
-    print()
 
 
 if __name__ == "__main__":

@@ -7,20 +7,18 @@ of the two long-run values that coverage.py defines. Prints a Markdown table; ev
 
 from __future__ import annotations
 
-import argparse
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import combinations
-from multiprocessing import get_context
 
 import numpy as np
+import simulated
 from coverage import LEVELS, ZOO, samples
-from simulated import Floats, demo, draw
+from simulated import Floats, demo, draw, workers
 
+from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.resampling import NAMES, coefficients
+from comperdial.stats.intervals import coefficients
 
 PAIRS = list(combinations(range(len(ZOO)), 2))
 ROWS, COLUMNS = np.array(PAIRS).T
@@ -51,23 +49,24 @@ def ends(index: int, seed: int, systems: int, resamples: int) -> Floats:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmarks", type=int, default=400)
-    parser.add_argument("--systems", type=int, nargs="+", default=[4, 6, 10, 20, 99])
-    parser.add_argument("--resamples", type=int, default=299)
-    parser.add_argument("--truths", type=int, default=100, help="large benchmarks that the truth is a mean of")
-    parser.add_argument("--seed", type=int, default=6)
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args()
+    options = simulated.options(
+        __doc__,
+        {"systems": "numbers of systems"},
+        benchmarks=400,
+        systems=[4, 6, 10, 20, 99],
+        resamples=299,
+        truths=100,
+        seed=6,
+    )
     begun = time.perf_counter()
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        known = list(pool.map(partial(truth, seed=options.seed, systems=1000), range(options.truths), chunksize=4))
+    with workers(options.processes) as each:
+        known = list(each(truth, options.truths, seed=options.seed, systems=1000))
         true = np.mean(known, axis=0)
         agree = True
         print("| systems | level | " + " | ".join(NAMES) + " |\n|--:|:--|" + ":--|" * len(NAMES), flush=True)
         for systems in options.systems:
-            work = partial(ends, seed=options.seed, systems=systems, resamples=options.resamples)
-            found = np.stack(list(pool.map(work, range(options.benchmarks), chunksize=4)))
+            settings = {"seed": options.seed, "systems": systems, "resamples": options.resamples}
+            found = np.stack(list(each(ends, options.benchmarks, **settings)))
             difference, reach, p = np.moveaxis(found, -1, 0)
             there = ~np.isnan(reach)
             agree &= bool(((p < ALPHA) == (np.abs(difference) > reach))[there].all())

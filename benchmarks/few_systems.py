@@ -8,18 +8,17 @@ Markdown; everything is SIMULATED. `OMP_NUM_THREADS=1 python benchmarks/few_syst
 
 from __future__ import annotations
 
-import argparse
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
+import simulated
+from candidates import Resampled
 from scipy import stats
-from simulated import Benchmark, Floats, Metric, demo, draw
+from simulated import Benchmark, Floats, Metric, demo, draw, table, workers
 
+from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import NAMES, intervals
+from comperdial.stats.intervals import intervals
 
 # Called by what they correlate to, about, over the means of many systems in the first of the shapes.
 METRICS = {
@@ -70,12 +69,12 @@ def cover(index: int, seed: int, slow: int, resamples: int) -> Floats:
             x, y = whole.scores[:, chosen].reshape(len(METRICS), -1), whole.turn[chosen].ravel()
             systems, items = (side.ravel() for side in np.indices((count, dialogues, turns))[:2])
             design = Design(systems, items, average=True)
-            for number, method in enumerate(CANDIDATES[:2]):
-                if number == 0 or index < slow:
-                    # The default asks no resamples where systems are few.
-                    draws = resamples if number else 2
-                    made = intervals(x, y, design, NAMES, method=method, resamples=draws, seed=index)
-                    found[shape, size, number] = np.stack([made.low, made.high], axis=-1)
+            # The default asks no resamples where systems are few.
+            made = intervals(x, y, design, NAMES, resamples=2, seed=index)
+            found[shape, size, 0] = np.stack([made.low, made.high], axis=-1)
+            if index < slow:
+                drawn = Resampled(x, y, design, NAMES, resamples, np.random.default_rng(index))
+                found[shape, size, 1] = np.stack(drawn.ends("fisher-two-way", 0.95), axis=-1)
             if count > 3:
                 reach, r = stats.norm.ppf(0.975) / np.sqrt(count - 3), made.value[:, :1]
                 found[shape, size, 2, :, :1] = np.tanh(
@@ -85,21 +84,15 @@ def cover(index: int, seed: int, slow: int, resamples: int) -> Floats:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmarks", type=int, default=1000, help="of each shape")
-    parser.add_argument("--slow", type=int, default=40, help="of so many, the bootstrap too")
-    parser.add_argument("--resamples", type=int, default=200)
-    parser.add_argument("--truths", type=int, default=100, help="large benchmarks that the truth is a mean of")
-    parser.add_argument("--systems", type=int, default=1000, help="their systems")
-    parser.add_argument("--seed", type=int, default=8)
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args()
+    options = simulated.options(
+        __doc__, {"slow": "of so many, the bootstrap too"},
+        benchmarks=1000, slow=40, resamples=200, truths=100, systems=1000, seed=8,
+    )  # fmt: skip
     begun = time.perf_counter()
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        large = partial(truth, seed=options.seed, systems=options.systems)
-        known = np.mean(list(pool.map(large, range(options.truths), chunksize=4)), axis=0)
-        work = partial(cover, seed=options.seed, slow=options.slow, resamples=options.resamples)
-        ends = np.stack(list(pool.map(work, range(options.benchmarks), chunksize=8)))
+    with workers(options.processes) as each:
+        known = np.mean(list(each(truth, options.truths, seed=options.seed, systems=options.systems)), axis=0)
+        settings = {"seed": options.seed, "slow": options.slow, "resamples": options.resamples}
+        ends = np.stack(list(each(cover, options.benchmarks, **settings)))
     print(
         f"{options.benchmarks} SIMULATED benchmarks of each of {len(SHAPES)} shapes "
         f"({', '.join(f'{d} dialogues x {t} turns' for d, t in SHAPES)}), {len(METRICS)} metrics "
@@ -167,12 +160,6 @@ def cell(covered: Floats, width: Floats) -> str:
     share = given[tried].mean()
     text = f"{100 * hit.mean():.1f} / {100 * hit[narrow].mean():.1f}, {np.median(wide):.2f}"
     return text + (f" ({100 * share:.0f} %)" if share < 0.995 else "")
-
-
-def table(head: list[str], rows: list[list[str]]) -> None:
-    for line in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(line) + " |")
-    print()
 
 
 if __name__ == "__main__":

@@ -7,25 +7,22 @@ that holds its level rejects 4 to 6 % of them. `OMP_NUM_THREADS=1 python benchma
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+import candidates
 import numpy as np
-import numpy.typing as npt
-from simulated import Benchmark, Metric, demo, draw
+import simulated
+from simulated import Benchmark, Floats, Metric, demo, draw, workers
 
-from comperdial.stats._comparison_clustered import flip_dialogues
-from comperdial.stats._comparison_swaps import SCHEMES, swap_p
-from comperdial.stats.comparison import compare, williams
+from comperdial.names import LEVELS
+from comperdial.stats import COEFFICIENTS as NAMES
+from comperdial.stats.comparison import averaged, jackknife_t, swap_systems, williams
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.design import Design
-
-Floats = npt.NDArray[np.float64]
 
 SETTINGS: dict[str, list[Metric]] = {
     "as the demo's": [Metric()] * 3,
@@ -34,8 +31,6 @@ SETTINGS: dict[str, list[Metric]] = {
     "no likes": [Metric(system=0, dialogue=0, cell=0)] * 3,
     "power": [Metric(), Metric(truth=0.7)],
 }
-LEVELS = ("turn", "dialogue", "system")
-NAMES = ("pearson", "spearman", "kendall")
 RESAMPLES = 299
 # Kendall takes long, and so do the candidates that are no default: every so many benchmarks.
 KENDALL_EVERY = {"turn": 10, "dialogue": 2, "system": 2}
@@ -81,24 +76,27 @@ def williams_p(scores: Floats, ratings: Floats, design: Design, name: str) -> Fl
         sizes = np.bincount(design.systems)
         scores = np.stack([np.bincount(design.systems, row) / sizes for row in scores])
         ratings = np.bincount(design.systems, ratings) / sizes
-    values = np.array([correlate(row, ratings, name).value for row in scores])  # type: ignore[arg-type]
-    between = np.array([[correlate(a, b, name).value for a in scores] for b in scores])  # type: ignore[arg-type]
+    values = np.array([correlate(row, ratings, name).value for row in scores])
+    between = np.array([[correlate(a, b, name).value for a in scores] for b in scores])
     return williams(values[:, None], values, between, len(ratings))
 
 
 def swapped(scores: Floats, ratings: Floats, design: Design, name: str, scheme: str = "units") -> Floats:
-    return swap_p(scores, ratings, design, name, scheme, RESAMPLES, seed=0)
+    if scheme == "systems" and design.average and name != "pearson":
+        means, target, _ = averaged(scores, ratings, design)
+        return swap_systems(means, target, name, RESAMPLES, seed=0, most=0)[0]
+    return candidates.swapped(scores, ratings, design, name, scheme, RESAMPLES, seed=0)
 
 
-def by_compare(scores: Floats, ratings: Floats, design: Design, name: str, method: str) -> Floats:
-    return compare(scores, ratings, design, name, method=method, resamples=0, seed=0).p
+def jackknife(scores: Floats, ratings: Floats, design: Design, name: str) -> Floats:
+    return jackknife_t(*(averaged(scores, ratings, design) if design.average else (scores, ratings, design)), name)[1]
 
 
 def flipped(scores: Floats, ratings: Floats, design: Design, name: str) -> Floats:
-    return flip_dialogues(scores, ratings, design, name, RESAMPLES, seed=0)[1]
+    return candidates.flip_dialogues(scores, ratings, design, name, RESAMPLES, seed=0)
 
 
-def candidates(level: str, name: str, benchmark: int) -> Iterator[tuple[str, Test, bool]]:
+def tests(level: str, name: str, benchmark: int) -> Iterator[tuple[str, Test, bool]]:
     """Yield the tests to count at a level: a label, the test, and whether it takes all metrics at once cheaply.
 
     The first is what `compare` does unless told otherwise.
@@ -109,19 +107,19 @@ def candidates(level: str, name: str, benchmark: int) -> Iterator[tuple[str, Tes
     if swaps:
         yield "systems", partial(swapped, scheme="systems"), False
     else:
-        yield "jackknife", partial(by_compare, method="jackknife"), True
+        yield "jackknife", jackknife, True
     if benchmark % OTHERS_EVERY:
         return
     if swaps:
-        yield "jackknife", partial(by_compare, method="jackknife"), True
+        yield "jackknife", jackknife, True
     elif level == "system":
         yield "systems", partial(swapped, scheme="systems"), False
-    yield "influence", partial(by_compare, method="influence"), True
+    yield "influence", candidates.influence_t, True
     yield "williams", williams_p, False
     if level != "system":
         yield "flip_dialogues", flipped, False
     if name != "kendall" or level == "system":
-        schemes = ("units",) if level == "system" else SCHEMES
+        schemes = ("units",) if level == "system" else ("units", "cells", "systems", "dialogues", "product")
         for scheme in schemes:
             # Ranks of swapped scores are made anew for each pair: of pairs that are counted only.
             yield scheme, partial(swapped, scheme=scheme), level != "system" and name != "spearman"
@@ -135,7 +133,7 @@ def count(benchmark: int, seed: int) -> dict[Key, float]:
     for level in LEVELS:
         scores, ratings, design = cells_of(level, drawn)
         for name in NAMES:
-            for label, test, at_once in candidates(level, name, benchmark):
+            for label, test, at_once in tests(level, name, benchmark):
                 whole = test(scores, ratings, design, name) if at_once else None
                 for setting, part in parts().items():
                     p = test(scores[part], ratings, design, name) if whole is None else whole[part, part]
@@ -174,15 +172,10 @@ def _cell(setting: str, values: Floats) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmarks", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--processes", type=int, default=2)
-    options = parser.parse_args()
+    options = simulated.options(__doc__, benchmarks=1000, seed=2026)
     start, shares = time.perf_counter(), defaultdict(list)
-    with ProcessPoolExecutor(options.processes) as pool:
-        done = pool.map(partial(count, seed=options.seed), range(options.benchmarks), chunksize=4)
-        for number, found in enumerate(done, 1):
+    with workers(options.processes) as each:
+        for number, found in enumerate(each(count, options.benchmarks, seed=options.seed), 1):
             for key, share in found.items():
                 shares[key].append(share)
             if number % 50 == 0:

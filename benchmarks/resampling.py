@@ -8,19 +8,19 @@ Prints a Markdown table.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from collections.abc import Iterator
 
 import numpy as np
+import simulated
 from simulated import Floats, Metric, demo, draw
 
-from comperdial.stats._weighted import weighted
-from comperdial.stats._weights import Weights
+from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import DEFAULT, NAMES, intervals
+from comperdial.stats.intervals import intervals
+from comperdial.stats.resampling import Weights, weighted
 
 METRICS = [Metric(truth=k / 16, skewed=k % 4 == 0) for k in range(17)]
 
@@ -54,17 +54,13 @@ def plain(x: Floats, y: Floats, design: Design, of_systems: Floats, of_dialogues
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--resamples", type=int, default=1000)
-    parser.add_argument("--plain", type=int, default=10, help="resamples of the plain loop")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = simulated.options(__doc__, {"plain": "resamples of the plain loop"}, resamples=1000, plain=10, seed=0)
     rng = np.random.default_rng(options.seed)
     print(
         f"{len(METRICS)} metrics, {len(NAMES)} coefficients, {options.resamples} resamples of systems and dialogues; "
         f"plain loop timed on {options.plain} and scaled. Seconds of the processor, one thread; SIMULATED data.\n"
     )
-    print(f"| level | units | by weights | plain loop, scaled | faster | largest difference | intervals ({DEFAULT}) |")
+    print("| level | units | by weights | plain loop, scaled | faster | largest difference | intervals |")
     print("| --- " * 7 + "|")
     total = np.zeros(3)
     for level, x, y, design in samples(rng):

@@ -2,14 +2,19 @@
 
 `data/demo/raters.yaml` says how the simulated raters rate; here nothing else is kept of the demo: no texts, systems
 drawn anew from the skills of its agents, dialogues drawn anew, and metrics that are the truth and noise in known
-shares. So a thousand benchmarks can be drawn, and what an interval or a test claims can be counted. Used by
-coverage.py, paired.py and resampling.py.
+shares. So a thousand benchmarks can be drawn, and what an interval or a test claims can be counted. Also here: what the
+scripts that count have in common, options, processes and tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +56,44 @@ class Benchmark:
     turn: Floats
     dialogue: Floats
     raters: Floats
+
+
+HELP = {
+    "benchmarks": "how many are drawn, of each kind",
+    "resamples": "of an interval; swaps of a test",
+    "truths": "large benchmarks that the truth is a mean of",
+    "systems": "their systems",
+    "processes": "at work at a time",
+}
+
+
+def options(
+    about: str | None, more: Mapping[str, str] | None = None, **defaults: int | list[int]
+) -> argparse.Namespace:
+    """Read whole numbers from the command line: by name, their defaults; ``more`` says what is not in ``HELP``."""
+    parser = argparse.ArgumentParser(description=about)
+    for name, default in (defaults | {"processes": 2}).items():
+        several = {"nargs": "+"} if isinstance(default, list) else {}
+        parser.add_argument(f"--{name}", type=int, default=default, help=(HELP | dict(more or {})).get(name), **several)
+    return parser.parse_args()
+
+
+@contextmanager
+def workers(count: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Give a function that calls another for 0, 1, ..., n - 1 in several processes, and yields what it returns."""
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+
+        def each(work: Callable[..., Any], n: int, **settings: object) -> Iterator[Any]:
+            return pool.map(partial(work, **settings), range(n), chunksize=4)
+
+        yield each
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in Markdown."""
+    for line in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(line) + " |")
+    print()
 
 
 def demo() -> tuple[Floats, dict[str, Any]]:

@@ -27,7 +27,7 @@ from comperdial.report.reading import here, label
 from comperdial.report.showing import chance, items, say, show, span
 from comperdial.scoring import score_tables
 from comperdial.stats.comparison import compare, holm
-from comperdial.stats.resampling import intervals
+from comperdial.stats.intervals import intervals
 
 bench = here("demo")
 bench.opening()

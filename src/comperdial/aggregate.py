@@ -14,8 +14,8 @@ from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.files import check_columns, read_json
 from comperdial.own_files import read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
+from comperdial.stats import Coefficient
 from comperdial.stats.agreement import pairwise_agreement
-from comperdial.stats.correlation import Coefficient
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, UnknownNameError
+from comperdial.names import RATED_LEVELS
 
 CATALOGUE = Path("data/sources.yaml")
-RATED_LEVELS = ("turn", "dialogue")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from comperdial import aggregate, schema, scoring
 from comperdial.datasets.table import RatedFile
 from comperdial.errors import ConfigError, FileError
 from comperdial.metrics import Batch
+from comperdial.names import RATED_LEVELS
 from comperdial.score_files import read_records
 
 
@@ -117,9 +118,7 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
     contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
     columns = (list(contexts[column]) for column in ("references", "history", "facts"))
-    turns, dialogues = (
-        None if (found := tables[f"{level}_ratings"]).empty else found for level in ("turn", "dialogue")
-    )
+    turns, dialogues = (None if (found := tables[f"{level}_ratings"]).empty else found for level in RATED_LEVELS)
     batch = Batch(list(responses["response"]), *columns)
     return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError
+from comperdial.names import RATED_LEVELS
 
 _PARTS = {
     "skill": (),
@@ -34,7 +35,7 @@ def read_raters(path: str | Path) -> dict[str, Any]:
     model = load_yaml(path)
     _check_names(model, _PARTS, str(path))
     _check_numbers(model["skill"], None, f"{path}, skill")
-    for part in ("turn", "dialogue"):
+    for part in RATED_LEVELS:
         _check_numbers(model[part], _PARTS[part], f"{path}, {part}")
     steps = model["thresholds"]
     if not isinstance(steps, list) or len(steps) != 4 or not all(map(_is_number, steps)) or sorted(set(steps)) != steps:

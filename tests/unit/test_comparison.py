@@ -4,29 +4,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial.stats import comparison
-from comperdial.stats._comparison_influence import concordance, influence
-from comperdial.stats._comparison_jackknife import left_out
-from comperdial.stats._comparison_swaps import swap_p
-from comperdial.stats._comparison_systems import ENOUGH, draw_signs, swap_ranks
-from comperdial.stats._subsampling import Panel
+from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.comparison import (
-    DEFAULT,
-    METHODS,
+    ENOUGH,
     SWAPS,
+    averaged,
     compare,
+    draw_signs,
     holm,
+    left_out,
     rank_clusters,
+    swap_systems,
+    swap_units,
     williams,
 )
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
+from comperdial.stats.influence import concordance, influence
+from comperdial.stats.intervals import coefficients, intervals
 from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.power import components
-from comperdial.stats.resampling import coefficients, intervals
-
-NAMES = ("pearson", "spearman", "kendall")
-SWAPPED = [method for method in METHODS if method.startswith("swap")]
+from comperdial.stats.subsampling import Panel
 
 
 def crossed(systems=9, dialogues=5, turns=2, average=False):
@@ -66,7 +64,7 @@ def test_concordance_of_few_and_of_many_ratings(monkeypatch):
     x, y = np.round(rng.normal(size=70), 1), np.round(rng.normal(size=70))
     plain = [np.mean(np.sign(x - a) * np.sign(y - b)) for a, b in zip(x, y, strict=True)]
     np.testing.assert_allclose(concordance(x, y), plain, atol=1e-12)
-    monkeypatch.setattr("comperdial.stats._comparison_influence._AT_ONCE", 100)
+    monkeypatch.setattr("comperdial.stats.influence._AT_ONCE", 100)
     np.testing.assert_allclose(concordance(x, y), plain, atol=1e-12)
 
 
@@ -103,33 +101,20 @@ def plain_perm_both(a, b, y, systems, average, name, masks):
 def test_perm_both_is_the_plain_loop(name, average, monkeypatch):
     design = crossed(average=average)
     scores, ratings = drawn(design, seed=4)
-    rng = np.random.default_rng(5)
-    signs = 2.0 * rng.integers(0, 2, size=(30, len(ratings))) - 1
-    monkeypatch.setattr("comperdial.stats._comparison_swaps.draw_signs", lambda rng, count, width: signs[:count])
-    found = compare(scores, ratings, design, name, resamples=30, seed=0)
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, average, name, signs > 0)
-        assert found.p_perm_both[a, b] == pytest.approx(plain)
-
-
-def test_swaps_in_parts_are_as_many_as_at_once(monkeypatch):
-    design = crossed()
-    scores, ratings = drawn(design)
-    signs = 2.0 * np.random.default_rng(1).integers(0, 2, size=(200, len(ratings))) - 1
+    # Many ties in one, so that what a swap is divided by differs, and none in another.
+    scores[1] = np.round(scores[1])
+    signs = draw_signs(np.random.default_rng(5), 60, len(ratings))
 
     def p_of_swaps():
         rows = iter(signs)
+        return swap_units(scores, ratings, design, name, 60, lambda count: np.stack([next(rows) for _ in range(count)]))
 
-        def draw(rng, count, width):
-            return np.stack([next(rows) for _ in range(count)])
-
-        monkeypatch.setattr("comperdial.stats._comparison_swaps.draw_signs", draw)
-        return compare(scores, ratings, design, "pearson", resamples=200, seed=1).p_perm_both
-
-    whole = p_of_swaps()
-    assert len(np.unique(whole)) > 2
-    monkeypatch.setattr("comperdial.stats._comparison_swaps.AT_ONCE", 700)
-    np.testing.assert_array_equal(p_of_swaps(), whole)
+    found = p_of_swaps()
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, average, name, signs > 0)
+        assert found[a, b] == pytest.approx(plain)
+    monkeypatch.setattr("comperdial.stats.comparison._AT_ONCE", 700)
+    np.testing.assert_array_equal(p_of_swaps(), found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -156,7 +141,7 @@ def test_jackknife_is_the_plain_two_way_formula(name):
     freedom = max(total**2 / (parts[0] ** 2 / 8 + parts[1] ** 2 / 4 + parts[2] ** 2 / 32), 4)
     a, b = (correlate(row, ratings, name).value for row in scores)
     expected = 2 * stats.t.sf(abs(a - b) / np.sqrt(total), freedom)
-    found = compare(scores, ratings, design, name, method="jackknife", resamples=9, seed=0)
+    found = compare(scores, ratings, design, name, resamples=9, seed=0)
     assert found.p[0, 1] == pytest.approx(expected)
     assert found.difference[0, 1] == pytest.approx(a - b, abs=1e-12)
 
@@ -164,19 +149,14 @@ def test_jackknife_is_the_plain_two_way_formula(name):
 # compare
 
 
-@given(st.integers(0, 10**6), st.sampled_from(NAMES), st.booleans(), st.sampled_from([DEFAULT, *METHODS]))
-@settings(max_examples=40, deadline=None)
-def test_compare_is_antisymmetric_bounded_and_1_of_itself(seed, name, average, method):
+@given(st.integers(0, 10**6), st.sampled_from(NAMES), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_compare_is_antisymmetric_bounded_and_1_of_itself(seed, name, average):
     design = crossed(average=average)
-    refused = (method == "flip_dialogues" and average) or (method in SWAPPED and name == "kendall" and not average)
     scores, ratings = drawn(design, seed=seed)
     # One metric twice, on another scale.
     scores = np.vstack([scores, 2 * scores[:1] + 3])
-    if refused:
-        with pytest.raises(ValueError, match="use"):
-            compare(scores, ratings, design, name, method=method, resamples=19, seed=seed)
-        return
-    found = compare(scores, ratings, design, name, method=method, resamples=19, seed=seed)
+    found = compare(scores, ratings, design, name, resamples=19, seed=seed)
     np.testing.assert_allclose(found.difference, -found.difference.T, atol=1e-15)
     for p in (found.p, found.p_perm_both):
         np.testing.assert_array_equal(p, p.T)
@@ -300,7 +280,6 @@ def test_a_much_better_metric_is_found_and_the_sign_is_right():
     ("change", "message"),
     [
         ({"name": "cosine"}, "unknown coefficient"),
-        ({"method": "magic"}, "unknown method"),
         ({"ratings": np.full(90, np.nan)}, "without NaN"),
         ({"ratings": np.zeros(5)}, "expected scores"),
     ],
@@ -313,28 +292,15 @@ def test_what_compare_refuses(change, message):
         compare(**{**given_, **change})
 
 
-def test_the_default_is_the_test_that_the_docs_name():
-    for average, name, method in (
-        (False, "kendall", "jackknife"),
-        (True, "pearson", "jackknife"),
-        (True, "spearman", "swap_systems"),
-    ):
-        design = crossed(average=average)
-        scores, ratings = drawn(design, seed=14)
-        default, named = (
-            compare(scores, ratings, design, name, resamples=99, seed=0, **extra).p
-            for extra in ({}, {"method": method})
-        )
-        np.testing.assert_array_equal(default, named)
-
-
 def test_without_resamples_there_is_no_p_of_swaps():
     design = crossed()
     scores, ratings = drawn(design)
     found = compare(scores, ratings, design, "pearson", resamples=0, seed=0)
     assert np.isnan(found.p_perm_both).all()
     np.testing.assert_array_equal(found.p, compare(scores, ratings, design, "pearson", resamples=9, seed=0).p)
-    assert np.isnan(compare(scores, ratings, design, "pearson", method="swap_units", resamples=0, seed=0).p).all()
+    of_means = compare(scores, ratings, crossed(average=True), "kendall", resamples=0, seed=0)
+    assert np.isnan(of_means.p).all()
+    assert of_means.test == "swap_systems|swaps:0"
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
@@ -365,16 +331,19 @@ def plain_swap(a, b, y, name, signs):
 @given(st.integers(0, 10**6), st.sampled_from(["spearman", "kendall"]), st.integers(1, 6), st.integers(4, 12))
 @settings(max_examples=30, deadline=None)
 def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, systems):
-    # Few values: ties within each metric, between them, and in the ratings; some swaps leave nothing that varies.
+    # Few values: ties within metrics, between the first two, and in the ratings; after some swaps nothing varies.
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=(3, systems)) * coarse) / coarse
+    scores[1] = rng.permutation(scores[0])
     ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
     if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
         return
-    p = swap_ranks(scores, ratings, name, 40, seed, 40)[0]
+    p = swap_systems(scores, ratings, name, 40, seed, 40)[0]
     signs = draw_signs(np.random.default_rng(seed), 40, systems)
+    # Sums in another order must not break ties.
+    standard = np.round(stats.zscore(scores, axis=1), 10)
     for one, other in ((0, 1), (0, 2), (1, 2)):
-        plain = plain_swap(scores[one], scores[other], ratings, name, signs)
+        plain = plain_swap(standard[one], standard[other], ratings, name, signs)
         assert p[one, other] == pytest.approx((1 + plain) / 41)
         assert p[other, one] == p[one, other]
 
@@ -401,15 +370,14 @@ def test_holm_over_many_pairs_finds_what_is_clear_over_systems(name):
 
 
 def test_more_swaps_go_to_small_p_only_and_do_not_depend_on_other_pairs():
-    scores, ratings, design = many_good_and_bad()
-    few = swap_p(scores, ratings, design, "spearman", "systems", 500, 3)
-    more = swap_p(scores, ratings, design, "spearman", "systems", 500, 3, 4000)
+    scores, ratings, _ = averaged(*many_good_and_bad())
+    few = swap_systems(scores, ratings, "spearman", 500, 3, 0)[0]
+    more = swap_systems(scores, ratings, "spearman", 500, 3, 4000)[0]
     stopped = few >= (1 + ENOUGH) / 501
     np.testing.assert_array_equal(more[stopped], few[stopped])
     assert few[~stopped].min() == 1 / 501
     assert more[~stopped].min() == 1 / 4001
-    np.testing.assert_array_equal(swap_p(scores, ratings, design, "spearman", "systems", 500, 3, 4000), more)
-    two = swap_p(scores[[2, 15]], ratings, design, "spearman", "systems", 500, 3, 4000)
+    two = swap_systems(scores[[2, 15]], ratings, "spearman", 500, 3, 4000)[0]
     assert two[0, 1] == more[2, 15]
 
 
@@ -421,8 +389,6 @@ def test_what_made_p_is_said(name):
     ranks = name != "pearson"
     over_systems = compare(scores[:2], ratings, design, name, resamples=9, seed=0).test
     assert over_systems == (f"swap_systems|swaps:{SWAPS}" if ranks else "jackknife")
-    units_swapped = compare(scores[:2], ratings, design, name, method="swap_units", resamples=9, seed=0).test
-    assert units_swapped == "swap_units|swaps:9"
 
 
 # Means of systems
@@ -577,8 +543,3 @@ def test_rank_clusters_without_a_value_or_a_p():
     assert rank_clusters([np.nan, 0.2, 0.4], p).tolist() == [0, 1, 1]
     with pytest.raises(ValueError, match="expected values"):
         rank_clusters([1, 2], p)
-
-
-def test_everything_promised_is_there():
-    assert all(hasattr(comparison, name) for name in comparison.__all__)
-    assert DEFAULT in METHODS

@@ -11,10 +11,10 @@ from scipy import stats
 from comperdial import schema
 from comperdial.cli import dimensions as command
 from comperdial.errors import ComperdialError, ConfigError, SchemaError, UnknownNameError
-from comperdial.evaluation._rated import RatedSet, read_scores_by_dataset
 from comperdial.evaluation.dimensions import dimension_correlations, rank_deviation
 from comperdial.evaluation.ensembles import Ensembles, standing_for
 from comperdial.evaluation.interdimensional import interdimensional
+from comperdial.evaluation.rated import RatedSet, read_scores_by_dataset
 from comperdial.evaluation.rounds import rounds
 from comperdial.schema.evaluated import DIMENSIONS
 

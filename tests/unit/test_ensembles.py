@@ -10,7 +10,7 @@ from scipy import stats
 
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.ensembles import Ensembles, combined, is_ensemble, output_name
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design

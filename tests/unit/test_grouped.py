@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.stats.correlation import correlate
-from comperdial.stats.grouped import COEFFICIENTS, within_items
+from comperdial.stats import COEFFICIENTS
+from comperdial.stats.correlation import correlate, within_items
 
 NONE = float("nan")
 

@@ -8,9 +8,9 @@ import pytest
 
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.evaluation._rated import RatedSet
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.evaluation.interdimensional import interdimensional
+from comperdial.evaluation.rated import RatedSet
 from comperdial.judging.config import read_judging
 from comperdial.judging.groups import as_one
 from comperdial.schema.evaluated import DIMENSIONS

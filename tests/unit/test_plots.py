@@ -384,7 +384,7 @@ class TestCurves:
 class TestStyle:
     @pytest.mark.parametrize("name", ["bleu", ":x", "bleu:", ""])
     def test_an_output_needs_both_names(self, name):
-        with pytest.raises(ConfigError, match=r"names no output.*METRIC:OUTPUT"):
+        with pytest.raises(ConfigError, match="METRIC:OUTPUT"):
             style.parse_outputs([name])
         assert issubclass(ConfigError, ComperdialError)
 

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial.stats._subsampling import Panel, mean_of
+from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import COEFFICIENTS
 from comperdial.stats.power import Components, components
-from comperdial.stats.subsampling import sample_curve, subsample_curve
+from comperdial.stats.subsampling import Panel, mean_of, sample_curve, subsample_curve
 
 NONE = float("nan")
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_rated_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
 from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.names import LEVELS, output_name
+from comperdial.stats import COEFFICIENTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_COEFFICIENTS = ("spearman", "pearson", "kendall")
 _FORMATS = ("text", "markdown", "latex", "csv")
 
 
@@ -41,8 +42,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to")
     command.add_argument("--source", help="whose ratings; default: human, or the one that there is")
     command.add_argument("--target", nargs="+", metavar="DIMENSION", help="rated dimensions; default: all")
-    command.add_argument("--level", nargs="+", choices=["turn", "dialogue", "system"], help="default: all")
-    command.add_argument("--coefficient", nargs="+", choices=_COEFFICIENTS, default=["spearman", "pearson"])
+    command.add_argument("--level", nargs="+", choices=LEVELS, help="default: all")
+    command.add_argument("--coefficient", nargs="+", choices=COEFFICIENTS, default=["spearman", "pearson"])
     command.add_argument("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
     command.add_argument("--embeddings", type=Path, metavar="FOLDER", help="keep vectors there (default: nowhere)")
@@ -67,7 +68,7 @@ def _compare(options: argparse.Namespace) -> None:
         raise ConfigError("no metrics", expected="--metrics, --scores or both")
     ready = aggregate.read_scores(options.scores) if options.scores else None
     known = set() if ready is None else set(ready["metric"])
-    names = list(dict.fromkeys(text.partition(":")[0] for text in options.metrics))
+    names = list(dict.fromkeys(output_name(text, "")[0] for text in options.metrics))
     entries = read_entries(options.params)
     try:
         metrics = {name: metric_named(name, entries) for name in names if name not in known}
@@ -95,7 +96,7 @@ def _compare(options: argparse.Namespace) -> None:
     _check_datasets(scores, data)
     there = set(zip(scores["metric"], scores["output"], strict=True))
     none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
-    not_run |= {text: why for text, why in none.items() if text.partition(":")[0] not in not_run}
+    not_run |= {text: why for text, why in none.items() if output_name(text, "")[0] not in not_run}
     labels = {name: label for name, label in wanted.items() if name in there}
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
@@ -107,7 +108,7 @@ def _compare(options: argparse.Namespace) -> None:
             dialogue_ratings=data.dialogue_ratings,
             systems=data.systems,
             source=source,
-            levels=options.level or evaluation.LEVELS,
+            levels=options.level or LEVELS,
             targets=options.target,
         )
     )
@@ -179,10 +180,10 @@ def _wanted(texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | Non
         texts = texts or list(outputs)
     found: dict[tuple[str, str], str] = {}
     for text in texts:
-        name, colon, output = text.partition(":")
-        if colon and output not in outputs[name]:
+        name, output = output_name(text, "")
+        if output and output not in outputs[name]:
             raise UnknownNameError(f"output of metric {name!r}:", output, outputs[name])
-        found.setdefault((name, output if colon else outputs[name][0]), text)
+        found.setdefault((name, output or outputs[name][0]), text)
     return found
 
 

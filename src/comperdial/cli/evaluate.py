@@ -12,6 +12,8 @@ from typing import Any
 from comperdial.cli.common import add_shard, json_object, shard_of
 from comperdial.errors import ConfigError, MissingResourceError
 from comperdial.files import check_table_output
+from comperdial.names import LEVELS
+from comperdial.stats import COEFFICIENTS
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -70,7 +72,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
     _sampled(command)
     command.add_argument("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
-    command.add_argument("--coefficient", default="spearman", choices=["pearson", "spearman", "kendall"])
+    command.add_argument("--coefficient", default="spearman", choices=COEFFICIENTS)
     command.add_argument("--repeats", type=int, default=100, help="subsets for each size (default: 100)")
     command.add_argument("--curves", type=Path, required=True, metavar="FILE", help="write the learning curves")
     command.add_argument("--power", type=Path, required=True, metavar="FILE", help="write the power of a 5 %% test")
@@ -83,7 +85,7 @@ def _sampled(command: argparse.ArgumentParser) -> None:
     command.add_argument("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
     command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
     command.add_argument("--source", default="human", help="whose ratings (default: human)")
-    command.add_argument("--level", action="append", choices=["turn", "dialogue", "system"], help="default: all")
+    command.add_argument("--level", action="append", choices=LEVELS, help="default: all")
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
     command.add_argument(
         "--detail-target",
@@ -243,7 +245,7 @@ def _samples(options: argparse.Namespace) -> list[Any]:
             dialogue_ratings=read(options.dialogue_ratings, "dialogue_ratings"),
             systems=read(options.systems, "systems"),
             source=options.source,
-            levels=options.level or evaluation.LEVELS,
+            levels=options.level or LEVELS,
             targets=options.target,
             allow_missing=options.allow_missing,
         )

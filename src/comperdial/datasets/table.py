@@ -15,6 +15,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.datasets.base import Reader, Tables
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.names import RATED_LEVELS
 from comperdial.own_files import (
     entries,
     identifier,
@@ -25,7 +26,6 @@ from comperdial.own_files import (
     spoken,
     utterances,
 )
-from comperdial.schema.fields import RATED_LEVELS
 from comperdial.schema.tables import SYSTEM_KINDS
 
 log = logging.getLogger(__name__)

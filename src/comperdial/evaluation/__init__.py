@@ -1,13 +1,13 @@
 """Meta-evaluation: which metric agrees with the ratings, how surely, and whether two metrics differ."""
 
-from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.comparisons import comparisons, differences, ranked
-from comperdial.evaluation.correlations import COEFFICIENTS, Detail, correlations
+from comperdial.evaluation.correlations import Detail, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
-from comperdial.evaluation.sample import Sample
-from comperdial.evaluation.samples import LEVELS, samples
+from comperdial.evaluation.samples import HUMAN, Sample, samples
+from comperdial.names import LEVELS
+from comperdial.stats import COEFFICIENTS
 
 __all__ = [
     "COEFFICIENTS",

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import COEFFICIENTS
-from comperdial.evaluation.sample import Sample
-from comperdial.stats.grouped import within_items
+from comperdial.evaluation.samples import Sample
+from comperdial.stats import COEFFICIENTS
+from comperdial.stats.correlation import within_items
+from comperdial.stats.intervals import coefficients
 from comperdial.stats.means import merge_ties
-from comperdial.stats.resampling import coefficients
 
 
 def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:

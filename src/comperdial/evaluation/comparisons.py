@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation._frames import HUMAN
-from comperdial.evaluation.correlations import COEFFICIENTS, Detail
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.correlations import Detail
+from comperdial.evaluation.samples import HUMAN, Sample
+from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.comparison import compare, holm, rank_clusters, williams
-from comperdial.stats.correlation import ALPHA, Coefficient
-from comperdial.stats.resampling import coefficients
+from comperdial.stats.correlation import ALPHA
+from comperdial.stats.intervals import coefficients
 
 log = logging.getLogger(__name__)
 

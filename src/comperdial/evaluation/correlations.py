@@ -12,17 +12,16 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.expected import Expected
-from comperdial.evaluation.sample import FEWEST_SYSTEMS, Sample
-from comperdial.stats.correlation import Coefficient, correlate
-from comperdial.stats.grouped import within_items
+from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
+from comperdial.names import output_name
+from comperdial.stats import COEFFICIENTS
+from comperdial.stats.correlation import correlate, within_items
+from comperdial.stats.intervals import intervals
 from comperdial.stats.means import paired_means
 from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
-from comperdial.stats.resampling import intervals
 
 Floats = npt.NDArray[np.float64]
-COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,12 @@ class Detail:
     @classmethod
     def named(cls, outputs: Sequence[str] | None, targets: Sequence[str] | None, resamples: int, seed: int) -> Detail:
         """Return the detail that ``metric:output`` texts name."""
-        pairs = [tuple(name.split(":", 1)) for name in outputs or ()]
-        if wrong := [":".join(pair) for pair in pairs if len(pair) != 2]:
-            raise ConfigError(f"output {wrong[0]!r}", expected="METRIC:OUTPUT")
+        chosen = None if outputs is None else [output_name(name) for name in outputs]
         if resamples < 2:
             raise ConfigError(f"{resamples} resamples", expected="2 or more")
         if seed < 0:
             raise ConfigError(f"seed {seed}", expected="0 or more")
-        chosen = [(pair[0], pair[1]) for pair in pairs]
-        return cls(chosen if outputs is not None else None, targets, resamples, seed)
+        return cls(chosen, targets, resamples, seed)
 
     def check(self, samples: Sequence[Sample], *, allow_missing: bool = False) -> None:
         """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result.

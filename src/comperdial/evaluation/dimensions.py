@@ -13,21 +13,19 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.evaluation._rated import RatedSet, matched, read_scores_by_dataset
-from comperdial.evaluation.correlations import COEFFICIENTS
 from comperdial.evaluation.ensembles import (
     MEAN,
     OVERALL,
     Ensembles,
-    Name,
     is_ensemble,
-    output_name,
     standing_for,
 )
-from comperdial.evaluation.sample import Sample
-from comperdial.stats.correlation import Coefficient, correlate
-from comperdial.stats.grouped import rowwise
-from comperdial.stats.resampling import intervals
+from comperdial.evaluation.rated import RatedSet, matched, read_scores_by_dataset
+from comperdial.evaluation.samples import Sample
+from comperdial.names import Output, output_name
+from comperdial.stats import COEFFICIENTS
+from comperdial.stats.correlation import Coefficient, correlate, rowwise
+from comperdial.stats.intervals import intervals
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +46,7 @@ def dimension_correlations(
     scores: Mapping[str, pd.DataFrame],
     *,
     ensembles: Ensembles | None = None,
-    outputs: Collection[Name] | None = None,
+    outputs: Collection[Output] | None = None,
     own: Mapping[str, str] | None = None,
     resamples: int = 1000,
     seed: int = 2024,
@@ -71,7 +69,7 @@ def dimension_correlations(
         Metrics whose scores are the ratings of a source, as a recorded judge's: no rows of them, nor of ensembles that
         they are members of, against that source.
     resamples, seed
-        Of an interval (:func:`comperdial.stats.resampling.intervals`, its default method); 0: no intervals. What is
+        Of an interval (:func:`comperdial.stats.intervals.intervals`, its default method); 0: no intervals. What is
         resampled is said by :meth:`RatedSet.samples`.
 
     Returns
@@ -126,7 +124,9 @@ def dimension_correlations(
     )
 
 
-def _rows(sample: Sample, source: str, bounds: Mapping[tuple[Name, str], tuple[float, float]]) -> list[dict[str, Any]]:
+def _rows(
+    sample: Sample, source: str, bounds: Mapping[tuple[Output, str], tuple[float, float]]
+) -> list[dict[str, Any]]:
     counts = (~np.isnan(sample.scores)).sum(axis=1)
     rows = []
     for coefficient in COEFFICIENTS:
@@ -170,8 +170,8 @@ def _correlated(
 
 
 def _bounds(
-    sample: Sample, outputs: Collection[Name] | None, resamples: int, seed: int
-) -> dict[tuple[Name, str], tuple[float, float]]:
+    sample: Sample, outputs: Collection[Output] | None, resamples: int, seed: int
+) -> dict[tuple[Output, str], tuple[float, float]]:
     """Return the ends of intervals, by output and coefficient, of what gets them."""
     chosen = [name for name in sample.names if outputs is None or name in outputs or _stands(name, sample.target)]
     part = sample.only(chosen)
@@ -185,13 +185,13 @@ def _bounds(
     }
 
 
-def _stands(name: Name, dimension: str) -> bool:
+def _stands(name: Output, dimension: str) -> bool:
     return name[1] == dimension or (is_ensemble(name[0]) and name[1] == MEAN)
 
 
 def rank_deviation(
     frame: pd.DataFrame,
-    outputs: Collection[str | Name],
+    outputs: Collection[str | Output],
     *,
     coefficient: Coefficient = "pearson",
     leave_out: Collection[str] = (),

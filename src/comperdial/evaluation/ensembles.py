@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
+from comperdial.names import Output, output_name
 from comperdial.schema.evaluated import DIMENSIONS
 
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
-Name = tuple[str, str]
 
 OVERALL = "overall"
 OVER_DIMENSIONS, OVER_MODELS = "ensemble-dimensions", "ensemble-models"
@@ -28,20 +28,12 @@ SCALES = ("z", "plain")
 _WHERE = "ensembles"
 
 
-def output_name(text: str) -> Name:
-    """Return metric and output that ``METRIC:OUTPUT`` names; a metric's name may hold colons, an output's none."""
-    metric, _, output = text.rpartition(":")
-    if not metric or not output:
-        raise ConfigError(f"output {text!r}", expected="METRIC:OUTPUT")
-    return metric, output
-
-
 def is_ensemble(metric: str) -> bool:
     """Say whether a metric is an ensemble of others."""
     return metric.partition(":")[0] in (OVER_DIMENSIONS, OVER_MODELS)
 
 
-def standing_for(frame: pd.DataFrame, outputs: Collection[str | Name]) -> pd.DataFrame:
+def standing_for(frame: pd.DataFrame, outputs: Collection[str | Output]) -> pd.DataFrame:
     """Keep the rows of outputs that stand for their metric on the row's dimension.
 
     Parameters
@@ -81,9 +73,9 @@ class Members:
     names: tuple[str, ...]
     scale: str = "z"
 
-    def of(self, dimension: str) -> list[Name]:
+    def of(self, dimension: str) -> list[Output]:
         """Return metric and output of each member for a dimension."""
-        return [output_name(name) if ":" in name else (name, dimension) for name in self.names]
+        return [output_name(name, dimension) for name in self.names]
 
     @property
     def by_dimension(self) -> bool:
@@ -112,7 +104,7 @@ class Ensembles:
 
     dimensions: tuple[str, ...] = ()
     models: Mapping[str, Members] = field(default_factory=dict)
-    apart: Mapping[str, tuple[Name, ...]] = field(default_factory=dict)
+    apart: Mapping[str, tuple[Output, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Ensembles:
@@ -153,7 +145,7 @@ class Ensembles:
     def added(self, sample: Sample) -> Sample:
         """Return a sample with the ensembles whose members it has all of, in the order of names."""
         at = {name: row for row, name in enumerate(sample.names)}
-        made: list[tuple[Name, list[int], str]] = []
+        made: list[tuple[Output, list[int], str]] = []
         for name, members, scale in self._wanted(DIMENSIONS[sample.against]):
             rows = [at[member] for member in members if member in at]
             if len(rows) == len(members):
@@ -163,7 +155,7 @@ class Ensembles:
                 log.info("%s: no %s: no scores of %s", sample.dataset, ":".join(name), ":".join(lost))
         return _with(sample, made) if made else sample
 
-    def check(self, names: Iterable[Name]) -> None:
+    def check(self, names: Iterable[Output]) -> None:
         """Refuse a member that no data set has scores of, so that a typing error does not pass for a result."""
         known = set(names)
         metrics = {metric for metric, _ in known}
@@ -183,7 +175,7 @@ class Ensembles:
                 if ":" not in name and name not in metrics:
                     raise UnknownNameError("metric", name, metrics, where=f"{_WHERE}, models, {ensemble}")
 
-    def _wanted(self, dimensions: Sequence[str]) -> Iterator[tuple[Name, list[Name], str]]:
+    def _wanted(self, dimensions: Sequence[str]) -> Iterator[tuple[Output, list[Output], str]]:
         for metric in self.dimensions:
             single = [(metric, dimension) for dimension in dimensions if dimension != OVERALL]
             yield (f"{OVER_DIMENSIONS}:{metric}", MEAN), single, "plain"
@@ -226,7 +218,7 @@ def combined(scores: Floats, scale: str) -> Floats:
     return found
 
 
-def _with(sample: Sample, made: Sequence[tuple[Name, list[int], str]]) -> Sample:
+def _with(sample: Sample, made: Sequence[tuple[Output, list[int], str]]) -> Sample:
     rows = np.stack([combined(sample.scores[rows], scale) for _, rows, scale in made])
     names = [*sample.names, *(name for name, _, _ in made)]
     signatures = [*sample.signatures, *(_signature(sample, *one) for one in made)]
@@ -247,7 +239,7 @@ def _with(sample: Sample, made: Sequence[tuple[Name, list[int], str]]) -> Sample
     )
 
 
-def _signature(sample: Sample, name: Name, rows: list[int], scale: str) -> str:
+def _signature(sample: Sample, name: Output, rows: list[int], scale: str) -> str:
     """Return all that determines an ensemble: members, their scale, and a digest of what made them."""
     kind = name[0].partition(":")[0]
     over = kind == OVER_DIMENSIONS
@@ -256,7 +248,7 @@ def _signature(sample: Sample, name: Name, rows: list[int], scale: str) -> str:
     return f"{kind}|members:{members}|scale:{scale}|made:{digest}"
 
 
-def _dimensions(value: object) -> tuple[tuple[str, ...], dict[str, tuple[Name, ...]]]:
+def _dimensions(value: object) -> tuple[tuple[str, ...], dict[str, tuple[Output, ...]]]:
     """Return the metrics that have all dimensions, and by name the judges that are a metric for each."""
     where = f"{_WHERE}, dimensions"
     entries = list(value) if isinstance(value, list | tuple) else None
@@ -272,7 +264,7 @@ def _dimensions(value: object) -> tuple[tuple[str, ...], dict[str, tuple[Name, .
     return tuple(plain), {name: _apart(f"{where}, {name}", of) for name, of in sorted(groups, key=lambda one: one[0])}
 
 
-def _apart(where: str, value: object) -> tuple[Name, ...]:
+def _apart(where: str, value: object) -> tuple[Output, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ConfigError("no list of outputs", where=where, expected='["METRIC:OUTPUT", …], one for each dimension')
     names = tuple(output_name(name) for name in value)
@@ -307,8 +299,7 @@ def _members(name: str, value: object) -> Members:
         raise UnknownNameError("scale", str(scale), SCALES, where=where)
     names = tuple(value) if isinstance(value, list | tuple) else ()
     for member in names:
-        if ":" in member:
-            output_name(member)
+        output_name(member, MEAN)
     return Members(names, scale)
 
 

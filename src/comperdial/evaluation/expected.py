@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
+from comperdial.names import Output
 
-Name = tuple[str, str]
 # Of a context: what a score can depend on.
 COLUMNS = ("references", "history", "facts")
 
@@ -32,7 +32,7 @@ class Expected:
         One row a context (index): its dialogue_id, and whether each of these columns holds anything.
     """
 
-    needs: Mapping[Name, tuple[str, ...]]
+    needs: Mapping[Output, tuple[str, ...]]
     signatures: Mapping[str, str]
     held: pd.DataFrame
 
@@ -48,11 +48,11 @@ class Expected:
         }
         return cls(needs, {metric: str(entry["signature"]) for metric, entry in entries.items()}, held)
 
-    def without_scores(self, sample: Sample) -> list[Name]:
+    def without_scores(self, sample: Sample) -> list[Output]:
         """Return the outputs that a sample has no score of."""
         return sorted(set(self.needs) - set(sample.names))
 
-    def lacking(self, sample: Sample, name: Name, unscored: npt.NDArray[np.bool_]) -> str | None:
+    def lacking(self, sample: Sample, name: Output, unscored: npt.NDArray[np.bool_]) -> str | None:
         """Say what the units without a score lack of what an output needs; None where that is not the reason."""
         columns = self.needs.get(name, ())
         if not columns or not unscored.any():

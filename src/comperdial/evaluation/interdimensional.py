@@ -9,8 +9,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.evaluation._rated import RatedSet
-from comperdial.evaluation.ensembles import Name, output_name
+from comperdial.evaluation.rated import RatedSet
+from comperdial.names import Output, output_name
 from comperdial.schema.evaluated import DIMENSIONS
 
 COLUMNS = ("dataset", "who", "dimension_a", "dimension_b", "value", "n")
@@ -98,11 +98,11 @@ def _of_metrics(
 
 
 def _judges(
-    metrics: Sequence[str] | Mapping[str, Sequence[str]], known: set[Name], rated: RatedSet
-) -> dict[str, list[Name]]:
+    metrics: Sequence[str] | Mapping[str, Sequence[str]], known: set[Output], rated: RatedSet
+) -> dict[str, list[Output]]:
     """Return the outputs of each judge, by its name."""
     where = f"dataset {rated.dataset!r}"
-    found: dict[str, list[Name]] = {}
+    found: dict[str, list[Output]] = {}
     for entry in metrics:
         name, equals, outputs = entry.partition("=")
         if isinstance(metrics, Mapping):

@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation._frames import HUMAN
 from comperdial.evaluation.correlations import Detail
-from comperdial.evaluation.sample import Sample
-from comperdial.stats.correlation import Coefficient
+from comperdial.evaluation.samples import HUMAN, Sample
+from comperdial.stats import Coefficient
+from comperdial.stats.intervals import coefficients
 from comperdial.stats.power import components
-from comperdial.stats.resampling import coefficients
 from comperdial.stats.subsampling import Curve, Varied, sample_curve, subsample_curve
 
 Floats = npt.NDArray[np.float64]

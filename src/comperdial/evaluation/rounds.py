@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation._frames import of_target
-from comperdial.evaluation._rated import RatedSet
+from comperdial.evaluation.rated import RatedSet
+from comperdial.evaluation.samples import of_target
 from comperdial.stats.correlation import correlate
 
 

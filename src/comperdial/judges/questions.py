@@ -11,9 +11,9 @@ from pathlib import Path
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.names import RATED_LEVELS
 
 FILE = "questions.yaml"
-LEVELS = ("turn", "dialogue")
 _OURS = Path(__file__).parent / "prompts" / FILE
 
 
@@ -65,7 +65,7 @@ def find(question: str, level: str, source: str, folder: Path) -> Question:
 def read(path: Path = _OURS) -> dict[str, dict[str, str]]:
     """Return the questions of a file, ours without one, by level and dimension."""
     content = load_yaml(path)
-    for level in LEVELS:
+    for level in RATED_LEVELS:
         asked = content.get(level)
         texts = asked.values() if isinstance(asked, dict) else [None]
         if not all(isinstance(text, str) and text.strip() for text in texts):

@@ -19,6 +19,7 @@ from comperdial.metrics._history import utterances
 from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, special_token, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.names import RATED_LEVELS
 
 if TYPE_CHECKING:
     import torch
@@ -179,7 +180,7 @@ def read_followups(path: Path) -> FollowUps:
     """
     content = load_yaml(path)
     qualities: dict[str, dict[str, list[str]]] = {}
-    for level in ("turn", "dialogue"):
+    for level in RATED_LEVELS:
         for name, sets in _mapping(content.get(level) or {}, f"{path}: {level}").items():
             where = f"{path}: {level}.{name}"
             if not (isinstance(name, str) and _NAME.fullmatch(name)) or name == "fed" or name in qualities:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.errors import SchemaError
+from comperdial.names import RATED_LEVELS
 from comperdial.report.document import Document, Section, records_by, with_suffix
 from comperdial.report.tables import LEVEL_NAMES
 
@@ -74,7 +75,7 @@ def pipeline_numbers(benchmarks: pd.DataFrame, counts: pd.DataFrame) -> dict[str
 
 
 def count_tables(
-    folder: str | Path, *, source: str = "human", levels: Sequence[str] = ("turn", "dialogue")
+    folder: str | Path, *, source: str = "human", levels: Sequence[str] = RATED_LEVELS
 ) -> dict[str, int | None]:
     """Count what a dataset's tables hold, as the paper's Table 8 counts it.
 

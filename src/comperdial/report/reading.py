@@ -14,6 +14,7 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.errors import MissingResourceError
 from comperdial.metrics import kinds
+from comperdial.names import RATED_LEVELS
 from comperdial.plugins import load_class
 from comperdial.report.document import SIMULATED
 from comperdial.report.showing import Page, say
@@ -111,7 +112,7 @@ class Reading:
         """Return whose ratings are read: as chosen, else ``simulated`` where there are such, else ``human``."""
         if self.chosen_source:
             return self.chosen_source
-        paths = [path for level in ("turn", "dialogue") if (path := self._ratings_path(level)).is_file()]
+        paths = [path for level in RATED_LEVELS if (path := self._ratings_path(level)).is_file()]
         if not paths:
             # Names the file, and what makes it.
             self.table("turn_ratings")

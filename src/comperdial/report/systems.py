@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.errors import ConfigError, SchemaError
+from comperdial.errors import SchemaError
+from comperdial.names import output_name
 from comperdial.report.document import Document, Section, number, with_suffix
 
 
@@ -47,9 +48,7 @@ def systems_frame(
     scored = of_turns.groupby("system_id")["item_id"].nunique()
     frame.insert(3, "responses", scored.reindex(frame.index).fillna(0).astype(int))
     for name in outputs:
-        metric, colon, output = name.partition(":")
-        if not colon:
-            raise ConfigError(f"score {name!r}", where="tables.systems", expected="METRIC:OUTPUT")
+        metric, output = output_name(name, where="tables.systems")
         chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
         if len(chosen):
             frame.attrs.setdefault("partial", {})[name] = (len(chosen), int((chosen["cut"] > 0).sum()))
@@ -119,7 +118,7 @@ def systems_document(
 
 def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str]) -> list[str]:
     everything = frame.attrs.get("responses", 0)
-    unscored = [name for name in frame.attrs.get("unscored", []) if name.partition(":")[0] not in not_run]
+    unscored = [name for name in frame.attrs.get("unscored", []) if output_name(name)[0] not in not_run]
     notes = [f"{name}: no response has a score" for name in unscored]
     for name, (scored, cut) in frame.attrs.get("partial", {}).items():
         if scored < everything:

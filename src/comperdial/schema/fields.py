@@ -12,8 +12,6 @@ import pyarrow as pa
 
 UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
 TEXTS = pa.list_(pa.string())
-LEVELS = ("turn", "dialogue", "system")
-RATED_LEVELS = ("turn", "dialogue")
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from comperdial.names import RATED_LEVELS
 from comperdial.schema.fields import (
-    RATED_LEVELS,
     Field,
     RowCheck,
     Table,
@@ -15,6 +15,7 @@ from comperdial.schema.fields import (
     one_of,
     p_value,
 )
+from comperdial.stats import COEFFICIENTS
 
 
 def _share(name: str) -> Field:
@@ -31,7 +32,7 @@ STUDIES = (
             name_field("dimension"),
             name_field("metric"),
             name_field("output"),
-            one_of("coefficient", ("pearson", "spearman", "kendall")),
+            one_of("coefficient", COEFFICIENTS),
             coefficient("value"),
             coefficient("low"),
             coefficient("high"),

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from comperdial.errors import UnknownNameError
+from comperdial.names import LEVELS, RATED_LEVELS
 from comperdial.schema.fields import (
-    LEVELS,
-    RATED_LEVELS,
     UTTERANCES,
     Field,
     RowCheck,
@@ -28,11 +27,12 @@ from comperdial.schema.fields import (
     utterances,
 )
 from comperdial.schema.studies import STUDIES
+from comperdial.stats import COEFFICIENTS
 
 SYSTEM_KINDS = ("agent", "human", "reference")
 # The last two are shares of pairs, from 0 to 1: acc_eq (Deutsch et al. 2023) and soft pairwise accuracy (Thompson et
 # al. 2024).
-COEFFICIENTS = ("pearson", "spearman", "kendall", "acc_eq", "spa")
+_MEASURES = (*COEFFICIENTS, "acc_eq", "spa")
 GROUPINGS = ("pooled", "item")
 
 
@@ -169,7 +169,7 @@ TABLES: Mapping[str, Table] = {
                 name_field("metric"),
                 name_field("output"),
                 one_of("grouping", GROUPINGS),
-                one_of("coefficient", COEFFICIENTS),
+                one_of("coefficient", _MEASURES),
                 coefficient("value"),
                 coefficient("low"),
                 coefficient("high"),
@@ -188,7 +188,7 @@ TABLES: Mapping[str, Table] = {
             (
                 *_OF_SAMPLE,
                 one_of("grouping", GROUPINGS),
-                one_of("coefficient", COEFFICIENTS),
+                one_of("coefficient", _MEASURES),
                 name_field("annotator_id"),
                 coefficient("value"),
                 count_field("n"),
@@ -199,7 +199,7 @@ TABLES: Mapping[str, Table] = {
             "comparisons",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", COEFFICIENTS),
+                one_of("coefficient", _MEASURES),
                 name_field("metric_a"),
                 name_field("output_a"),
                 name_field("metric_b"),
@@ -218,7 +218,7 @@ TABLES: Mapping[str, Table] = {
             "curves",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", COEFFICIENTS),
+                one_of("coefficient", _MEASURES),
                 one_of("varied", VARIED),
                 count_field("size"),
                 name_field("metric"),
@@ -235,7 +235,7 @@ TABLES: Mapping[str, Table] = {
             "power",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", COEFFICIENTS),
+                one_of("coefficient", _MEASURES),
                 one_of("varied", VARIED),
                 count_field("size"),
                 name_field("metric_a"),

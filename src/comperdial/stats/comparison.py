@@ -7,46 +7,39 @@ gives PERM-BOTH's p beside it. benchmarks/paired.py counts how often each test i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse, stats
 
-from comperdial.stats._comparison_adjust import holm, rank_clusters, williams
-from comperdial.stats._comparison_clustered import flip_dialogues, influence_t, jackknife_t
-from comperdial.stats._comparison_influence import NAMES, influence
-from comperdial.stats._comparison_swaps import averaged, goes_on, swap_p, swap_test
+from comperdial.stats import COEFFICIENTS, Coefficient
+from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
-
-__all__ = [
-    "DEFAULT",
-    "METHODS",
-    "Comparison",
-    "compare",
-    "holm",
-    "rank_clusters",
-    "williams",
-]
+from comperdial.stats.influence import concordance, influence, untied
+from comperdial.stats.means import merge_ties, system_means
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-# What is swapped by each of the plain permutation tests.
-_SWAPS = {
-    "swap_units": "units",
-    "swap_cells": "cells",
-    "swap_systems": "systems",
-    "swap_dialogues": "dialogues",
-    "swap_product": "product",
-}
-# All but the first two, and the swaps of systems, are there to be compared: benchmarks/paired.py counts their errors.
-METHODS = ("clustered", "jackknife", "influence", "flip_dialogues", *_SWAPS)
-DEFAULT = "clustered"
-# Of a swap test of systems' ranks a pair may have so many swaps: enough for a correction over a thousand pairs.
+# Of systems' ranks a pair may have so many swaps: enough for a correction over a thousand pairs.
 SWAPS = 100_000
+# So many swaps as far out as the data are enough to say what p is.
+ENOUGH = 50
+# The swaps of a pair that has fewer grow by this factor, up to the most.
+_GROWTH = 4
 # Below this many points a coefficient is +-1 or nearly so, and no test can tell anything.
 FEWEST = 4
+# Signs held at a time: 32 MB of them.
+_AT_ONCE = 2**22
+# Scores x swaps that are ranked at a time: 2 MB of each of a few arrays.
+_RANKED = 2**18
+# Differences that rounding alone tells apart are equal.
+CLOSE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -59,20 +52,19 @@ class Comparison:
         Coefficient of the row's metric minus that of the column's, over the units that both have. Antisymmetric; 0 on
         the diagonal.
     p
-        Two-sided, by the method asked for. Symmetric; 1 on the diagonal.
+        Two-sided. Symmetric; 1 on the diagonal.
     p_perm_both
         Two-sided p of PERM-BOTH, for comparison with the literature: standardised scores are swapped unit by unit, and
-        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those: that
-        is ``swap_systems``.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
+        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those, as
+        ``p`` does for ranks.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
     reach
         Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN where
-        the method has none, or none is honest: over ranks of systems' means, where no difference could be significant.
+        none is honest: over ranks of systems' means, where no difference could be significant.
     n
         Points correlated: units, or systems where units are averaged.
     test
-        What made ``p``: ``jackknife``, ``influence``, ``flip_dialogues|swaps:N`` or ``swap_...|swaps:N``, N being the
-        most swaps that a pair got. No p is below 1 / (1 + N), so that Holm's correction of more than N / 20 pairs can
-        find nothing at 5 %.
+        What made ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the most swaps that a pair got. No p is
+        then below 1 / (1 + N), so that Holm's correction of more than N / 20 pairs can find nothing at 5 %.
     """
 
     difference: Floats
@@ -87,14 +79,18 @@ def compare(
     scores: npt.ArrayLike,
     ratings: npt.ArrayLike,
     design: Design,
-    name: str,
+    name: Coefficient,
     *,
-    method: str = DEFAULT,
     resamples: int = 1000,
     seed: int,
     intervals: bool = False,
 ) -> Comparison:
     """Test for every pair of metrics whether they correlate equally well with the ratings.
+
+    Over units, and for Pearson over means of systems: Student's t with a variance from leaving out systems and
+    dialogues (:func:`jackknife_t`). For ranks (Spearman, Kendall) of means of systems: swaps of whole systems
+    (:func:`swap_systems`). Ranks of some hundred means move in steps too coarse for a jackknife, which then rejects too
+    little; Pearson's scale depends on a few means where tails are long, and swapping those rejects too much.
 
     Parameters
     ----------
@@ -106,24 +102,16 @@ def compare(
         Systems and dialogues of the units, and whether they are averaged by system.
     name
         ``pearson``, ``spearman`` or ``kendall`` (tau-b).
-    method
-        One of ``METHODS``. ``clustered``, the one that holds its level: ``swap_systems`` for ranks (Spearman, Kendall)
-        of means of systems, ``jackknife`` for all else. ``jackknife``: Student's t with a variance from leaving out
-        systems and dialogues.
-        ``influence``: the same by derivatives. ``flip_dialogues``: whole dialogues are swapped, and each difference is
-        divided by its standard error. ``swap_...``: plain swaps of units (PERM-BOTH of Deutsch, Dror and Roth 2021),
-        cells (a dialogue of a system), systems, dialogues, or by a product of signs. Over means of systems there are no
-        dialogues to leave out or flip: ``flip_dialogues`` and the ``swap_`` of dialogues are refused.
     resamples
         Random swaps; p is (1 + those at least as far out) / (1 + resamples). All pairs share them. With 0 there is no
-        ``p_perm_both`` and no p that needs swaps. ``swap_systems`` of ranks of means goes on where few swaps are as far
-        out as the data, up to ``SWAPS``, and divides by what it drew (Besag and Clifford 1991): without that no p would
-        be small enough for a correction over many pairs. What one pair gets does not depend on the others.
+        ``p_perm_both`` and no p that needs swaps. Swaps of systems go on where few of them are as far out as the data,
+        up to ``SWAPS``, and p is divided by what was drawn (Besag and Clifford 1991): without that none would be small
+        enough for a correction over many pairs. What one pair gets does not depend on the others.
     seed
         Of the swaps: the same seed gives the same p.
     intervals
-        Whether to find the reach where that takes more work, by keeping every swap's difference in memory (``swap_
-        systems`` of ranks of means); a jackknife has it anyway.
+        Whether to find the reach where that takes more work, by keeping every swap's difference in memory (ranks of
+        means of systems); a jackknife has it anyway.
 
     Returns
     -------
@@ -132,42 +120,31 @@ def compare(
         a jackknife has no variance: a metric does not vary without one of the systems or dialogues.
     """
     table, target = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    _check(table, target, design, name, method)
+    _check(table, target, design, name)
     metrics = len(table)
     difference, p, p_perm_both, reach = (np.full((metrics, metrics), np.nan) for _ in range(4))
     n = np.zeros((metrics, metrics), dtype=np.intp)
     for rows, wanted, units in _groups(~np.isnan(table)):
-        part, kept, inner = table[np.ix_(rows, units)], target[units], _narrowed(design, units)
-        points = (int(inner.systems.max()) + 1 if inner.average else len(kept)) if len(kept) else 0
+        part, kept, inner = table[np.ix_(rows, units)], target[units], design.of(units)
+        points = inner.counts[0] if inner.average else len(kept)
         cell = np.ix_(rows, rows)
         n[cell] = np.where(wanted, points, n[cell])
         if points < FEWEST:
             continue
-        values, tested, both, wide = _tested(part, kept, inner, name, method, resamples, seed, intervals)
+        values, tested, both, wide = _tested(part, kept, inner, name, resamples, seed, intervals)
         for whole, found in (
             (difference, values[:, None] - values), (p, tested), (p_perm_both, both), (reach, wide),
         ):  # fmt: skip
             whole[cell] = np.where(wanted, found, whole[cell])
-    test = _name(_method(method, design, name), design, name, resamples)
+    test = f"swap_systems|swaps:{resamples and max(resamples, SWAPS)}" if _swaps(design, name) else "jackknife"
     return Comparison(difference, p, p_perm_both, reach, n, test)
 
 
-def _method(method: str, design: Design, name: str) -> str:
-    if method != "clustered":
-        return method
-    # Ranks of some hundred means move in steps too coarse for a jackknife, which then rejects too little; Pearson's
-    # scale depends on a few means where tails are long, and swapping those rejects too much.
-    return "swap_systems" if design.average and name != "pearson" else "jackknife"
+def _swaps(design: Design, name: Coefficient) -> bool:
+    return design.average and name != "pearson"
 
 
-def _name(method: str, design: Design, name: str, resamples: int) -> str:
-    if method not in _SWAPS:
-        return f"{method}|swaps:{resamples}" if method == "flip_dialogues" else method
-    more = resamples > 0 and goes_on(_SWAPS[method], design, name)
-    return f"{method}|swaps:{max(resamples, SWAPS) if more else resamples}"
-
-
-def _check(scores: Floats, ratings: Floats, design: Design, name: str, method: str) -> None:
+def _check(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> None:
     if scores.ndim != 2 or ratings.shape != scores.shape[1:] or len(design.systems) != len(ratings):
         raise ValueError(
             f"expected scores (metrics, n), ratings (n,) and a design of n units, got {scores.shape}, {ratings.shape} "
@@ -175,14 +152,8 @@ def _check(scores: Floats, ratings: Floats, design: Design, name: str, method: s
         )
     if np.isnan(ratings).any():
         raise ValueError("expected ratings without NaN: leave such units out")
-    if name not in NAMES:
-        raise ValueError(f"unknown coefficient {name!r}: expected one of {', '.join(NAMES)}")
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}: expected one of {', '.join(METHODS)}")
-    if method == "flip_dialogues" and design.average:
-        raise ValueError(f"method {method!r} is over units: over means of systems use {DEFAULT!r}")
-    if method in _SWAPS and name == "kendall" and not design.average:
-        raise ValueError(f"method {method!r} has no Kendall over units: use {DEFAULT!r}")
+    if name not in COEFFICIENTS:
+        raise ValueError(f"unknown coefficient {name!r}: expected one of {', '.join(COEFFICIENTS)}")
 
 
 def _groups(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
@@ -204,41 +175,671 @@ def _groups(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
     return found
 
 
-def _narrowed(design: Design, units: Flags) -> Design:
-    systems, dialogues = (
-        np.unique(codes[units], return_inverse=True)[1].astype(np.intp) for codes in (design.systems, design.dialogues)
-    )
-    return Design(systems, dialogues, design.average)
-
-
 def _tested(
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int, intervals: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return values (metrics,), p, p of PERM-BOTH and the reach, of metrics without gaps."""
+    unknown = np.full((len(scores), len(scores)), np.nan)
+    both, rng = unknown, np.random.default_rng(seed)
+    if resamples and (design.average or name != "kendall"):
+        both = swap_units(scores, ratings, design, name, resamples, lambda n: draw_signs(rng, n, len(ratings)))
+    if design.average:
+        scores, ratings, design = averaged(scores, ratings, design)
+    if not _swaps(design, name):
+        values, p, reach = jackknife_t(scores, ratings, design, name)
+        return values, p, both, reach
+    p, reach = unknown, unknown
+    if resamples:
+        p, reach = swap_systems(scores, ratings, name, resamples, seed, SWAPS, intervals=intervals)
+    return influence(scores, ratings, name)[0], p, both, reach
+
+
+def averaged(scores: Floats, ratings: Floats, design: Design) -> tuple[Floats, Floats, Design]:
+    """Return means of systems, each a unit of its own and all of one dialogue."""
+    codes = np.arange(design.counts[0], dtype=np.intp)
+    narrow = Design(codes, np.zeros_like(codes), design.average)
+    return system_means(scores, design), system_means(ratings, design), narrow
+
+
+# Leaving out. The variance of a difference is that over systems plus that over dialogues minus that over cells (a cell
+# is a dialogue of a system), which both of them count (Cameron, Gelbach and Miller 2011).
+
+# Variances of the differences of all pairs, and how many clusters they are from.
+Part = tuple[Floats, int]
+
+
+def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> tuple[Floats, Floats, Floats]:
+    """Return coefficients (metrics,), p of each pair and half the width of each difference's 95 % interval.
+
+    Student's t with a two-way jackknife variance: p < 0.05 just where the interval leaves out 0. Each system is left
+    out once and each dialogue once, and the coefficients are computed anew; cells, which weigh little, count by their
+    influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters. With one system only,
+    or one dialogue, the other alone counts. ``design.average`` is not looked at.
+    """
+    values, moves = influence(scores, ratings, name)
+    by_system = _jackknife(scores, ratings, design.systems, name)
+    by_dialogue = _jackknife(scores, ratings, design.dialogues, name)
+    return values, *two_way_t(values, by_system, by_dialogue, of_influences(moves, cells(design)))
+
+
+def _jackknife(scores: Floats, ratings: Floats, codes: Integers, name: Coefficient) -> Part:
+    clusters = int(codes.max()) + 1
+    if clusters < 2:
+        return np.zeros((len(scores), len(scores))), clusters
+    without = left_out(scores, ratings, codes, name)
+    # Without one of few clusters a correlation may be perfect, whose z is infinite: there is no variance then.
+    with np.errstate(invalid="ignore"):
+        return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
+
+
+def of_influences(moves: Floats, codes: Integers) -> Part:
+    """Return the variances that the influences of clusters of units have."""
+    clusters = int(codes.max()) + 1
+    if clusters < 2:
+        return np.zeros((len(moves), len(moves))), clusters
+    sums = np.stack([np.bincount(codes, row) for row in moves]) / len(codes)
+    return _between(sums) * clusters / (clusters - 1), clusters
+
+
+def _between(rows: Floats) -> Floats:
+    """Sums of squares of the differences of all pairs of rows."""
+    products = rows @ rows.T
+    own = np.diag(products)
+    return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))
+
+
+def two_way_t(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, Floats]:
+    """Return p of the difference of each pair of values and the reach of its interval, given variances by cluster."""
+    difference = values[:, None] - values
+    if min(systems[1], dialogues[1]) < 2:
+        by_cell = (np.zeros_like(difference), 1)
+    summed = systems[0] + dialogues[0] - by_cell[0]
+    # It may come out negative; then the larger of the one-way ones.
+    variance = np.where(summed > 0, summed, np.maximum(systems[0], dialogues[0]))
+    spread = [part**2 / max(clusters - 1, 1) for part, clusters in (systems, dialogues)]
+    spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
+    fewest = min((clusters for _, clusters in (systems, dialogues) if clusters > 1), default=0) - 1
+    if fewest < 0:
+        return np.full_like(difference, np.nan), np.full_like(difference, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.maximum(variance**2 / np.sum(spread, axis=0), fewest)
+        p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
+        reach = np.where(variance > 0, stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
+    same = np.abs(difference) < 1e-12
+    return np.asarray(np.where(same, 1.0, p)), reach
+
+
+def cells(design: Design) -> Integers:
+    """Return for each unit the code of its dialogue of its system, in order of system, then dialogue."""
+    return np.unique(design.systems * design.counts[1] + design.dialogues, return_inverse=True)[1].astype(np.intp)
+
+
+def left_out(scores: Floats, ratings: Floats, codes: Integers, name: Coefficient) -> Floats:
+    """Return the coefficient of each row without each cluster in turn.
+
+    Leaving out for good, not by a derivative, is what keeps a test's level where scores have long tails.
+
+    Parameters
+    ----------
+    scores, ratings, codes
+        Shapes (metrics, n), (n,) and (n,): cluster of each unit, from 0 on. Nothing missing.
+    name
+        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
+
+    Returns
+    -------
+    array
+        Shape (metrics, clusters); NaN where what is left does not vary.
+    """
+    find = {"pearson": _pearson_left, "spearman": _spearman_left, "kendall": _kendall_left}[name]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return find(scores, ratings, codes, int(codes.max()) + 1)
+
+
+def _pearson_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
+    x = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
+    y = (ratings - ratings.mean()) / ratings.std()
+
+    def rest(values: Floats) -> Floats:
+        inside = np.stack([np.bincount(codes, row, minlength=clusters) for row in np.atleast_2d(values)])
+        return np.asarray(inside.sum(axis=1, keepdims=True) - inside)
+
+    n = rest(np.ones(len(y)))
+    sum_x, sum_y = rest(x), rest(y)
+    covariance = rest(x * y) - sum_x * sum_y / n
+    return np.asarray(covariance / np.sqrt((rest(x**2) - sum_x**2 / n) * (rest(y**2) - sum_y**2 / n)))
+
+
+def _spearman_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
+    groups = [np.unique(row, return_inverse=True)[1] for row in (*scores, ratings)]
+    counts = [np.bincount(group) for group in groups]
+    found = np.empty((len(scores), clusters))
+    for cluster in range(clusters):
+        out = np.flatnonzero(codes == cluster)
+        y, square_y = _ranks_left(groups[-1], counts[-1], out)
+        for metric in range(len(scores)):
+            x, square_x = _ranks_left(groups[metric], counts[metric], out)
+            found[metric, cluster] = (x @ y) / np.sqrt(square_x * square_y)
+    return found
+
+
+def _ranks_left(group: Integers, counts: Integers, out: Integers) -> tuple[Floats, float]:
+    """Return centred ranks of the units that stay, 0 for the others, and their sum of squares."""
+    left = counts - np.bincount(group[out], minlength=len(counts))
+    middle = np.cumsum(left) - left / 2 - (len(group) - len(out)) / 2
+    ranks = middle[group]
+    ranks[out] = 0
+    return ranks, float(left @ middle**2)
+
+
+def _kendall_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
+    members = [np.flatnonzero(codes == cluster) for cluster in range(clusters)]
+    untied_y = _pairs_left(untied, (ratings,), members)
+    found = np.empty((len(scores), clusters))
+    for metric, x in enumerate(scores):
+        agree = _pairs_left(concordance, (x, ratings), members)
+        found[metric] = agree / np.sqrt(_pairs_left(untied, (x,), members) * untied_y)
+    return found
+
+
+def _pairs_left(mean_of: Callable[..., Floats], sides: tuple[Floats, ...], members: list[Integers]) -> Floats:
+    """Sum over the pairs of units that stay: all, minus those with a unit left out (those of two counted twice)."""
+    n = len(sides[0])
+    each = n * mean_of(*sides)
+    within = [len(part) * float(np.sum(mean_of(*(side[part] for side in sides)))) for part in members]
+    return np.array([each.sum() - 2 * each[part].sum() + own for part, own in zip(members, within, strict=True)])
+
+
+# Swapping. A swapped score is (a + b) / 2 + s (a - b) / 2 with a sign s, and its square likewise, so every sum that
+# Pearson's r needs is linear in sums of s x (a feature of one metric): one matrix product serves all pairs of metrics.
+# Whether one score lies above another is a product of what two signs choose, so concordance (Kendall), and likewise the
+# sum of products of ranks (Spearman), is a constant plus linear plus quadratic terms in the signs. Turning all signs
+# gives the other metric of the pair: in the difference of the two only the linear terms are left, if there are no ties.
+# Ties change what is divided by, with the numbers of tied values chosen, which are linear too.
+
+
+def draw_signs(rng: np.random.Generator, count: int, width: int) -> Floats:
+    """Return random signs, shape (count, width), eight from each byte."""
+    octets = rng.integers(0, 256, size=(count, (width + 7) // 8), dtype=np.uint8)
+    return np.asarray(2.0 * np.unpackbits(octets, axis=1, count=width) - 1.0, dtype=np.float64)
+
+
+def _usable(scores: Floats, ratings: Floats) -> tuple[Integers, Floats]:
+    """Return the rows that vary, none if the ratings do not, and these rows standardised."""
+    usable = np.flatnonzero((np.ptp(scores, axis=1) > 0) & (np.ptp(ratings) > 0))
+    chosen = scores[usable]
+    return usable, (chosen - chosen.mean(axis=1, keepdims=True)) / chosen.std(axis=1, keepdims=True)
+
+
+def swap_units(
     scores: Floats,
     ratings: Floats,
     design: Design,
-    name: str,
-    method: str,
+    name: Coefficient,
+    resamples: int,
+    draw: Callable[[int], Floats],
+) -> Floats:
+    """Return the two-sided p of each pair of metrics, (1 + swaps as far out as the data) / (1 + swaps): PERM-BOTH.
+
+    Parameters
+    ----------
+    scores, ratings
+        Shapes (metrics, n) and (n,), nothing missing. Each row of scores is standardised first. For Spearman, what was
+        swapped (and averaged) is ranked each time.
+    design
+        With ``average`` the swapped scores are averaged by system.
+    name
+        ``pearson`` or ``spearman``; ``kendall`` with ``design.average`` only.
+    resamples
+        How many swaps; all pairs share them.
+    draw
+        Returns so many random signs of all units: shape (count, n).
+
+    Returns
+    -------
+    array
+        Shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a metric that does not vary.
+    """
+    p = np.full((len(scores), len(scores)), np.nan)
+    usable, chosen = _usable(scores, ratings)
+    if not len(usable):
+        return p
+    count = _far_by_means if design.average else _far_by_ranks if name == "spearman" else _far_by_units
+    found = np.zeros((len(usable), len(usable)))
+    step = max(1, _AT_ONCE // len(ratings))
+    for start in range(0, resamples, step):
+        found += count(chosen, ratings, design.systems, draw(min(step, resamples - start)), name)
+    p[np.ix_(usable, usable)] = (1 + found + found.T) / (1 + resamples)
+    p[usable, usable] = 1
+    return p
+
+
+def _far_by_units(scores: Floats, ratings: Floats, systems: Integers, signs: Floats, name: Coefficient) -> Floats:
+    """Count per pair the resamples whose difference of Pearson's r over units is as far from 0 as the data's."""
+    metrics, n = scores.shape
+    y = (ratings - ratings.mean()) / ratings.std()
+    summed = signs @ (np.concatenate([scores, scores**2, scores * y]) / n).T
+    # By metric, then resample: rows are contiguous.
+    mean, square, cross = np.ascontiguousarray(summed.T).reshape(3, metrics, -1)
+    values = (scores @ y) / n
+    counts = np.zeros((metrics, metrics))
+    for a in range(metrics - 1):
+        rest = slice(a + 1, metrics)
+        shift, surplus = (mean[a] - mean[rest]) / 2, (square[a] - square[rest]) / 2
+        middle, half = (values[a] + values[rest, None]) / 2, (cross[a] - cross[rest]) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drawn = (middle + half) / np.sqrt(1 + surplus - shift**2) - (middle - half) / np.sqrt(
+                1 - surplus - shift**2
+            )
+        counts[a, rest] = _as_far(np.abs(drawn), np.abs(values[a] - values[rest])[:, None])
+    return counts
+
+
+def _far_by_ranks(scores: Floats, ratings: Floats, systems: Integers, signs: Floats, name: Coefficient) -> Floats:
+    """Count as :func:`_far_by_units` does, the correlation being Spearman's."""
+    metrics = len(scores)
+    y = np.asarray(stats.rankdata(ratings) - (len(ratings) + 1) / 2)
+    counts = np.zeros((metrics, metrics))
+    by_unit = np.ascontiguousarray(signs.T)
+    for a in range(metrics - 1):
+        pairs = [_Ranks(np.concatenate([scores[a], other]), y) for other in scores[a + 1 :]]
+        odd = np.stack([pair.linear for pair in pairs]) @ by_unit
+        counts[a, a + 1 :] = [pair.as_far(by_unit, moved) for pair, moved in zip(pairs, odd, strict=True)]
+    return counts
+
+
+def _as_far(drawn: Floats, observed: Floats | float) -> Integers:
+    # A swap after which a side does not vary gives no difference; it counts as extreme, the cautious side.
+    return np.asarray((~(drawn < observed - CLOSE)).sum(axis=-1))
+
+
+def _far_by_means(scores: Floats, ratings: Floats, systems: Integers, signs: Floats, name: Coefficient) -> Floats:
+    """Count as :func:`_far_by_units` does, the correlation being over means of systems."""
+    sizes = np.bincount(systems)
+    y = system_means(ratings, Design(systems, np.zeros_like(systems), average=True))
+    means = np.stack([np.bincount(systems, row) for row in scores]) / sizes
+    moved = np.empty((len(scores), len(sizes), len(signs)))
+    for system, size in enumerate(sizes):
+        inside = np.flatnonzero(systems == system)
+        moved[:, system] = (scores[:, inside] / size) @ signs[:, inside].T
+    metrics = len(scores)
+    correlation = _Columns(y, name)
+    values = correlation(means.T)
+    counts = np.zeros((metrics, metrics))
+    for a in range(metrics - 1):
+        for b in range(a + 1, metrics):
+            middle, half = (means[a] + means[b])[:, None] / 2, (moved[a] - moved[b]) / 2
+            drawn = correlation(middle + half) - correlation(middle - half)
+            counts[a, b] = _as_far(np.abs(drawn), abs(values[a] - values[b]))
+    return counts
+
+
+class _Columns:
+    """Correlate the columns of (systems, many) with one side that stays."""
+
+    def __init__(self, y: Floats, name: Coefficient) -> None:
+        self.name = name
+        fixed = stats.rankdata(y) if name == "spearman" else y
+        self.y = (fixed - fixed.mean()) / np.linalg.norm(fixed - fixed.mean())
+        self.first, self.second = np.triu_indices(len(y), 1)
+        # Whole numbers below 2^24, exact in single precision.
+        self.signs = np.sign(y[self.first] - y[self.second]).astype(np.float32)
+
+    def __call__(self, x: Floats) -> Floats:
+        if self.name != "pearson":
+            # Sums in another order must not break ties.
+            x = np.round(x, 10)
+        if self.name == "kendall":
+            return self._kendall(x)
+        if self.name == "spearman":
+            x = _ranked(x)
+        centred = x - x.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((self.y @ centred) / np.sqrt(np.einsum("sr,sr->r", centred, centred)))
+
+    def _kendall(self, x: Floats) -> Floats:
+        order = np.argsort(x, axis=0)
+        if np.any(np.diff(np.take_along_axis(x, order, axis=0), axis=0) == 0):
+            return self._kendall_of_tied(x)
+        ranks = np.empty(x.shape, dtype=np.int16)
+        np.put_along_axis(ranks, order, np.arange(len(x), dtype=np.int16)[:, None], axis=0)
+        agree = np.zeros(x.shape[1], dtype=np.float32)
+        start = 0
+        for system in range(len(x) - 1):
+            signs = self.signs[start : start + len(x) - 1 - system]
+            agree += signs @ (ranks[system] > ranks[system + 1 :]).astype(np.float32)
+            start += len(signs)
+        agreed = 2 * agree.astype(np.float64) - self.signs.sum(dtype=np.float64)
+        return np.asarray(agreed / np.sqrt(np.sum(self.signs**2, dtype=np.float64) * len(self.signs)))
+
+    def _kendall_of_tied(self, x: Floats) -> Floats:
+        found = np.empty(x.shape[1])
+        step = max(1, _AT_ONCE // len(self.first))
+        for start in range(0, x.shape[1], step):
+            part = x[:, start : start + step]
+            signs = np.sign(part[self.first] - part[self.second]).astype(np.float32)
+            untied = np.einsum("pr,pr->r", signs, signs).astype(np.float64) * np.sum(self.signs**2, dtype=np.float64)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found[start : start + step] = (self.signs @ signs).astype(np.float64) / np.sqrt(untied)
+        return found
+
+
+def _ranked(x: Floats) -> Floats:
+    order = np.argsort(x, axis=0)
+    if np.any(np.diff(np.take_along_axis(x, order, axis=0), axis=0) == 0):
+        return np.asarray(stats.rankdata(x, axis=0))
+    ranks = np.empty_like(x)
+    np.put_along_axis(ranks, order, np.arange(len(x), dtype=np.float64)[:, None], axis=0)
+    return ranks
+
+
+def swap_systems(
+    scores: Floats,
+    ratings: Floats,
+    name: Coefficient,
     resamples: int,
     seed: int,
-    intervals: bool,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return values (metrics,), p by the method, p of PERM-BOTH and the reach, of metrics without gaps."""
+    most: int,
+    *,
+    intervals: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return the two-sided p of each pair of metrics from swaps of whole systems, and the reach of its interval.
 
-    def swapped(scheme: str) -> Floats:
-        return swap_p(scores, ratings, design, name, scheme, resamples, seed, SWAPS)
+    Parameters
+    ----------
+    scores, ratings
+        Shapes (metrics, systems) and (systems,): as :func:`comperdial.stats.means.system_means` gives them, nothing
+        missing. Each row of scores is standardised first.
+    name
+        ``spearman`` or ``kendall``.
+    resamples, most
+        Swaps of each pair, and of a pair with fewer than ``ENOUGH`` of them as far out as the data. p is (1 + as far
+        out) / (1 + swaps). To stop early only at a p that is not small keeps the level (Besag and Clifford 1991): a p
+        below some level is one also of the swaps that were drawn when others stopped above it.
+    seed
+        All pairs share the swaps; p of a pair does not depend on what other pairs there are.
+    intervals
+        Whether to keep every swap's difference, which intervals are made of.
 
-    unavailable = resamples == 0 or (name == "kendall" and not design.average)
-    both = np.full((len(scores), len(scores)), np.nan) if unavailable else swapped("units")
-    method = _method(method, design, name)
-    points, target, inner = averaged(scores, ratings, design) if design.average else (scores, ratings, design)
-    unknown = np.full_like(both, np.nan)
-    if method in _SWAPS:
-        p, reach = both if method == "swap_units" else unknown, unknown
-        if method != "swap_units" and resamples:
-            p, reach = swap_test(
-                scores, ratings, design, name, _SWAPS[method], resamples, seed, SWAPS, intervals=intervals
-            )
-        return influence(points, target, name)[0], p, both, reach
-    if method == "flip_dialogues":
-        return *flip_dialogues(points, target, inner, name, resamples, seed), both, unknown
-    values, p, reach = (influence_t if method == "influence" else jackknife_t)(points, target, inner, name)
-    return values, p, both, reach
+    Returns
+    -------
+    tuple
+        Both (metrics, metrics) and symmetric. p is 1 on the diagonal; NaN for a metric that does not vary. The reach is
+        half the width of the 95 % interval of the difference: the largest difference among the swaps whose p would not
+        be below 0.05, so that p < 0.05 just where the interval leaves out 0. It takes the difference to vary as much
+        where it is not 0 as where it is. NaN where no difference would be significant, as with five systems, or not
+        asked for.
+    """
+    p, reach = (np.full((len(scores), len(scores)), np.nan) for _ in range(2))
+    usable, chosen = _usable(scores, ratings)
+    width = len(ratings)
+    places = list(combinations(usable, 2))
+    # Standardised values lie about 0, and were rounded at 1.
+    pooled = [merge_ties(np.concatenate(pair), 1.0) for pair in combinations(chosen, 2)]
+    pairs: Sequence[_Swapped]
+    if name == "spearman":
+        ranks = np.asarray(stats.rankdata(ratings) - (width + 1) / 2)
+        pairs = [_Ranks(values, ranks) for values in pooled]
+    else:
+        above = np.sign(ratings[:, None] - ratings)
+        pairs = [_Pairs(values, above) for values in pooled]
+    linear = np.array([pair.linear for pair in pairs]).reshape(len(pairs), width)
+    counts, swaps = np.zeros(len(pairs)), np.zeros(len(pairs))
+    kept: list[list[Floats]] = [[] for _ in pairs]
+    rng, open_pairs = np.random.default_rng(seed), np.arange(len(pairs))
+    done, target = 0, resamples
+    while len(open_pairs):
+        while done < target:
+            size = min(max(1, _AT_ONCE // width), target - done)
+            signs = np.ascontiguousarray(draw_signs(rng, size, width).T)
+            odd = linear[open_pairs] @ signs
+            for pair, moved in zip(open_pairs, odd, strict=True):
+                counts[pair] += pairs[pair].as_far(signs, moved)
+                if intervals:
+                    kept[pair].append(pairs[pair].differences(signs, moved))
+            done += size
+        swaps[open_pairs] = done
+        open_pairs = open_pairs[counts[open_pairs] < ENOUGH] if target < most else open_pairs[:0]
+        target = max(target, min(_GROWTH * target, most))
+    p[usable, usable] = 1
+    for (one, other), found, drawn in zip(places, (1 + counts) / (1 + swaps), kept, strict=True):
+        p[one, other] = p[other, one] = found
+        if intervals:
+            reach[one, other] = reach[other, one] = _reach(np.concatenate(drawn))
+    return p, reach
+
+
+def _reach(drawn: Floats) -> float:
+    """Return the largest of the differences drawn that is not significant; NaN where none would be."""
+    # A swap that gives no difference counts as extreme, as it does in p.
+    ordered = np.sort(np.where(np.isnan(drawn), np.inf, drawn))
+    as_far = len(ordered) - np.searchsorted(ordered, ordered - CLOSE)
+    p = (1 + as_far) / (1 + len(ordered))
+    usual = ordered[p >= ALPHA]
+    some = np.isfinite(ordered[p < ALPHA]).any() and len(usual)
+    # What differs from it by rounding only is no more significant.
+    return float(usual[-1]) + CLOSE if some else float("nan")
+
+
+class _Swapped:
+    """Two metrics whose scores are swapped.
+
+    Parameters
+    ----------
+    codes
+        Shape (2 n,): the scores of both, one metric's after the other's, by their place among the distinct ones.
+    whole, spread
+        The spread of n values without ties, and that of the side that stays.
+
+    Attributes
+    ----------
+    linear
+        Shape (n,): signs times these are the linear terms of the first metric's numerator.
+    """
+
+    linear: Floats
+
+    def __init__(self, codes: Integers, whole: float, spread: float) -> None:
+        n = len(codes) // 2
+        self._whole, self._spread = whole, spread
+        sizes = np.bincount(codes)
+        tied = sizes > 1
+        inside = tied[codes]
+        halves = np.repeat([0.5, -0.5], n)[inside]
+        where = ((np.cumsum(tied) - 1)[codes[inside]], np.tile(np.arange(n), 2)[inside])
+        self._middle = sizes[tied, None] / 2
+        self._moves = sparse.csr_array((halves, where), shape=(int(tied.sum()), n))
+
+    def _lost(self, tied: Floats) -> Floats:
+        """Return what groups of so many tied values, (groups, swaps), take from the spread."""
+        raise NotImplementedError
+
+    def _even(self, signs: Floats, odd: Floats) -> Floats:
+        """Return the constant and the quadratic terms of the numerator."""
+        raise NotImplementedError
+
+    def differences(self, signs: Floats, odd: Floats, about: float | None = None) -> Floats:
+        """Return how far from 0 the difference is after each swap.
+
+        Parameters
+        ----------
+        signs, odd
+            Shape (n, swaps), and their linear terms (swaps,).
+        about
+            With it, quadratic terms, which are dear, are left out where they cannot decide whether the difference is
+            above this: a coefficient is at most 1, which bounds what they add.
+        """
+        moved = self._moves @ signs
+        one, other = (np.sqrt(self._spread * (self._whole - self._lost(self._middle + s * moved))) for s in (1, -1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drawn = np.abs(odd / one + odd / other)
+            slack = (one + other) * np.abs(one - other) / (2 * one * other)
+            unsure = slack > 0
+            if about is not None:
+                unsure &= np.abs(drawn - about) <= slack + CLOSE
+            if unsure.any():
+                one, other, odd = one[unsure], other[unsure], odd[unsure]
+                even = self._even(signs[:, unsure], odd)
+                drawn[unsure] = np.abs((even + odd) / one - (even - odd) / other)
+        return np.asarray(drawn)
+
+    def as_far(self, signs: Floats, odd: Floats) -> int:
+        """Count the swaps whose difference is as far from 0 as the data's."""
+        return int(_as_far(self.differences(signs, odd, self._observed), self._observed))
+
+    @cached_property
+    def _observed(self) -> float:
+        return float(self.differences(np.ones((len(self.linear), 1)), self.linear.sum(keepdims=True))[0])
+
+
+class _Ranks(_Swapped):
+    """Spearman's coefficients. ``y``: the other side's ranks less their mean."""
+
+    def __init__(self, pooled: Floats, y: Floats) -> None:
+        n = len(y)
+        codes = np.unique(pooled, return_inverse=True)[1]
+        super().__init__(codes, (n**3 - n) / 12, float(y @ y))
+        twice = np.tile(y, 2)
+        order = np.argsort(codes, kind="stable")
+        self._unit, self._first = order % n, order[:, None] < n
+        self._starts, self._y = np.flatnonzero(np.diff(codes[order], prepend=-1)), twice[order, None]
+        sizes, total = np.bincount(codes), np.bincount(codes, twice)
+        # What a score adds to the sum of products of ranks: itself, and one rank of each that lies above.
+        adds = twice * (np.cumsum(sizes) - sizes / 2)[codes] + (np.cumsum(total[::-1])[::-1] - total / 2)[codes]
+        self.linear = (adds[:n] - adds[n:]) / 4
+
+    def _lost(self, tied: Floats) -> Floats:
+        return np.asarray((tied**3 - tied).sum(axis=0) / 12)
+
+    def _even(self, signs: Floats, odd: Floats) -> Floats:
+        found = np.empty(len(odd))
+        step = max(1, _RANKED // len(self._unit))
+        for start in range(0, len(odd), step):
+            part = slice(start, start + step)
+            has = (signs[self._unit, part] > 0) == self._first
+            number = np.add.reduceat(has, self._starts, axis=0, dtype=np.float64)
+            sums = np.add.reduceat(np.where(has, self._y, 0.0), self._starts, axis=0)
+            found[part] = np.einsum("gr,gr->r", np.cumsum(number, axis=0) - number / 2, sums)
+        return found - odd
+
+
+class _Pairs(_Swapped):
+    """Kendall's coefficients. ``y``: signs of the differences of the other side, all pairs of units."""
+
+    def __init__(self, pooled: Floats, y: Floats) -> None:
+        n = len(y)
+        codes = np.unique(pooled, return_inverse=True)[1]
+        super().__init__(codes, n * (n - 1) / 2, float(np.sum(y**2) / 2))
+        self._y, self._codes = y, codes.reshape(2, n)
+        of_a, across, back, of_b = self._above()
+        self.linear = (y * (of_a - of_b + across - back)).sum(axis=1) / 4
+
+    def _above(self) -> list[Integers]:
+        """Return the signs of (a - a', a - b', b - a', b - b') of all pairs of units."""
+        return [np.sign(one[:, None] - other) for one in self._codes for other in self._codes]
+
+    def _lost(self, tied: Floats) -> Floats:
+        return np.asarray((tied * (tied - 1) / 2).sum(axis=0))
+
+    def _even(self, signs: Floats, odd: Floats) -> Floats:
+        # Not kept: of a thousand systems it takes 8 MB a pair.
+        of_a, across, back, of_b = self._above()
+        constant = float((self._y * (of_a + of_b + across + back)).sum()) / 8
+        quadratic = self._y * (of_a + of_b - across - back) / 8
+        return np.asarray(constant + np.einsum("sr,sr->r", quadratic @ signs, signs))
+
+
+# Williams, and many comparisons
+
+
+def williams(r_ay: npt.ArrayLike, r_by: npt.ArrayLike, r_ab: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+    """Return the two-sided p of Williams' test of two correlations that share a side.
+
+    Parameters
+    ----------
+    r_ay, r_by
+        Correlations of the two metrics with the ratings.
+    r_ab
+        Correlation of the two metrics.
+    n
+        Number of independent points, more than 3. The test takes points to be independent and normal (Pearson; for
+        ranks it is an approximation). Units that share systems or dialogues are not independent: with n = units it is
+        too liberal, and only over means of systems is n known, the number of systems.
+
+    Returns
+    -------
+    array
+        Broadcast over the four; NaN where one is missing, n is below 4 or the three correlations fit no sample; 1 where
+        the first two are equal.
+
+    Notes
+    -----
+    Equation 7 of Steiger (1980), "Tests for comparing elements of a correlation matrix": Student's t with n - 3 degrees
+    of freedom.
+    """
+    ay, by, ab, count = np.broadcast_arrays(*(np.asarray(side, dtype=np.float64) for side in (r_ay, r_by, r_ab, n)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        determinant = 1 - ay**2 - by**2 - ab**2 + 2 * ay * by * ab
+        spread = 2 * determinant * (count - 1) / (count - 3) + ((ay + by) / 2) ** 2 * (1 - ab) ** 3
+        statistic = (ay - by) * np.sqrt((count - 1) * (1 + ab) / spread)
+        p = 2 * stats.t.sf(np.abs(statistic), count - 3)
+    complete = ~(np.isnan(ay) | np.isnan(by) | np.isnan(ab)) & (count > 3)
+    return np.asarray(np.where(complete & (ay == by), 1.0, np.where(complete, p, np.nan)))
+
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """Adjust p-values by Holm's step-down rule: the chance of any false finding among all stays below alpha.
+
+    Parameters
+    ----------
+    p
+        Any shape; NaN stays NaN and is not counted as a test. Give each unordered pair once.
+
+    Returns
+    -------
+    array
+        Same shape.
+    """
+    values = np.array(p, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values.flat[known], kind="stable")]
+    steps = values.flat[order] * (len(order) - np.arange(len(order)))
+    values.flat[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return values
+
+
+def rank_clusters(values: npt.ArrayLike, p: npt.ArrayLike, alpha: float = 0.05) -> Integers:
+    """Rank metrics by value into clusters, as the WMT metrics tasks do.
+
+    Going down from the best, a new cluster begins at a metric that differs significantly (p <= alpha) from any member
+    of the cluster so far. Within a cluster no metric is significantly better than another; the first metric of a later
+    cluster is worse than some, not each, of the one before.
+
+    Parameters
+    ----------
+    values
+        Shape (metrics,): coefficients, more is better. Equal values keep their order.
+    p
+        Shape (metrics, metrics), symmetric, adjusted or not. A NaN is no significant difference.
+    alpha
+        Level of the tests.
+
+    Returns
+    -------
+    array
+        Shape (metrics,): 1 for the best; 0, no rank, where the value is NaN.
+    """
+    given, tests = np.asarray(values, dtype=np.float64), np.asarray(p, dtype=np.float64)
+    if given.ndim != 1 or tests.shape != (len(given), len(given)):
+        raise ValueError(f"expected values (metrics,) and p (metrics, metrics), got {given.shape} and {tests.shape}")
+    ranks = np.zeros(len(given), dtype=np.intp)
+    cluster: list[int] = []
+    rank = 1
+    for metric in np.argsort(-given, kind="stable"):
+        if np.isnan(given[metric]):
+            continue
+        if np.any(tests[cluster, metric] <= alpha):
+            rank, cluster = rank + 1, []
+        cluster.append(int(metric))
+        ranks[metric] = rank
+    return ranks

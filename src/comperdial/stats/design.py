@@ -40,6 +40,11 @@ class Design:
                 f"expected as many systems as dialogues, got {len(self.systems)} and {len(self.dialogues)}"
             )
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Return how many systems and how many dialogues there are."""
+        return int(self.systems.max(initial=-1)) + 1, int(self.dialogues.max(initial=-1)) + 1
+
     def of(self, kept: npt.NDArray[np.bool_]) -> Design:
         """Return the design of some of the units, coded anew."""
         systems, dialogues = (

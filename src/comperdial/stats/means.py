@@ -71,7 +71,7 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
     table = np.asarray(values, dtype=np.float64)
     if table.shape[-1:] != design.systems.shape:
         raise ValueError(f"expected values of {len(design.systems)} units along the last axis, got {table.shape}")
-    count = int(design.systems.max(initial=-1)) + 1
+    count = design.counts[0]
     return averages(table.reshape(-1, len(design.systems)), design.systems, count).reshape(*table.shape[:-1], count)
 
 
@@ -93,7 +93,7 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or not table.shape[1:] == human.shape == design.systems.shape:
         raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
-    return paired_averages(table, human, design.systems, int(design.systems.max(initial=-1)) + 1)
+    return paired_averages(table, human, design.systems, design.counts[0])
 
 
 def averages(rows: Floats, systems: Integers, count: int) -> Floats:

@@ -1,161 +1,454 @@
-"""Correlations of many metrics at once, and intervals for them that know how the units were sampled."""
+"""Correlations of resamples of systems and dialogues, computed from integer weights instead of repeated rows.
+
+A resample of systems and dialogues repeats a unit as often as its system was drawn, times as often as its dialogue was.
+All coefficients here are those of the repeated rows, exactly: nothing is approximated by working on weights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
-from comperdial.stats._intervals import METHODS, bounds, draw
-from comperdial.stats._weighted import NAMES, weighted
-from comperdial.stats._weights import Weights
+from comperdial.stats.correlation import signs_of
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import COEFFICIENTS, rowwise
-from comperdial.stats.means import paired_means
-
-__all__ = ["DEFAULT", "METHODS", "NAMES", "Intervals", "coefficients", "intervals"]
+from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
-DEFAULT = "fisher-design"
+Integers = npt.NDArray[np.intp]
+# Units x resamples held at a time, of each of a few arrays: 4 MB that stay in the cache.
+_UNITS = 2**19
+# Pairs of systems x resamples, or cells x resamples, at a time.
+_SYSTEMS = 2**20
+# Pairs of cells taken at a time: so many bytes, a few times over, stay in the cache.
+_PAIRS = 2**18
+# Integers below this are exact as float32.
+_EXACT = 2**24
+# What is left of a variance that is zero but for rounding: as a share of the mean square about the centre of all units,
+# and, over means of systems, of the largest square.
+_ROUNDING, _ROUNDING_OF_MEANS = 1e-13, 1e-22
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none."""
+class Weights:
+    """How often each system and each dialogue was drawn: shapes (resamples, systems) and (resamples, dialogues).
 
-    value: Floats
-    low: Floats
-    high: Floats
+    ``cells``, shape (resamples, systems, dialogues), is how often a dialogue was drawn for one system by itself. None
+    means that this was not resampled; the weight of a unit is the product of the others.
+    """
+
+    systems: Floats | None = None
+    dialogues: Floats | None = None
+    cells: npt.NDArray[np.uint16] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of resamples."""
+        sides = [len(side) for side in (self.systems, self.dialogues, self.cells) if side is not None]
+        return sides[0] if sides else 1
+
+    def rows(self, start: int, stop: int) -> Weights:
+        """Return some of the resamples."""
+        sides = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Weights(**{name: None if side is None else side[start:stop] for name, side in sides.items()})
+
+    def of(self, systems: Integers, dialogues: Integers) -> Floats:
+        """Return the weights of units, given their systems and dialogues: shape (units, resamples)."""
+        found = np.ones((len(systems), 1)) if self.systems is None else self.systems.T[systems]
+        if self.dialogues is not None:
+            found = found * self.dialogues.T[dialogues]
+        if self.cells is not None:
+            found = found * self.cells.transpose(1, 2, 0)[systems, dialogues]
+        return found
 
 
-def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[str]) -> Floats:
-    """Correlate metrics with ratings.
+def weighted(
+    scores: Floats, ratings: Floats, design: Design, names: Sequence[str], schemes: Sequence[Weights]
+) -> list[Floats]:
+    """Return the coefficients of resamples.
 
     Parameters
     ----------
-    scores
-        Shape (metrics, n); NaN where a metric has no score: the unit then takes no part in that metric's row.
-    ratings
-        Shape (n,), no NaN.
-    design
-        The systems and dialogues of the n units, and whether to correlate the means of systems.
+    scores, ratings, design
+        As in :func:`comperdial.stats.resampling.coefficients`.
     names
-        Of ``pearson``, ``spearman`` and ``kendall`` (tau-b).
+        Coefficients.
+    schemes
+        Sets of resamples. What they share, above all the concordance of pairs, is computed once.
 
     Returns
     -------
-    array
-        Shape (metrics, names): what :func:`comperdial.stats.correlation.correlate` gives, to 1e-12; NaN where a side
-        does not vary. Means of systems that differ by rounding only are ties.
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not fit, a rating that is missing, an unknown name.
+    list of array
+        For each scheme, shape (resamples, metrics, names); NaN where a resample has no coefficient.
     """
-    x, y = _checked(scores, ratings, design, names)
-    found = np.full((len(x), len(names)), np.nan)
-    if not found.size or not len(y):
-        return found
     if design.average:
-        means = paired_means(x, y, design)
-        return np.stack([rowwise(*means, COEFFICIENTS[NAMES.index(name)]) for name in names], axis=1)
-    plain = [name for name in names if name != "kendall"]
-    found[:, [name in plain for name in names]] = weighted(x, y, design, plain, [Weights()])[0][0]
-    # What makes Kendall's tau of many resamples fast, all pairs of cells, is slow for one.
-    for at in [at for at, name in enumerate(names) if name not in plain]:
-        found[:, at] = [_kendall(row[~np.isnan(row)], y[~np.isnan(row)]) for row in x]
+        return _average_values(scores, ratings, design, names, schemes)
+    return _pooled_values(scores, ratings, design, names, schemes)
+
+
+def _pooled_values(
+    scores: Floats, ratings: Floats, design: Design, names: Sequence[str], schemes: Sequence[Weights]
+) -> list[Floats]:
+    if not len(scores):
+        return [np.empty((scheme.count, 0, len(names))) for scheme in schemes]
+    units = _Units(scores, ratings, design, names)
+    step = max(1, min(64, _UNITS // max(1, len(ratings))))
+    found = [
+        np.concatenate([units.piece(scheme.rows(start, start + step)) for start in range(0, scheme.count, step)])
+        for scheme in schemes
+    ]
+    if "kendall" in names:
+        at = list(names).index("kendall")
+        for metric, kept in enumerate(units.kept):
+            of = (scores[metric, kept], ratings[kept], design.systems[kept], design.dialogues[kept])
+            for values, pairs in zip(found, _concordance(*of, schemes), strict=True):
+                values[:, metric, at] = np.clip(values[:, metric, at] * pairs, -1, 1)
     return found
 
 
-def _kendall(x: Floats, y: Floats) -> float:
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    return min(1.0, max(-1.0, float(stats.kendalltau(x, y, method="asymptotic").statistic)))
+class _Units:
+    """Units in the orders and sums that every resample needs."""
+
+    def __init__(self, scores: Floats, ratings: Floats, design: Design, names: Sequence[str]) -> None:
+        self.design, self.names = design, list(names)
+        self.kept = ~np.isnan(scores)
+        self.features: Floats | None = None
+        self.columns: list[_Sorted] = []
+        if "pearson" in self.names:
+            self.cells, codes = np.unique(
+                design.systems * (int(design.dialogues.max(initial=0)) + 1) + design.dialogues, return_inverse=True
+            )
+            self.cell_of = codes
+            self.first = np.unique(codes, return_index=True)[1]
+            self.features = np.stack([_features(x, ratings, codes, len(self.cells)) for x in scores])
+        if "spearman" in self.names or "kendall" in self.names:
+            self.rating = _Sorted(ratings)
+            self.columns = [_Sorted(x) for x in scores]
+
+    def piece(self, weights: Weights) -> Floats:
+        """Return the coefficients of a few resamples; of Kendall's, 1 / the root of the two numbers of untied pairs."""
+        found = np.full((weights.count, len(self.kept), len(self.names)), np.nan)
+        if self.features is not None:
+            cells = weights.of(self.design.systems[self.first], self.design.dialogues[self.first])
+            found[:, :, self.names.index("pearson")] = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
+        if self.columns:
+            self._ranked(weights.of(self.design.systems, self.design.dialogues), found)
+        return found
+
+    def _ranked(self, every: Floats, found: Floats) -> None:
+        shared = self.rating.ranks(every)
+        for metric, column in enumerate(self.columns):
+            kept = self.kept[metric]
+            weights = every if kept.all() else every * kept[:, np.newaxis]
+            rating = shared if kept.all() else self.rating.ranks(weights)
+            total = weights.sum(axis=0)
+            ranks = column.ranks(weights)
+            if "spearman" in self.names:
+                spread = np.sqrt((total**3 - rating.cubes) * (total**3 - ranks.cubes)) / 12
+                value = _divided(column.product(ranks, rating.by_unit(weights)), spread)
+                found[:, metric, self.names.index("spearman")] = np.clip(value, -1, 1)
+            if "kendall" in self.names:
+                untied = np.sqrt(total**2 - rating.squares) * np.sqrt(total**2 - ranks.squares)
+                found[:, metric, self.names.index("kendall")] = _divided(np.ones_like(untied), untied)
 
 
-def intervals(
-    scores: npt.ArrayLike,
-    ratings: npt.ArrayLike,
-    design: Design,
-    names: Sequence[str],
-    *,
-    method: str = DEFAULT,
-    resamples: int = 1000,
-    seed: int,
-    confidence: float = 0.95,
-) -> Intervals:
-    """Correlate metrics with ratings, with intervals that respect how the units were sampled.
+def _features(x: Floats, y: Floats, codes: npt.NDArray[np.intp], cells: int) -> Floats:
+    """Return the sums that make a Pearson coefficient, of each cell: shape (6, cells)."""
+    kept = ~np.isnan(x)
+    a, b = _standard(x[kept]), _standard(y[kept])
+    parts = (np.ones_like(a), a, b, a * a, b * b, a * b)
+    return np.stack([np.bincount(codes[kept], weights=part, minlength=cells) for part in parts])
 
-    What is to be covered: the value that benchmarks of the same design (as many dialogues and turns, the same raters)
-    have in the long run, over ever more systems and averaged over draws of dialogues.
 
-    The default, ``fisher-design``, is a bootstrap of what was sampled: systems, dialogues, and, for each system by
-    itself, its dialogues. Each gives a variance on the scale of Fisher's z. Over units, the variance of the value is
-    that of systems plus that of dialogues, a little too much since both hold what a system alone does in a dialogue.
-    Over the means of systems that share is large, and the variance of dialogues within systems is taken away (the
-    two-way variance of Cameron, Gelbach and Miller, 2011); it stays at least the larger of the first two. A resample of
-    n things varies by (n - 1) / n too little; that is made good. This choice between two formulas was made on 100
-    simulated benchmarks. The interval is the value -+ a quantile of Student's t times the standard error, on the scale
-    of z and turned back, so that it stays within -1 and 1. Its degrees of freedom are
-    Satterthwaite's: near the number of dialogues - 1 where dialogues matter most, near that of systems - 1 where
-    systems do. Percentiles of resamples of fifteen dialogues are too narrow: benchmarks/coverage.py prints what every
-    method covers.
+def _standard(x: Floats) -> Floats:
+    """Return values less their mean, over their largest distance from it; zeros where they do not vary."""
+    if not len(x) or np.ptp(x) == 0:
+        return np.zeros(len(x))
+    centred = x - x.mean()
+    return np.asarray(centred / np.abs(centred).max())
 
-    Parameters
-    ----------
-    scores, ratings, design, names
-        As in :func:`coefficients`.
-    method
-        One of ``METHODS``, of which all but the default are there to be compared. ``percentile-``, ``basic-`` and
-        ``bca-`` draw systems, dialogues or ``both`` at once; ``fisher-sum`` never takes away what is in both, ``fisher-
-        two-way`` always does; ``fisher-pigeonhole`` takes the variance of drawing both at once if it is larger;
-        ``fisher-jackknife`` leaves out one system or dialogue at a time, without chance.
-    resamples
-        How many of each kind.
-    seed
-        Of the resamples; the same for all metrics and coefficients. The same data in another order of units give the
-        same intervals.
-    confidence
-        Share of intervals that are to cover, between 0 and 1.
 
-    Returns
-    -------
-    Intervals
-        The ends are NaN where there is no coefficient; where it is 1 or -1, but for a rank coefficient of 4 to 10
-        systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
-        systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
-        varies. A side that has one member only is not resampled.
+def _pearson(sums: Floats) -> Floats:
+    n, a, b, aa, bb, ab = sums
+    mean_a, mean_b = _divided(a, n), _divided(b, n)
+    spread_a, spread_b = aa - a * mean_a, bb - b * mean_b
+    spread_a = np.where(spread_a > _ROUNDING * aa, spread_a, 0.0)
+    spread_b = np.where(spread_b > _ROUNDING * bb, spread_b, 0.0)
+    return np.asarray(np.clip(_divided(ab - a * mean_b, np.sqrt(spread_a) * np.sqrt(spread_b)), -1, 1))
 
-    Raises
-    ------
-    ValueError
-        As :func:`coefficients`; an unknown method; fewer than two resamples; a confidence that is none.
+
+def _divided(a: Floats, b: Floats) -> Floats:
+    return np.divide(a, b, out=np.full(np.shape(b), np.nan), where=b > 0)
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """Middle ranks less their mean, of groups of tied values: shape (groups, resamples), and what ties need.
+
+    ``squares`` and ``cubes`` are sums over groups of powers of their weights.
     """
-    x, y = _checked(scores, ratings, design, names)
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
-    if resamples < 2 or not 0 < confidence < 1:
-        raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
-    drawn = draw(x, y, design, names, method, resamples, np.random.default_rng(seed))
-    low, high = bounds(drawn, method, confidence)
-    return Intervals(drawn.value, low, high)
+
+    groups: Floats
+    squares: Floats
+    cubes: Floats
+    group_of: Integers
+
+    def by_unit(self, weights: Floats) -> Floats:
+        """Return weight times rank of each unit: shape (units, resamples)."""
+        return np.asarray(self.groups[self.group_of] * weights)
 
 
-def _checked(
-    scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[str]
-) -> tuple[Floats, Floats]:
-    x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if x.ndim != 2 or y.shape != x.shape[1:] or y.shape != design.systems.shape:
-        raise ValueError(
-            f"expected scores (metrics, n), ratings (n,) and a design of n units, got {x.shape}, {y.shape} and "
-            f"{design.systems.shape}"
+class _Sorted:
+    """A column of values put in order once; missing values come last, each for itself; their weight must be 0."""
+
+    def __init__(self, values: Floats) -> None:
+        self.order = np.argsort(values, kind="stable")
+        ordered = values[self.order]
+        new = np.ones(len(values), dtype=bool)
+        new[1:] = ordered[1:] != ordered[:-1]
+        self.starts = np.flatnonzero(new)
+        self.tied = len(self.starts) < len(values)
+        self.group_of = np.empty(len(values), dtype=np.intp)
+        self.group_of[self.order] = np.cumsum(new) - 1
+
+    def _grouped(self, by_unit: Floats) -> Floats:
+        ordered = by_unit[self.order]
+        return np.add.reduceat(ordered, self.starts, axis=0) if self.tied else ordered
+
+    def ranks(self, weights: Floats) -> _Ranks:
+        """Rank the units of resamples, given how often each has them: shape (units, resamples)."""
+        times = self._grouped(weights)
+        groups = np.cumsum(times, axis=0)
+        centre = times.sum(axis=0) / 2
+        groups -= times / 2
+        groups -= centre
+        squared = times * times
+        return _Ranks(groups, squared.sum(axis=0), np.einsum("gb,gb->b", squared, times), self.group_of)
+
+    def product(self, ranks: _Ranks, other: Floats) -> Floats:
+        """Return the sums over units of rank times another quantity, given by unit: shape (resamples,)."""
+        return np.asarray(np.einsum("gb,gb->b", ranks.groups, self._grouped(other)))
+
+
+def _concordance(
+    x: Floats, y: Floats, systems: Integers, dialogues: Integers, schemes: Sequence[Weights]
+) -> list[Floats]:
+    """Return concordant less discordant pairs of resamples, every pair counted twice.
+
+    Units of a cell (a system in a dialogue) have one weight, so the pairs of two cells are summed before any weight is
+    known: what is wanted is w'Aw, A (cells, cells). Where only one side was resampled, A shrinks to that side.
+    """
+    if not len(x):
+        return [np.zeros(scheme.count) for scheme in schemes]
+    cells, cell_of = np.unique(systems * (int(dialogues.max()) + 1) + dialogues, return_inverse=True)
+    sides = _sides(cells, int(dialogues.max()) + 1)
+    a, b = _laid_out(x, cell_of), _laid_out(y, cell_of)
+    for name in ("systems", "dialogues"):
+        # Hardly fewer groups than cells: nothing to gain by summing them first.
+        if 2 * len(sides[name][1]) > len(cells):
+            sides[name] = sides["cells"]
+    loads = [_load(scheme, sides) for scheme in schemes]
+    counts = np.bincount(cell_of)
+    most = max([len(x), *((counts @ weights).max() for side, weights in loads if side == "cells")])
+    kind = np.float32 if 2 * a.shape[1] * most < _EXACT else np.float64
+    small = {side: np.zeros((len(sides[side][1]),) * 2) for side, _ in loads if side != "cells"}
+    large = [weights.astype(kind) for _, weights in loads]
+    found: list[Floats] = [np.zeros(weights.shape[1]) for _, weights in loads]
+    step = max(1, _PAIRS // len(cells))
+    for start in range(0, len(cells), step):
+        stop = min(start + step, len(cells))
+        pairs: npt.NDArray[Any] = _block(a, b, start, stop).astype(kind)
+        for side, total in small.items():
+            code = sides[side][0]
+            by_column = _summed(pairs, code[start:], len(total))
+            np.add.at(total, code[start:stop], by_column)
+        for k, (side, weights) in enumerate(loads):
+            if side == "cells":
+                found[k] += np.einsum("cb,cb->b", weights[start:stop], (pairs @ large[k][start:]).astype(np.float64))
+    for k, (side, weights) in enumerate(loads):
+        if side != "cells":
+            found[k] = np.einsum("cb,cb->b", weights, np.einsum("cd,db->cb", small[side], weights))
+    return found
+
+
+def _sides(cells: Integers, dialogues: int) -> dict[str, tuple[Integers, Integers, Integers]]:
+    """Return, for each way to resample, the group of each cell, and a system and a dialogue of each group."""
+    system, dialogue = np.divmod(cells, dialogues)
+    found = {"cells": (np.arange(len(cells)), system, dialogue)}
+    for name, codes in (("systems", system), ("dialogues", dialogue)):
+        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        found[name] = (group, system[first], dialogue[first])
+    return found
+
+
+def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]) -> tuple[str, Floats]:
+    side = "cells"
+    if scheme.cells is None and (scheme.systems is None or scheme.dialogues is None):
+        side = "systems" if scheme.dialogues is None else "dialogues"
+    _, system, dialogue = sides[side]
+    return "cells" if sides[side] is sides["cells"] else side, scheme.of(system, dialogue)
+
+
+def _laid_out(values: Floats, cell_of: Integers) -> npt.NDArray[np.float32]:
+    """Return codes in the order of the values, by cell, filled up with NaN: shape (cells, most units of a cell)."""
+    codes = np.unique(values, return_inverse=True)[1]
+    kind = np.float32 if len(values) < _EXACT else np.float64
+    order = np.argsort(cell_of, kind="stable")
+    counts = np.bincount(cell_of)
+    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table = np.full((len(counts), int(counts.max())), np.nan, dtype=kind)
+    table[cell_of[order], place] = codes[order]
+    return table
+
+
+def _block(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], start: int, stop: int) -> npt.NDArray[np.int32]:
+    """Return A of some rows and the columns from their first on; pairs of two cells outside the square count double."""
+    columns_a, columns_b = np.ascontiguousarray(a[start:].T), np.ascontiguousarray(b[start:].T)
+    total = np.zeros((stop - start, len(a) - start), dtype=np.int32)
+    small = np.zeros(total.shape, dtype=np.int8)
+    added = 0
+    for i in range(a.shape[1]):
+        row_a, row_b = a[start:stop, i, np.newaxis], b[start:stop, i, np.newaxis]
+        for j in range(a.shape[1]):
+            # Nothing is above or below NaN, so that a place that is not filled adds nothing.
+            small += signs_of(row_a, columns_a[j]) * signs_of(row_b, columns_b[j])
+            added += 1
+            if added == 127:
+                total += small
+                small[:] = 0
+                added = 0
+    total += small
+    total[:, stop - start :] *= 2
+    return total
+
+
+def _summed(pairs: npt.NDArray[Any], code: Integers, groups: int) -> Floats:
+    chosen = np.zeros((len(code), groups), dtype=pairs.dtype)
+    chosen[np.arange(len(code)), code] = 1
+    return np.asarray(pairs @ chosen, dtype=np.float64)
+
+
+def _average_values(
+    scores: Floats, ratings: Floats, design: Design, names: Sequence[str], schemes: Sequence[Weights]
+) -> list[Floats]:
+    """Return the coefficients over systems of resamples: for each scheme, shape (resamples, metrics, names)."""
+
+    def of_metric(metric: int) -> list[Floats]:
+        kept = ~np.isnan(scores[metric])
+        sums = _Sums(scores[metric, kept], ratings[kept], design.systems[kept], design.dialogues[kept], design.counts)
+        return [_of_sums(sums, scheme, names) for scheme in schemes]
+
+    found = [of_metric(metric) for metric in range(len(scores))]
+    return [
+        np.stack([of[k] for of in found], axis=1) if found else np.empty((scheme.count, 0, len(names)))
+        for k, scheme in enumerate(schemes)
+    ]
+
+
+class _Sums:
+    """Sums over the units of each system in each dialogue: shape (systems, dialogues)."""
+
+    def __init__(
+        self,
+        x: Floats,
+        y: Floats,
+        systems: npt.NDArray[np.intp],
+        dialogues: npt.NDArray[np.intp],
+        shape: tuple[int, int],
+    ) -> None:
+        codes = systems * shape[1] + dialogues
+
+        def summed(part: Floats) -> Floats:
+            return np.asarray(np.bincount(codes, part, shape[0] * shape[1]), dtype=np.float64).reshape(shape)
+
+        self.n = summed(np.ones(len(x)))
+        self.x, self.y = summed(x), summed(y)
+        # What means were rounded at, which of numbers of one sign is the mean itself.
+        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in (x, y)]
+
+    def means(self, weights: Weights) -> tuple[Floats, Floats, Floats]:
+        """Return the means of scores and of ratings and how often a system has them.
+
+        Shape (resamples, systems); means have one row where systems alone were drawn. Those that differ by rounding
+        only are equal.
+        """
+        dialogues = np.ones((1, self.n.shape[1])) if weights.dialogues is None else weights.dialogues
+        cells = None if weights.cells is None else weights.cells * dialogues[:, np.newaxis]
+
+        def drawn(part: Floats) -> Floats:
+            if cells is None:
+                return np.asarray(np.einsum("sd,bd->bs", part, dialogues))
+            return np.asarray(np.einsum("sd,bsd->bs", part, cells))
+
+        n = drawn(self.n)
+        times = np.ones((1, self.n.shape[0])) if weights.systems is None else weights.systems
+        times = np.where(n > 0, times, 0.0)
+        n = np.where(n > 0, n, 1.0)
+        x, y = (
+            merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n)
+            for part, size in zip((self.x, self.y), self.sizes, strict=True)
         )
-    if np.isnan(y).any():
-        raise ValueError("expected a rating for each unit; leave out units without one")
-    if unknown := [name for name in names if name not in NAMES]:
-        raise ValueError(f"unknown coefficient {unknown[0]!r}; expected one of {', '.join(NAMES)}")
-    return x, y
+        return x, y, times
+
+
+def _of_sums(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
+    systems = max(1, len(sums.n))
+    step = max(1, _SYSTEMS // (systems * max(sums.n.shape)))
+    parts = [_values(*sums.means(weights.rows(a, a + step)), names) for a in range(0, weights.count, step)]
+    return np.concatenate(parts)
+
+
+def _values(a: Floats, b: Floats, times: Floats, names: Sequence[str]) -> Floats:
+    found = np.full((len(times), len(names)), np.nan)
+    if "pearson" in names:
+        found[:, list(names).index("pearson")] = _pearson_of_means(a, b, times)
+    if "spearman" in names or "kendall" in names:
+        (rank_a, tied_a), (rank_b, tied_b) = (_ranked(np.broadcast_to(means, times.shape), times) for means in (a, b))
+        if "spearman" in names:
+            found[:, list(names).index("spearman")] = _pearson_of_means(rank_a, rank_b, times)
+        if "kendall" in names:
+            total = times.sum(axis=1) ** 2
+            untied = np.sqrt(total - (times * tied_a).sum(axis=1)) * np.sqrt(total - (times * tied_b).sum(axis=1))
+            found[:, list(names).index("kendall")] = np.clip(
+                _divided(_concordance_of_means(a, b, times), untied), -1, 1
+            )
+    return found
+
+
+def _ranked(values: Floats, times: Floats) -> tuple[Floats, Floats]:
+    """Return the middle ranks and the weights of the groups of tied values: shapes (resamples, systems)."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered, weights = np.take_along_axis(values, order, axis=1), np.take_along_axis(times, order, axis=1)
+    total = np.cumsum(weights, axis=1)
+    new = np.ones(values.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    last = np.ones(values.shape, dtype=bool)
+    last[:, :-1] = new[:, 1:]
+    before = np.maximum.accumulate(np.where(new, total - weights, -1.0), axis=1)
+    after = np.minimum.accumulate(np.where(last, total, np.inf)[:, ::-1], axis=1)[:, ::-1]
+    ranks, tied = np.empty(values.shape), np.empty(values.shape)
+    np.put_along_axis(ranks, order, (before + after + 1) / 2, axis=1)
+    np.put_along_axis(tied, order, after - before, axis=1)
+    return ranks, tied
+
+
+def _concordance_of_means(a: Floats, b: Floats, times: Floats) -> Floats:
+    """Return concordant less discordant pairs, every pair counted twice: shape (resamples,)."""
+    signs = signs_of(a[:, :, np.newaxis], a[:, np.newaxis, :])
+    signs *= signs_of(b[:, :, np.newaxis], b[:, np.newaxis, :])
+    return np.asarray(np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times)))
+
+
+def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
+    total = times.sum(axis=1)
+    a = x - _divided((times * x).sum(axis=1), total)[:, np.newaxis]
+    b = y - _divided((times * y).sum(axis=1), total)[:, np.newaxis]
+    spread_a, spread_b = (times * a * a).sum(axis=1), (times * b * b).sum(axis=1)
+    # A mean of equal numbers is off by rounding.
+    for spread, values in ((spread_a, x), (spread_b, y)):
+        spread[~(spread > _ROUNDING_OF_MEANS * total * (values**2).max(axis=1, initial=0.0))] = 0.0
+    value = _divided((times * a * b).sum(axis=1), np.sqrt(spread_a) * np.sqrt(spread_b))
+    return np.asarray(np.clip(value, -1, 1))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from comperdial.evaluation.ensembles import OVERALL, Ensembles
+from comperdial.names import output_name
 from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.llm_evaluators.common import (
     BOTH,
@@ -242,4 +243,4 @@ def _without_value(
 
 
 def _named(member: str, labels: Mapping[str, str]) -> str:
-    return labels.get(member, labels.get(member.rpartition(":")[0] if ":" in member else member, member))
+    return labels.get(member, labels.get(output_name(member, "")[0], member))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.names import output_name
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     SERIES,
@@ -222,8 +223,7 @@ def curves_figure(
 
 def _called(part: str, series: str, labels: Mapping[str, str]) -> str:
     if part == "value":
-        metric, _, output = series.partition(":")
-        return label((metric, output), labels)
+        return label(output_name(series), labels)
     return series[0].upper() + series[1:] if part == "agreement" else series
 
 

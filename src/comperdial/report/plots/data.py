@@ -10,8 +10,7 @@ import pandas as pd
 
 from comperdial import aggregate, schema
 from comperdial.errors import NothingToShowError
-from comperdial.evaluation.sample import FEWEST_SYSTEMS, Sample
-from comperdial.evaluation.samples import samples
+from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
 from comperdial.report.plots.style import Output
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.names import LEVELS
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     Output,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CEILING = ("ceiling", "annotators")
-_LEVELS = ("turn", "dialogue", "system")
 _SCORES = {"turn": "Turns", "dialogue": "Dialogues", "system": "Systems"}
 _USUAL = (("dialogue", "dialogue", "spearman"), ("turn", "turn", "spearman"))
 _CELL = (0.52, 0.31)
@@ -93,7 +93,7 @@ def heatmap_frame(
 
 def _place(column: tuple[str, ...]) -> tuple[int, bool, int]:
     level, against, coefficient = column
-    return _LEVELS.index(level), against != "turn", list(COEFFICIENTS).index(coefficient)
+    return LEVELS.index(level), against != "turn", list(COEFFICIENTS).index(coefficient)
 
 
 def _named(name: Output, column: tuple[str, ...]) -> dict[str, Any]:

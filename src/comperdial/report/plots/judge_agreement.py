@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.errors import SchemaError
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
 from comperdial.report.plots.style import (
     Output,
     drawing,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
 from comperdial.report.plots.style import (
     Output,
     chosen,
@@ -21,8 +21,9 @@ from comperdial.report.plots.style import (
     pairs,
     titled,
 )
+from comperdial.stats import Coefficient
 from comperdial.stats.design import Design
-from comperdial.stats.resampling import intervals
+from comperdial.stats.intervals import intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ def length_bias_frame(
     outputs
         Which outputs; those without scores are left out. Default: all.
     resamples, seed
-        For the intervals (:func:`comperdial.stats.resampling.intervals`).
+        For the intervals (:func:`comperdial.stats.intervals.intervals`).
 
     Returns
     -------
@@ -105,7 +106,7 @@ def _row(name: Output, measure: str, numbers: dict[str, float]) -> dict[str, Any
 
 
 def _correlate(
-    scores: Floats, other: Floats, design: Design, options: Mapping[str, Any], coefficient: str = "spearman"
+    scores: Floats, other: Floats, design: Design, options: Mapping[str, Any], coefficient: Coefficient = "spearman"
 ) -> list[dict[str, float]]:
     found = intervals(scores, other, design, [coefficient], **options)
     columns = (found.value[:, 0], found.low[:, 0], found.high[:, 0])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
 from comperdial.report.plots.style import (
     Output,
     chosen,

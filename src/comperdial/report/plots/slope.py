@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation.sample import Sample
+from comperdial.evaluation.samples import Sample
 from comperdial.report.plots.style import (
     INK,
     QUIET,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import ConfigError, NothingToShowError
+from comperdial.errors import NothingToShowError
 from comperdial.files import form_path, read_text, write_text
+from comperdial.names import Output, output_name
 from comperdial.report.document import SIMULATED, with_suffix
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-Output = tuple[str, str]
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +72,7 @@ def parse_outputs(names: Sequence[str]) -> list[Output]:
     ConfigError
         When a name has no colon, or nothing on a side of it.
     """
-    found = []
-    for name in names:
-        metric, _, output = name.partition(":")
-        if not metric or not output:
-            raise ConfigError(f"{name!r} names no output of a metric", expected="METRIC:OUTPUT")
-        found.append((metric, output))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(map(output_name, names)))
 
 
 def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str) -> list[Output]:

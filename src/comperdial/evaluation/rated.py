@@ -12,9 +12,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.aggregate import read_contexts
 from comperdial.errors import FileError, SchemaError
-from comperdial.evaluation._frames import single_ratings
-from comperdial.evaluation.sample import Sample
-from comperdial.evaluation.samples import samples
+from comperdial.evaluation.samples import Sample, samples, single_ratings
+from comperdial.names import RATED_LEVELS
 from comperdial.stats.design import Design
 
 # A quantile of Student's t with fewer degrees of freedom makes intervals that say nothing: such a set's result is one
@@ -62,7 +61,7 @@ class RatedSet:
             raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
         contexts = read_contexts(folder / "contexts.parquet")
         found = {}
-        for level in ("turn", "dialogue"):
+        for level in RATED_LEVELS:
             path = folder / f"{level}_ratings.parquet"
             ratings = schema.read(path, f"{level}_ratings") if path.is_file() else None
             if ratings is not None and len(ratings):

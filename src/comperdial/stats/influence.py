@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from comperdial.stats.design import Integers
+from comperdial.stats import COEFFICIENTS, Coefficient
 
 Floats = npt.NDArray[np.float64]
-
-NAMES = ("pearson", "spearman", "kendall")
+Integers = npt.NDArray[np.intp]
 # Numbers held at a time by Kendall's direct comparison of all pairs: 64 MB of them.
 _AT_ONCE = 2**23
 
 
-def influence(scores: Floats, ratings: Floats, name: str) -> tuple[Floats, Floats]:
+def influence(scores: Floats, ratings: Floats, name: Coefficient) -> tuple[Floats, Floats]:
     """Return the coefficient of each row with the ratings, and the influence of each unit on it.
 
     Parameters
@@ -34,8 +33,8 @@ def influence(scores: Floats, ratings: Floats, name: str) -> tuple[Floats, Float
     tuple
         Values (metrics,) and influences (metrics, n), each row of which sums to 0; NaN where a side does not vary.
     """
-    if name not in NAMES:
-        raise ValueError(f"unknown coefficient {name!r}: expected one of {', '.join(NAMES)}")
+    if name not in COEFFICIENTS:
+        raise ValueError(f"unknown coefficient {name!r}: expected one of {', '.join(COEFFICIENTS)}")
     count = len(ratings)
     values, moves = np.full(len(scores), np.nan), np.full(scores.shape, np.nan)
     if count < 2 or np.ptp(ratings) == 0:

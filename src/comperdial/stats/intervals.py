@@ -1,0 +1,378 @@
+"""Correlations of many metrics at once, and intervals for them that know how the units were sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from comperdial.stats import COEFFICIENTS, Coefficient
+from comperdial.stats.correlation import correlate, rowwise
+from comperdial.stats.design import Design
+from comperdial.stats.means import paired_means
+from comperdial.stats.resampling import Weights, weighted
+
+Floats = npt.NDArray[np.float64]
+# Cells x resamples held at a time: 64 MB of them.
+_CELLS = 2**25
+# Fewer systems give no interval over their means.
+FEWEST_SYSTEMS = 4
+# Up to so many of them, what resamples say is too little: they have an interval of their own (docs/validation.md).
+FEW = 10
+# An interval needs this share of its resamples to have a coefficient.
+SHARE = 0.5
+# From here on a coefficient counts as 1.
+_PERFECT = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
+    """Correlate metrics with ratings.
+
+    Parameters
+    ----------
+    scores
+        Shape (metrics, n); NaN where a metric has no score: the unit then takes no part in that metric's row.
+    ratings
+        Shape (n,), no NaN.
+    design
+        The systems and dialogues of the n units, and whether to correlate the means of systems.
+    names
+        Of ``pearson``, ``spearman`` and ``kendall`` (tau-b).
+
+    Returns
+    -------
+    array
+        Shape (metrics, names): what :func:`comperdial.stats.correlation.correlate` gives, to 1e-12; NaN where a side
+        does not vary. Means of systems that differ by rounding only are ties.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, a rating that is missing, an unknown name.
+    """
+    x, y = _checked(scores, ratings, design, names)
+    found = np.full((len(x), len(names)), np.nan)
+    if not found.size or not len(y):
+        return found
+    if design.average:
+        means = paired_means(x, y, design)
+        return np.stack([rowwise(*means, name) for name in names], axis=1)
+    plain = [name for name in names if name != "kendall"]
+    found[:, [name in plain for name in names]] = weighted(x, y, design, plain, [Weights()])[0][0]
+    # What makes Kendall's tau of many resamples fast, all pairs of cells, is slow for one.
+    for at in [at for at, name in enumerate(names) if name not in plain]:
+        found[:, at] = [correlate(row, y, "kendall").value for row in x]
+    return found
+
+
+def _checked(
+    scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]
+) -> tuple[Floats, Floats]:
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    if x.ndim != 2 or y.shape != x.shape[1:] or y.shape != design.systems.shape:
+        raise ValueError(
+            f"expected scores (metrics, n), ratings (n,) and a design of n units, got {x.shape}, {y.shape} and "
+            f"{design.systems.shape}"
+        )
+    if np.isnan(y).any():
+        raise ValueError("expected a rating for each unit; leave out units without one")
+    if unknown := [name for name in names if name not in COEFFICIENTS]:
+        raise ValueError(f"unknown coefficient {unknown[0]!r}; expected one of {', '.join(COEFFICIENTS)}")
+    return x, y
+
+
+def intervals(
+    scores: npt.ArrayLike,
+    ratings: npt.ArrayLike,
+    design: Design,
+    names: Sequence[Coefficient],
+    *,
+    resamples: int = 1000,
+    seed: int,
+    confidence: float = 0.95,
+) -> Intervals:
+    """Correlate metrics with ratings, with intervals that respect how the units were sampled.
+
+    What is to be covered: the value that benchmarks of the same design (as many dialogues and turns, the same raters)
+    have in the long run, over ever more systems and averaged over draws of dialogues.
+
+    It is a bootstrap of what was sampled: systems, dialogues, and, for each system by itself, its dialogues. Each gives
+    a variance on the scale of Fisher's z. Over units, the variance of the value is that of systems plus that of
+    dialogues, a little too much since both hold what a system alone does in a dialogue. Over the means of systems that
+    share is large, and the variance of dialogues within systems is taken away (the two-way variance of Cameron, Gelbach
+    and Miller, 2011); it stays at least the larger of the first two. A resample of n things varies by (n - 1) / n too
+    little; that is made good. This choice between two formulas was made on 100 simulated benchmarks. The interval is
+    the value -+ a quantile of Student's t times the standard error, on the scale of z and turned back, so that it stays
+    within -1 and 1. Its degrees of freedom are Satterthwaite's: near the number of dialogues - 1 where dialogues matter
+    most, near that of systems - 1 where systems do. Over the means of 4 to 10 systems nothing is resampled
+    (:func:`posterior_interval`). benchmarks/coverage.py prints what this and other ways cover.
+
+    Parameters
+    ----------
+    scores, ratings, design, names
+        As in :func:`coefficients`.
+    resamples
+        How many of each kind.
+    seed
+        Of the resamples; the same for all metrics and coefficients. The same data in another order of units give the
+        same intervals.
+    confidence
+        Share of intervals that are to cover, between 0 and 1.
+
+    Returns
+    -------
+    Intervals
+        The ends are NaN where there is no coefficient; where it is 1 or -1, but for a rank coefficient of 4 to 10
+        systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
+        systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
+        varies. A side that has one member only is not resampled.
+
+    Raises
+    ------
+    ValueError
+        As :func:`coefficients`; fewer than two resamples; a confidence that is none.
+    """
+    x, y = _checked(scores, ratings, design, names)
+    if resamples < 2 or not 0 < confidence < 1:
+        raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
+    drawn = draw(x, y, design, names, resamples, np.random.default_rng(seed))
+    return Intervals(drawn.value, *drawn.ends(confidence))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What resamples gave.
+
+    Attributes
+    ----------
+    names
+        The coefficients.
+    value
+        Of the sample: shape (metrics, names).
+    systems, dialogues
+        Of resamples of each: shape (resamples, metrics, names).
+    within
+        Of resamples of the dialogues of each system by itself; None over units.
+    counts
+        How many systems and how many dialogues have a score of a metric: shape (2, metrics, 1).
+    weights
+        How often each system and each dialogue was drawn.
+    """
+
+    names: tuple[Coefficient, ...]
+    value: Floats
+    systems: Floats
+    dialogues: Floats
+    within: Floats | None
+    counts: Floats
+    weights: Weights
+
+    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+        """Return the low and the high ends, each of shape (metrics, names)."""
+        with np.errstate(all="ignore"):
+            low, high = fisher_ends(self, *self.variances(), confidence)
+        if self.within is not None:
+            for row, systems in enumerate(self.counts[0, :, 0].astype(int).tolist()):
+                if FEWEST_SYSTEMS <= systems <= FEW:
+                    for at, name in enumerate(self.names):
+                        value = float(self.value[row, at])
+                        low[row, at], high[row, at] = posterior_interval(value, systems, name, confidence)
+            low[self.counts[0, :, 0] < FEWEST_SYSTEMS] = np.nan
+        none = np.isnan(self.value) | np.isnan(low) | np.isnan(high)
+        low, high = (np.where(none, np.nan, np.clip(end, -1, 1)) for end in (low, high))
+        return low, high
+
+    def variances(self) -> tuple[Floats, Floats, Floats]:
+        """Return the variances of z over systems, over dialogues, and of the value: shape (metrics, names)."""
+        # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
+        of_systems, of_dialogues = (
+            np.where(n > 1, spread(values) * n / (n - 1), 0.0)
+            for values, n in zip((self.systems, self.dialogues), self.counts, strict=True)
+        )
+        total = of_systems + of_dialogues
+        if self.within is not None:
+            total = two_way(of_systems, of_dialogues, self.within, self.counts[1])
+        return of_systems, of_dialogues, total
+
+
+def draw(
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    names: Sequence[Coefficient],
+    resamples: int,
+    rng: np.random.Generator,
+) -> Drawn:
+    """Resample systems, dialogues and, if systems are averaged, the dialogues of each system by itself."""
+    systems, dialogues = (
+        rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64) if n else np.ones((resamples, 0))
+        for n in design.counts
+    )
+    schemes = [Weights(), Weights(systems, None), Weights(None, dialogues)]
+    value, of_systems, of_dialogues = weighted(scores, ratings, design, names, schemes)
+    within = draw_within(scores, ratings, design, names, resamples, rng) if design.average else None
+    kept = ~np.isnan(scores)
+    counts = [[[float(len(np.unique(codes[row])))] for row in kept] for codes in (design.systems, design.dialogues)]
+    shape = (2, len(scores), 1)
+    return Drawn(
+        tuple(names), value[0], of_systems, of_dialogues, within, np.reshape(counts, shape), Weights(systems, dialogues)
+    )
+
+
+def draw_within(
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    names: Sequence[Coefficient],
+    resamples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the coefficients of resamples of the dialogues that each system has, for each system by itself."""
+    has = np.zeros(design.counts, dtype=bool)
+    has[design.systems, design.dialogues] = True
+    step = max(1, _CELLS // max(1, has.size))
+    found = []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        cells = np.zeros((size, *has.shape), dtype=np.uint16)
+        for system, dialogues in enumerate(has):
+            n = int(dialogues.sum())
+            cells[:, system, dialogues] = rng.multinomial(n, np.full(n, 1 / n), size=size)
+        found += weighted(scores, ratings, design, names, [Weights(cells=cells)])
+    return np.concatenate(found)
+
+
+def spread(values: Floats) -> Floats:
+    """Return the variance of resamples of a value on the scale of Fisher's z: shape (metrics, names)."""
+    # A resample that is perfect has no z: it counts as the highest of those that are not.
+    size = np.abs(values)
+    highest = np.where(size < _PERFECT, size, 0.0).max(axis=0)
+    z = np.arctanh(np.where(size < _PERFECT, values, np.sign(values) * highest))
+    there = ~np.isnan(z)
+    n = there.sum(axis=0)
+    mean = np.where(there, z, 0.0).sum(axis=0) / n
+    found = (np.where(there, z - mean, 0.0) ** 2).sum(axis=0) / (n - 1)
+    return np.where(n >= SHARE * len(values), found, np.nan)
+
+
+def two_way(of_systems: Floats, of_dialogues: Floats, within: Floats, dialogues: Floats) -> Floats:
+    """Return the variance of both, in which what a system alone does in a dialogue is counted once."""
+    of_cells = np.where(dialogues > 1, spread(within) * dialogues / (dialogues - 1), 0.0)
+    return np.maximum(of_systems + of_dialogues - of_cells, np.maximum(of_systems, of_dialogues))
+
+
+def fisher_ends(
+    drawn: Drawn, of_systems: Floats, of_dialogues: Floats, total: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return value -+ a quantile of Student's t times a standard error, on the scale of Fisher's z."""
+    systems, dialogues = drawn.counts
+    shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
+    freedom = np.maximum(np.minimum(total, of_systems + of_dialogues) ** 2 / shares, 1.0)
+    # Resamples of a perfect coefficient are perfect, and of one unit all the same: that is no precision.
+    total = np.where((total > 0) & (np.abs(drawn.value) < _PERFECT), total, np.nan)
+    centre, error = np.arctanh(drawn.value), np.sqrt(total)
+    reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
+    return np.tanh(centre - reach), np.tanh(centre + reach)
+
+
+# Few systems: systems are taken as drawn from a population in which the means of scores and of ratings are bivariate
+# normal (for rank coefficients: normal after some increasing change of either scale). Before the data, all values of
+# Kendall's tau of that population are equally likely; the interval holds the middle 95 % of what is likely after them.
+# Such an interval covers as often as it says over the values taken together, and, unlike Fisher's, whatever its width:
+# a narrow one is not wrong more often. benchmarks/few_systems.py counts both. Tau and Pearson's r of a normal
+# population tell each other: tau = 2 / pi asin(r), and Spearman's is 6 / pi asin(r / 2).
+
+# Simulated samples of a rank coefficient; each stands for its mirror image too.
+_DRAWS, _SEED = 2**19, 8
+# Fisher's z of the populations tried for Pearson's r.
+_Z = np.linspace(-15, 15, 6001)
+
+
+def posterior_interval(value: float, systems: int, name: Coefficient, confidence: float) -> tuple[float, float]:
+    """Return the ends of the interval of a coefficient over the means of systems.
+
+    Parameters
+    ----------
+    value
+        Between -1 and 1; a rank coefficient of ties is taken as the nearest one that has none.
+    systems
+        How many, 4 to ``FEW``.
+    name
+        ``pearson``, ``spearman`` or ``kendall``.
+    confidence
+        Between 0 and 1.
+
+    Returns
+    -------
+    tuple
+        Low and high end. The interval reaches to the value where what is likely lies nearer to 0. NaN for NaN, and
+        for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
+    """
+    if np.isnan(value):
+        return value, value
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    if name == "pearson":
+        low, high = _of_pearson(value, systems, tails)
+    else:
+        low, high = _of_ranks(value, systems, name, tails)
+    return min(low, value), max(high, value)
+
+
+def _of_pearson(r: float, n: int, tails: tuple[float, float]) -> tuple[float, float]:
+    """Return quantiles of the population's r, from the exact density of the sample's (Hotelling 1953)."""
+    if not abs(r) < 1:
+        return float("nan"), float("nan")
+    rho = np.tanh(_Z)
+    density = (1 - rho**2) ** ((n - 1) / 2) * (1 - rho * r) ** (1.5 - n)
+    density *= special.hyp2f1(0.5, 0.5, n - 0.5, (1 + rho * r) / 2)
+    # Equally likely values of tau, on the scale of z.
+    weights = density / np.cosh(_Z)
+    below = np.cumsum(weights) - weights / 2
+    low, high = np.tanh(np.interp(tails, below / weights.sum(), _Z))
+    return float(low), float(high)
+
+
+@cache
+def _of_ranks(value: float, n: int, name: Coefficient, tails: tuple[float, float]) -> tuple[float, float]:
+    """Return quantiles of the population's coefficient, from the samples with a value like this."""
+    populations, made = _simulated(n)[name == "kendall"]
+    distance = np.abs(made - value)
+    tau = np.quantile(populations[distance <= distance.min() + 1e-9], tails)
+    low, high = 6 / np.pi * np.arcsin(np.sin(np.pi * tau / 2) / 2) if name == "spearman" else tau
+    return float(low), float(high)
+
+
+@cache
+def _simulated(n: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Draw populations and samples of n from them: tau of the populations, with Spearman's and Kendall's of samples."""
+    rng = np.random.default_rng([_SEED, n])
+    tau = rng.uniform(-1, 1, _DRAWS)
+    rho = np.sin(np.pi * tau / 2)
+    x = rng.standard_normal((n, _DRAWS), dtype=np.float32)
+    y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal((n, _DRAWS), dtype=np.float32)
+    ranks = np.zeros((2, n, _DRAWS), dtype=np.int8)
+    alike = np.zeros(_DRAWS, dtype=np.int16)
+    for one in range(n):
+        for other in range(one):
+            above = x[one] > x[other], y[one] > y[other]
+            alike += above[0] == above[1]
+            for side, up in zip(ranks, above, strict=True):
+                side[one] += up
+                side[other] += ~up
+    apart = ((ranks[0] - ranks[1]).astype(np.int32) ** 2).sum(axis=0)
+    spearman, kendall = 1 - 6 * apart / (n**3 - n), 4 * alike / (n**2 - n) - 1
+    both = np.concatenate([tau, -tau])
+    return (both, np.concatenate([spearman, -spearman])), (both, np.concatenate([kendall, -kendall]))
