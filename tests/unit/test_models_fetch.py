@@ -284,20 +284,25 @@ def test_files_of_an_earlier_fetch_go(there, enter, home, tmp_path):
     assert answer(model.path) == answer(there.commits[LATER])
 
 
-def test_an_interrupted_fetch_is_no_model_and_is_begun_again(there, home, tmp_path):
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_interrupted_fetch_is_no_model_and_is_begun_again(there, home, tmp_path, moved):
     there.cut = 50
     with pytest.raises(SourceError, match=r"model 'bert' cannot be fetched \(RemoteProtocolError"):
         fetch("bert")
     assert models.missing("bert") == "model 'bert' is not present"
     assert not (home / "bert/model.safetensors").exists()
-    there.commits[LATER] = write_bert(tmp_path / "later", seed=1)
-    there.branches["main"] = LATER
     there.cut = 0
+    if moved:
+        there.commits[LATER] = write_bert(tmp_path / "later", seed=1)
+        there.branches["main"] = LATER
+    commit = there.branches["main"]
     there.asked.clear()
+    there.sent.clear()
     model = fetch("bert")
-    assert revisions(there) == {LATER}
-    assert contents.read_manifest(model.path).commit == LATER
-    assert model.digest == models.find(str(there.commits[LATER])).digest, "not one file of the other commit"
+    assert revisions(there) == {commit}
+    assert contents.read_manifest(model.path).commit == commit
+    assert model.digest == models.find(str(there.commits[commit])).digest, "not one file of another commit"
+    assert there.sent == ["model.safetensors"], "the small files are complete, and the same in both commits"
 
 
 def test_a_connection_that_breaks_is_taken_up_again(there, upstream):

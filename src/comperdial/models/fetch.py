@@ -105,9 +105,10 @@ def fetch(
             log.info("%s: there already, in %s", name, folder)
         else:
             pins = _Fetch(entry, folder, locked or pins, mirror).run()
-        for file in locked:
-            del everybodys[f"{name}/{file}"]
-        everybodys.update({f"{name}/{file}": pin for file, pin in pins.items()})
+        if set(locked) != set(pins):
+            for file in locked:
+                del everybodys[f"{name}/{file}"]
+            everybodys.update({f"{name}/{file}": pin for file, pin in pins.items()})
     return store.find(name)
 
 
