@@ -297,12 +297,23 @@ def test_an_interrupted_fetch_is_no_model_and_is_begun_again(there, home, tmp_pa
         there.branches["main"] = LATER
     commit = there.branches["main"]
     there.asked.clear()
-    there.sent.clear()
     model = fetch("bert")
     assert revisions(there) == {commit}
     assert contents.read_manifest(model.path).commit == commit
     assert model.digest == models.find(str(there.commits[commit])).digest, "not one file of another commit"
-    assert there.sent == ["model.safetensors"], "the small files are complete, and the same in both commits"
+
+
+def test_a_file_of_an_earlier_commit_does_not_stand_in_for_one_that_cannot_be_had(there, tmp_path):
+    there.cut = 50
+    with pytest.raises(SourceError):
+        fetch("bert")
+    there.cut = 0
+    later = there.commits[LATER] = write_bert(tmp_path / "later", seed=1)
+    (later / "config.json").write_text((later / "config.json").read_text() + " ")
+    there.branches["main"] = LATER
+    # huggingface_hub would be content with the file that lies there.
+    there.fail = {"config.json": 500}
+    assert fetch("bert").digest == models.find(str(later)).digest
 
 
 def test_a_connection_that_breaks_is_taken_up_again(there, upstream):

@@ -129,6 +129,8 @@ class _Fetch:
         offered = self._offered()
         kind = self.entry.weights
         whole, index = contents.WHOLE[kind], contents.INDEX[kind]
+        for file in (*self.entry.files, *(file for file in self.entry.optional if file in offered)):
+            self._take(file, offered)
         first = whole if whole in offered else index
         if first not in offered:
             raise SourceError(
@@ -136,8 +138,7 @@ class _Fetch:
                 where=self._where(),
                 expected=f"weights as {kind}",
             )
-        for file in (*self.entry.files, *(file for file in self.entry.optional if file in offered), first):
-            self._take(file, offered)
+        self._take(first, offered)
         if first == index:
             for shard in sorted(set(contents.shards(self.folder / index, kind).values())):
                 self._take(shard, offered)
@@ -181,10 +182,11 @@ class _Fetch:
     def _take(self, file: str, offered: Mapping[str, Checksum | None]) -> None:
         """Bring one file into the folder, if it is not there; check it."""
         path, expected = self.folder / file, self.known.get(file) or offered.get(file)
-        if expected and path.is_file():
-            if contents.checksum(path) == expected:
+        if path.is_file():
+            if expected and contents.checksum(path) == expected:
                 self.taken[file] = expected
                 return
+            # Else huggingface_hub would be content with it when the hub does not answer.
             path.unlink()
         if file not in offered or (self.place and not (self.place / file).is_file()):
             raise SourceError(
