@@ -10,7 +10,9 @@ def write_bert(folder: Path, *, seed: int = 0, weights: str = "safetensors", sha
     import torch
     from safetensors.torch import load_file
     from transformers import BertConfig, BertModel, BertTokenizer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     torch.manual_seed(seed)
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
     config = BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, **sizes)

@@ -7,7 +7,8 @@ records these in ``sources.lock.yaml`` beside the catalogue, and every later one
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from typing import Any
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, UnknownNameError
+from comperdial.files import write_text
 from comperdial.names import RATED_LEVELS
 
 CATALOGUE = Path("data/sources.yaml")
@@ -168,6 +170,24 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
             entry, {k: _RULES[k] for k in ("sha256", "bytes", *(["commit"] if entry["commit"] else []))}, where
         )
     return locked
+
+
+@contextmanager
+def updating_lock(path: Path, head: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """Give the entries of a lock file, to be changed; they are written when the block ends without an error.
+
+    Other processes that change it wait. ``head`` is the comment that the file begins with.
+    """
+    import yaml
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        locked = read_lock(path)
+        before = dict(locked)
+        yield locked
+        if locked != before:
+            write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
 
 
 # What becomes the name of a file, a word of a command or a pattern of Snakemake's.

@@ -1,19 +1,22 @@
-"""Public files by name: from a mirror folder or over HTTPS; none gets its final name before its checksum fits."""
+"""Public files by name: from a mirror folder or over HTTPS; none gets its final name before its checksum fits.
+
+A file whose checksum nobody here has seen is recorded in the lock file at its first download, and held to ever after.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
-from comperdial.catalogue import Source
-from comperdial.errors import SourceError
-from comperdial.files import check_output, replacing, sha256
+from comperdial.catalogue import Source, updating_lock
+from comperdial.errors import ConfigError, SourceError
+from comperdial.files import replacing, sha256
 
 if TYPE_CHECKING:
     from requests import Session
@@ -21,10 +24,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MIRROR_VARIABLE = "COMPERDIAL_MIRROR"
+LIMIT_VARIABLE = "COMPERDIAL_MAX_DOWNLOAD"
 RAW = Path("data/raw")
 
-_CHUNK = 1 << 18
-RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+_GIB = 1
+_RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+# The header in which the Hugging Face hub names the commit that a branch stood at.
+_COMMIT_HEADER = "X-Repo-Commit"
+_HEAD = (
+    "# Written by `comperdial fetch` at the first download of a file whose checksum was not known; commit it.\n"
+    "# Every later download is held to it. To take a newer upstream file, delete its entry and fetch again.\n"
+)
 
 
 def raw_path(source: Source, raw: Path = RAW) -> Path:
@@ -63,7 +73,14 @@ def require(source: Source, raw: Path = RAW) -> Path:
     return path
 
 
-def fetch(source: Source, target: Path, *, mirror: str | Path | None = None, attempts: int = 5) -> None:
+def fetch(
+    source: Source,
+    target: Path,
+    *,
+    lock_file: Path | None = None,
+    mirror: str | Path | None = None,
+    attempts: int = 5,
+) -> Source:
     """Bring a file to ``target``, checked; do nothing when it is there already.
 
     Parameters
@@ -71,30 +88,70 @@ def fetch(source: Source, target: Path, *, mirror: str | Path | None = None, att
     source
         What to fetch.
     target
-        Its final name. The file gets it only once its sha256 fits.
+        Its final name. The file gets it only once it is whole and its sha256 fits.
+    lock_file
+        Where commit, sha256 and size of a file that is not pinned are recorded. Files of one repository are taken at
+        one commit: the first one that is recorded decides for the others.
     mirror
         A folder laid out ``<owner>/<repository>/<path>``; default: the environment variable ``COMPERDIAL_MIRROR``.
         With a mirror the network is never tried, so that a machine without one fails at once and not after a time-out.
     attempts
-        How often to try the network; an interrupted download goes on where it stopped.
+        How often to try the network; each begins with the file's first byte.
+
+    Returns
+    -------
+    Source
+        The same source, pinned.
 
     Raises
     ------
     SourceError
-        When the mirror lacks the file, the network does not give it, or its bytes are not the ones pinned.
+        When the mirror lacks the file; when the network does not give it whole, or gives more than the limit; when its
+        bytes are not the ones pinned, or it is not pinned and there is no lock file.
+    ConfigError
+        When the limit is no number.
     """
-    if not source.pinned:
+    if source.pinned:
+        if status(source, target) != "present":
+            _bring(source, source.url, target, mirror, attempts)
+        return source
+    if lock_file is None:
         raise SourceError(
             f"source {source.name!r} is not pinned yet", where=source.url, expected="its sha256 in the lock file"
         )
-    if status(source, target) == "present":
-        return
-    if origin := in_mirror(source, mirror):
-        with replacing(target) as temporary:
+    with updating_lock(lock_file, _HEAD) as locked:
+        known = (pin["commit"] for pin in locked.values() if pin["repository"] == source.repository)
+        commit = next(filter(None, known), None)
+        url = source.url
+        if commit and source.revision:
+            url = url.replace(f"/{source.revision}/", f"/{commit}/")
+        named = _bring(source, url, target, mirror, attempts)
+        # Nobody knows which commit a mirror's file is of.
+        commit = None if in_mirror(source, mirror) else named or commit
+        digest, size = sha256(target), target.stat().st_size
+        locked[source.name] = {"repository": source.repository, "commit": commit, "sha256": digest, "bytes": size}
+    log.info("%s: recorded sha256 %s (%d bytes, commit %s)", source.name, digest, size, commit)
+    return dataclasses.replace(source, commit=commit or "", sha256=digest, bytes=size)
+
+
+def _bring(source: Source, url: str, target: Path, mirror: str | Path | None, attempts: int) -> str | None:
+    """Bring a file to its place if its bytes are right; return the commit that the server names, if it does."""
+    origin = in_mirror(source, mirror)
+    with replacing(target) as temporary:
+        if origin:
             shutil.copyfile(origin, temporary)
-            _verify(source, temporary, str(origin), "The mirror's copy is altered or incomplete: copy it anew")
-    else:
-        _download(source, target, attempts)
+            commit, hint = None, "The mirror's copy is altered or incomplete: copy it anew"
+        else:
+            commit = _download(source, url, temporary, attempts)
+            hint = "The file upstream is not the one pinned in data/sources.yaml"
+        if source.pinned and status(source, temporary) != "present":
+            raise SourceError(
+                f"source {source.name!r} has sha256 {sha256(temporary)} ({temporary.stat().st_size} bytes)",
+                where=str(origin or url),
+                expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
+                hint=hint,
+            )
+    return commit
 
 
 def in_mirror(source: Source, mirror: str | Path | None = None) -> Path | None:
@@ -119,34 +176,43 @@ def in_mirror(source: Source, mirror: str | Path | None = None) -> Path | None:
     return origin
 
 
-@contextmanager
-def session(source: Source, url: str) -> Iterator[Session]:
-    """Give a session in which HTTPS never leads to HTTP, where anyone on the way can put other bytes in.
-
-    Raises
-    ------
-    SourceError
-        When a server redirects to an address that is not HTTPS.
-    """
+def _download(source: Source, url: str, target: Path, attempts: int) -> str | None:
+    """Download a file, trying again where that may help; return the commit that the server names, if it does."""
     import requests
 
-    with requests.Session() as opened:
-        if url.startswith("https:"):
-            del opened.adapters["http://"]
+    most = source.bytes if source.pinned else _limit()
+    moved = f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it"
+    for attempt in range(1, attempts + 1):
         try:
-            yield opened
+            with requests.Session() as session, target.open("wb") as file:
+                if url.startswith("https:"):
+                    # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
+                    del session.adapters["http://"]
+                return _receive(session, source, url, file, most)
         except requests.exceptions.InvalidSchema as error:
             raise SourceError(
                 f"source {source.name!r}: the server redirects to an address without encryption",
                 where=url,
                 expected="HTTPS all the way",
-                hint=f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it",
+                hint=moved,
             ) from error
-
-
-def unreachable(source: Source, url: str, attempts: int, reason: str) -> SourceError:
-    """Return the error for a file that the network did not give."""
-    return SourceError(
+        except requests.RequestException as error:
+            answer, reason = error.response, type(error).__name__
+            if answer is not None:
+                reason = f"{answer.status_code} {answer.reason}"
+                if answer.status_code not in _RETRY_STATUS:
+                    raise SourceError(
+                        f"source {source.name!r}: the server answers {reason}",
+                        where=url,
+                        expected="the file",
+                        hint=moved,
+                    ) from error
+        if attempt < attempts:
+            after = answer.headers.get("Retry-After", "") if answer is not None else ""
+            pause = max(min(float(after), 60.0) if after.isdigit() else 0.0, 0.5 * 2 ** (attempt - 1))
+            log.warning("%s: %s; attempt %d of %d in %.1f s", url, reason, attempt + 1, attempts, pause)
+            time.sleep(pause)
+    raise SourceError(
         f"source {source.name!r} could not be downloaded in {attempts} attempts (last: {reason})",
         where=url,
         expected="an answer over HTTPS",
@@ -154,94 +220,46 @@ def unreachable(source: Source, url: str, attempts: int, reason: str) -> SourceE
     )
 
 
-def refused(source: Source, url: str, status: str) -> SourceError:
-    """Return the error for an answer that no further attempt would change."""
-    return SourceError(
-        f"source {source.name!r}: the server answers {status}",
+def _receive(session: Session, source: Source, url: str, file: IO[bytes], most: float) -> str | None:
+    """Receive a file, or as much of it as may come; return the commit that the server names, if it does."""
+    import requests
+    from tqdm import tqdm
+
+    # Not compressed, so that sizes are those of the file.
+    headers = {"Accept-Encoding": "identity"}
+    with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
+        if answer.status_code != requests.codes.ok:
+            raise requests.HTTPError(response=answer)
+        stated = answer.headers.get("Content-Length", "")
+        size = int(stated) if stated.isdecimal() else 0
+        with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
+            # A body that is shorter than stated is an error of requests.
+            for chunk in answer.iter_content(1 << 18):
+                file.write(chunk)
+                bar.update(len(chunk))
+                if max(size, file.tell()) > most:
+                    break
+            else:
+                named = (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))
+                return next(filter(None, named), None)
+    if source.pinned:
+        # Its checksum will say so.
+        return None
+    raise SourceError(
+        f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
         where=url,
-        expected="the file",
-        hint=f"If it moved, correct data/sources.yaml; or set {MIRROR_VARIABLE} to a folder that has it",
+        expected="the file that the catalogue names",
+        hint=f"Set {LIMIT_VARIABLE} to more GiB if it is to be that large",
     )
 
 
-def _verify(source: Source, path: Path, origin: str, hint: str) -> None:
-    size = path.stat().st_size
-    digest = sha256(path)
-    if size != source.bytes or digest != source.sha256:
-        raise SourceError(
-            f"source {source.name!r} has sha256 {digest} ({size} bytes)",
-            where=origin,
-            expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
-            hint=hint,
-        )
-
-
-def _download(source: Source, target: Path, attempts: int) -> None:
-    import requests
-
-    target = check_output(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Named after the content wanted, so that a pin that moved never goes on with the bytes of the old file.
-    part = target.with_name(f".{target.name}-{source.sha256[:12]}.part")
-    for attempt in range(1, attempts + 1):
-        try:
-            wait = _receive(source, part)
-            if wait is None:
-                break
-            reason = "the server asked to wait" if wait else "the server is not ready"
-        except requests.RequestException as error:
-            wait, reason = 0.0, type(error).__name__
-        if attempt == attempts:
-            raise unreachable(source, source.url, attempts, reason)
-        pause = max(wait, 0.5 * 2 ** (attempt - 1))
-        log.warning("%s: %s; attempt %d of %d in %.1f s", source.url, reason, attempt + 1, attempts, pause)
-        time.sleep(pause)
+def _limit() -> float:
+    """Return how many bytes a download may bring of a file whose size nobody has recorded."""
+    given = os.environ.get(LIMIT_VARIABLE) or _GIB
     try:
-        _verify(source, part, source.url, "The file upstream is not the one pinned in data/sources.yaml")
-    except SourceError:
-        part.unlink()
-        raise
-    part.replace(target)
-
-
-def _receive(source: Source, part: Path) -> float | None:
-    """Receive what is still missing of a file; return None when complete, else the seconds the server asks to wait."""
-    from tqdm import tqdm
-
-    have = part.stat().st_size if part.exists() else 0
-    if have >= source.bytes:
-        part.unlink()
-        have = 0
-    # Not compressed: a range counts the bytes that travel, and we count the bytes of the file.
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with (
-        session(source, source.url) as opened,
-        opened.get(source.url, headers=headers, stream=True, timeout=(10, 60)) as answer,
-    ):
-        if answer.status_code in RETRY_STATUS:
-            after = answer.headers.get("Retry-After", "")
-            return min(float(after), 60.0) if after.isdigit() else 0.0
-        if answer.status_code == 416 and have:
-            part.unlink()
-            return 0.0
-        if answer.status_code not in (200, 206):
-            raise refused(source, source.url, f"{answer.status_code} {answer.reason}")
-        resumed = have > 0 and answer.status_code == 206
-        with (
-            part.open("ab" if resumed else "wb") as file,
-            tqdm(
-                total=source.bytes,
-                initial=have if resumed else 0,
-                unit="B",
-                unit_scale=True,
-                desc=source.name,
-                disable=None,
-            ) as bar,
-        ):
-            for chunk in answer.iter_content(_CHUNK):
-                file.write(chunk)
-                bar.update(len(chunk))
-                if file.tell() > source.bytes:
-                    break
-            complete = file.tell() >= source.bytes
-    return None if complete else 0.0
+        found = float(given)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise ConfigError(repr(given), where=LIMIT_VARIABLE, expected="a number of GiB above 0")
+    return found * 2**30

@@ -235,7 +235,7 @@ def metric_batch(responses, references):
 def test_a_damaged_vector_is_made_anew(models, store):
     metric = comperdial.metric("bertscore", model=models["bert"], layer=2, text="raw", max_length=64)
     first = metric.score(["i like tea"], ["tea"])
-    for path in store.rglob("*.vectors"):
+    for path in store.glob("*.sqlite"):
         path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
     vectors = Vectors(metric.encoder, store)
     again = metric.compare(metric_batch(["i like tea"], ["tea"]), vectors)

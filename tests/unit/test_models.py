@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from comperdial import models
 from comperdial.cli import main
 from comperdial.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
-from comperdial.models import convert, digests, manifest, registry, runtime, store, weights
-from comperdial.models.digests import Checksum
+from comperdial.models import contents, convert, registry, runtime, store
+from comperdial.models.contents import Checksum
 from tinybert import WORDS, answer, write_bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -72,7 +72,7 @@ def install(folder, home, name="roberta", **fields):
     """Put a model into the store, as a fetch would."""
     target = copy(folder, home / name)
     fields = {"repository": "owner/name", "commit": COMMIT} | fields
-    manifest.Manifest(name=name, files=digests.fresh(target), **fields).write(target)
+    contents.Manifest(name=name, files=contents.fresh(target), **fields).write(target)
     return target
 
 
@@ -98,7 +98,7 @@ def test_every_model_of_the_registry_is_whole():
         assert "config.json" in entry.files, entry.name
         if isinstance(entry, registry.Hosted):
             assert entry.commit or entry.revision in ("main", "refs/pr/3"), entry.name
-            assert not any(map(weights.is_weights, entry.files)), "weights are found by their kind"
+            assert not any(map(contents.is_weights, entry.files)), "weights are found by their kind"
             assert ("--allow-pickle" in entry.remedy) == (entry.weights == "pickle")
 
 
@@ -179,8 +179,8 @@ checksums = st.builds(Checksum, st.integers(0, 9).map(lambda n: f"{n}" * 64), st
 
 @given(st.dictionaries(names, checksums), st.dictionaries(names, checksums))
 def test_digests_agree_where_the_files_do(one, other):
-    assert digests.combine(dict(reversed(one.items()))) == digests.combine(one)
-    assert (digests.combine(one) == digests.combine(other)) == (one == other)
+    assert contents.combine(dict(reversed(one.items()))) == contents.combine(one)
+    assert (contents.combine(one) == contents.combine(other)) == (one == other)
 
 
 def test_what_is_not_there_is_said(known, home):
@@ -209,7 +209,7 @@ def test_a_package_that_is_not_installed_is_said(known):
 def test_a_fetched_model_is_found_without_reading_it(tiny, home, known, monkeypatch):
     folder = install(tiny, home)
     expected = models.find(str(tiny)).digest
-    monkeypatch.setattr("comperdial.models.digests.sha256", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: pytest.fail(f"{path} is read"))
     assert models.find("roberta") == models.Model("roberta", folder, expected)
     assert models.label("roberta") == f"roberta@{expected}"
 
@@ -221,10 +221,10 @@ def test_a_fetched_model_is_found_without_reading_it(tiny, home, known, monkeypa
         (lambda f: (f / "vocab.txt").write_text("short"), "vocab.txt has 5 bytes, not 55"),
         (lambda f: (f / "merges.txt").write_text("a b"), "merges.txt is there, and should not be"),
         (lambda f: (f / "extra.safetensors").write_bytes(b""), "extra.safetensors is there, and should not be"),
-        (lambda f: (f / manifest.NAME).write_text("{"), "comperdial-model.json: the JSON ends in the middle"),
-        (lambda f: (f / manifest.NAME).write_text("[]"), "comperdial-model.json: no manifest of a model"),
-        (lambda f: (f / manifest.NAME).write_text('{"files": {"../a": {}}}'), "no manifest of a model"),
-        (lambda f: (f / manifest.NAME).write_text("12"), "no manifest of a model"),
+        (lambda f: (f / contents.MANIFEST).write_text("{"), "comperdial-model.json: the JSON ends in the middle"),
+        (lambda f: (f / contents.MANIFEST).write_text("[]"), "comperdial-model.json: no manifest of a model"),
+        (lambda f: (f / contents.MANIFEST).write_text('{"files": {"../a": {}}}'), "no manifest of a model"),
+        (lambda f: (f / contents.MANIFEST).write_text("12"), "no manifest of a model"),
     ],
 )
 def test_an_altered_model_does_not_keep_its_label(tiny, home, known, act, problem):
@@ -238,12 +238,12 @@ def test_an_altered_model_does_not_keep_its_label(tiny, home, known, act, proble
 
 def test_a_manifest_names_plain_files_only(tiny, home, known):
     folder = install(tiny, home)
-    content = json.loads((folder / manifest.NAME).read_text())
+    content = json.loads((folder / contents.MANIFEST).read_text())
     for part, name in (("files", "../config.json"), ("files", "a.txt"), ("converted", "../pytorch_model.bin")):
         changed = content | {part: content[part] | {name: {"sha256": "0" * 64, "bytes": 1}}}
-        (folder / manifest.NAME).write_text(json.dumps(changed))
+        (folder / contents.MANIFEST).write_text(json.dumps(changed))
         with pytest.raises(FileError, match="a file that no model has"):
-            manifest.read(folder)
+            contents.read_manifest(folder)
 
 
 @pytest.mark.parametrize(
@@ -267,20 +267,20 @@ def test_a_model_of_another_commit_is_not_the_registry_s(tiny, home, known, fiel
 def test_one_other_byte_is_found_before_a_model_runs(tiny, home, known):
     folder = install(tiny, home)
     assert models.verified("roberta") == models.find("roberta")
-    right = digests.checksum(folder / "model.safetensors").sha256
+    right = contents.checksum(folder / "model.safetensors").sha256
     flip(folder / "model.safetensors")
-    wrong = digests.checksum(folder / "model.safetensors").sha256
+    wrong = contents.checksum(folder / "model.safetensors").sha256
     assert models.missing("roberta") is None, "names and sizes fit"
     assert store.audit("roberta") == ("altered", f"model.safetensors has sha256 {wrong}, not {right}")
 
 
 def test_verified_names_the_file_both_checksums_and_what_to_do(tiny, home, known):
     folder = install(tiny, home)
-    right = digests.checksum(folder / "config.json").sha256
+    right = contents.checksum(folder / "config.json").sha256
     flip(folder / "config.json", at=2)
     with pytest.raises(MissingResourceError) as error:
         models.verified("roberta")
-    wrong = digests.checksum(folder / "config.json").sha256
+    wrong = contents.checksum(folder / "config.json").sha256
     for part in ("config.json", right, wrong, str(folder), "Run `comperdial models fetch roberta`"):
         assert part in str(error.value)
 
@@ -288,7 +288,7 @@ def test_verified_names_the_file_both_checksums_and_what_to_do(tiny, home, known
 def test_a_model_is_read_once_a_process(tiny, home, known, monkeypatch):
     folder = install(tiny, home)
     models.verified("roberta")
-    monkeypatch.setattr("comperdial.models.digests.sha256", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: pytest.fail(f"{path} is read"))
     models.verified("roberta")
     monkeypatch.undo()
     monkeypatch.setenv(store.STORE_VARIABLE, str(home))
@@ -304,8 +304,8 @@ def test_a_model_is_read_once_a_process(tiny, home, known, monkeypatch):
 
 def counting(monkeypatch):
     """Return a list of the files that are read from now on."""
-    read, real = [], digests.sha256
-    monkeypatch.setattr("comperdial.models.digests.sha256", lambda path: read.append(Path(path).name) or real(path))
+    read, real = [], contents.sha256
+    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: read.append(Path(path).name) or real(path))
     return read
 
 
@@ -313,7 +313,7 @@ def test_a_folder_is_read_once_and_its_changes_are_seen(tiny, tmp_path, monkeypa
     folder = copy(tiny, tmp_path / "mine")
     read = counting(monkeypatch)
     label = models.label(str(folder))
-    assert sorted(read) == digests.counted(folder)
+    assert sorted(read) == contents.counted(folder)
     read.clear()
     assert models.label(str(folder)) == label
     assert read == []
@@ -336,9 +336,9 @@ def test_a_file_that_has_just_changed_is_not_remembered(tmp_path, tiny, monkeypa
 )
 def test_a_broken_cache_costs_time_only(tiny, home, content):
     label = models.label(str(tiny))
-    (home / digests.CACHE).write_bytes(content)
+    (home / contents.CACHE).write_bytes(content)
     assert models.label(str(tiny)) == label
-    assert json.loads((home / digests.CACHE).read_bytes()), "made anew"
+    assert json.loads((home / contents.CACHE).read_bytes()), "made anew"
 
 
 def test_a_store_that_cannot_be_written_costs_time_only(tiny, tmp_path, monkeypatch):
@@ -353,7 +353,7 @@ def test_the_cache_forgets_what_is_gone(tiny, tmp_path, home):
     models.label(str(folder))
     (folder / "vocab.txt").unlink()
     models.label(str(tiny))
-    kept = " ".join(json.loads((home / digests.CACHE).read_text()))
+    kept = " ".join(json.loads((home / contents.CACHE).read_text()))
     assert str(folder / "vocab.txt") not in kept
     assert str(folder / "config.json") in kept
 
@@ -470,9 +470,9 @@ def test_a_converted_pickle_gives_the_same(tmp_path, tiny, shard, capsys):
     assert len(pickles) == (1 if shard == "1GB" else 5)
     assert main(["models", "convert", str(folder), "--allow-pickle"]) == 0
     out = capsys.readouterr().out
-    recorded = manifest.read(folder)
-    assert recorded.converted == {name: digests.checksum(folder / name) for name in pickles}
-    assert recorded.files == digests.fresh(folder)
+    recorded = contents.read_manifest(folder)
+    assert recorded.converted == {name: contents.checksum(folder / name) for name in pickles}
+    assert recorded.files == contents.fresh(folder)
     assert all(pin.sha256 in out for pin in (*recorded.converted.values(), *recorded.files.values()))
     assert answer(folder) == answer(tiny)
     assert main(["models", "verify", str(folder)]) == 0

@@ -72,7 +72,7 @@ EMBEDDINGS = "data/embeddings"
 
 def vectors(workdir):
     """Return the files of vectors, with the time they were written and their content."""
-    files = (workdir.path / EMBEDDINGS).rglob("*.vectors")
+    files = (workdir.path / EMBEDDINGS).glob("*.sqlite")
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
@@ -185,16 +185,18 @@ def test_a_metric_that_cannot_run_is_left_out_by_name(finished):
 
 def test_each_text_is_encoded_once_for_all_metrics_of_an_encoder(finished):
     metrics = create("bertscore", model="all-MiniLM-L6-v2", layer=6), create("grounded_cosine")
-    folder = finished.path / EMBEDDINGS / metrics[0].encoder.namespace()
-    # What is too long of a context is cut at its other end: contexts have a folder of their own.
-    ends = finished.path / EMBEDDINGS / replace(metrics[1].encoder, keep="end").namespace()
-    assert {path.parent for path in vectors(finished)} == {folder, ends}, "the last layer is layer 6"
+    # What is too long of a context is cut at its other end: contexts have a file of their own.
+    file, ends = (
+        finished.path / EMBEDDINGS / f"{encoder.namespace()}.sqlite"
+        for encoder in (metrics[0].encoder, replace(metrics[1].encoder, keep="end"))
+    )
+    assert set(vectors(finished)) == {file, ends}, "the last layer is layer 6"
     texts, contexts = set(), set()
     for responses, context in scoring.parts(finished.path / "data/tables/usr_persona"):
         columns = (responses["response"], context["references"], context["history"], context["facts"])
         texts |= {text for metric in metrics for text in metric.texts(Batch(*map(list, columns)))}
         contexts |= {" ".join(u["text"].strip() for u in history[-3:]) for history in context["history"]}
-    assert {*VectorStore(folder, 384).missing([*texts, "another text"])} == {"another text"}
+    assert {*VectorStore(file, 384).missing([*texts, "another text"])} == {"another text"}
     assert {*VectorStore(ends, 384).missing([*contexts, "another text"])} == {"another text"}
     logs = "".join(path.read_text() for path in (finished.path / "logs").rglob("*.log"))
     assert sum(map(int, re.findall(r"(\d+) texts encoded", logs))) == len(texts) + len(contexts)

@@ -47,7 +47,7 @@ def _sources(options: argparse.Namespace) -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    from comperdial import locking, sources
+    from comperdial import sources
     from comperdial.catalogue import load_catalogue, lock_path
 
     catalogue = load_catalogue(options.catalogue)
@@ -57,10 +57,7 @@ def _fetch(options: argparse.Namespace) -> None:
         dataset = catalogue.datasets.get(name)
         wanted += list(dataset.files.values()) if dataset else [catalogue.file(name)]
     for source in wanted:
-        if source.pinned:
-            sources.fetch(source, sources.raw_path(source))
-        else:
-            locking.lock(source, sources.raw_path(source), lock_path(options.catalogue))
+        sources.fetch(source, sources.raw_path(source), lock_file=lock_path(options.catalogue))
 
 
 def _ingest(options: argparse.Namespace) -> None:

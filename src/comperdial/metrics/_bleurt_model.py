@@ -17,7 +17,7 @@ from typing import Any
 
 from comperdial.errors import ConfigError, FileError, MissingResourceError
 from comperdial.files import read_json
-from comperdial.models import Model, runtime, weights
+from comperdial.models import Model, contents, runtime
 
 SENTENCEPIECE = "spm.model"
 TOKENIZER = "tokenizer.json"
@@ -114,7 +114,7 @@ def load_network(model: Model, dtype: str) -> Any:  # noqa: ANN401
     renamed = {"bleurt.": f"{name.lower()}.", "encoder.embedding_projection.": "encoder.embedding_hidden_mapping_in."}
     state = {
         _rename(key, renamed): tensor
-        for file in weights.files(model.path, "safetensors")
+        for file in contents.weights(model.path, "safetensors")
         for key, tensor in load_file(str(model.path / file)).items()
         if not key.endswith(_NO_WEIGHTS)
     }

@@ -9,13 +9,13 @@ from typing import Any
 
 from comperdial.errors import ConfigError, MissingResourceError, SourceError
 from comperdial.files import replacing, write_json
-from comperdial.models import digests, manifest, runtime, weights
-from comperdial.models.digests import Checksum
+from comperdial.models import contents, runtime
+from comperdial.models.contents import Checksum
 
 log = logging.getLogger(__name__)
 
 
-def convert_folder(folder: Path) -> manifest.Manifest:
+def convert_folder(folder: Path) -> contents.Manifest:
     """Convert the weights of a user's folder, and record both checksums in its ``comperdial-model.json``.
 
     Raises
@@ -27,10 +27,10 @@ def convert_folder(folder: Path) -> manifest.Manifest:
     """
     if lacking := runtime.missing_packages():
         raise MissingResourceError(lacking)
-    if weights.files(folder, "safetensors"):
+    if contents.weights(folder, "safetensors"):
         raise ConfigError("the folder has safetensors already", where=str(folder), expected="a pickle of weights only")
     converted = convert(folder)
-    made = manifest.Manifest(name=folder.resolve().name, files=digests.fresh(folder), converted=converted)
+    made = contents.Manifest(name=folder.resolve().name, files=contents.fresh(folder), converted=converted)
     made.write(folder)
     return made
 
@@ -53,20 +53,20 @@ def convert(folder: Path) -> dict[str, Checksum]:
     SourceError
         When a pickle holds anything but tensors by name.
     """
-    pickles = weights.files(folder, "pickle")
-    for name in pickles or [weights.WHOLE["pickle"]]:
+    pickles = contents.weights(folder, "pickle")
+    for name in pickles or [contents.WHOLE["pickle"]]:
         if not (folder / name).is_file():
             raise MissingResourceError(f"no {name}", where=str(folder), expected="weights that torch saved")
     converted = {}
     for name in pickles:
         log.info("%s: reading its tensors, to write them as %s", folder / name, _renamed(name))
         _save(_load(folder / name), folder / _renamed(name))
-        converted[name] = digests.checksum(folder / name)
-    index = folder / weights.INDEX["pickle"]
-    if pickles != [weights.WHOLE["pickle"]]:
-        places = {tensor: _renamed(file) for tensor, file in weights.shards(index, "pickle").items()}
-        write_json(folder / weights.INDEX["safetensors"], {"metadata": {}, "weight_map": places})
-        converted[index.name] = digests.checksum(index)
+        converted[name] = contents.checksum(folder / name)
+    index = folder / contents.INDEX["pickle"]
+    if pickles != [contents.WHOLE["pickle"]]:
+        places = {tensor: _renamed(file) for tensor, file in contents.shards(index, "pickle").items()}
+        write_json(folder / contents.INDEX["safetensors"], {"metadata": {}, "weight_map": places})
+        converted[index.name] = contents.checksum(index)
     return converted
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -75,7 +74,7 @@ class Encoder:
     prefix_space: bool = False
 
     def namespace(self) -> str:
-        """Return the name of the folder that holds the vectors: model checksum, layer, precision, code version."""
+        """Return the name of the file that holds the vectors: model checksum, layer, precision, code version."""
         model = find(self.model)
         config = _config(model.path)
         layers = config["num_hidden_layers"]
@@ -157,16 +156,14 @@ class Vectors:
     encoder
         What makes the vectors.
     root
-        The folder of all stores; default: a temporary one that ends with the process.
+        The folder that vectors are kept in, a file an encoder; default: they are kept until the process ends.
     """
 
     def __init__(self, encoder: Encoder, root: Path | None = None) -> None:
         self.encoder = encoder
-        if root is None:
-            # Held, since it is removed when nothing refers to it.
-            self._temporary = tempfile.TemporaryDirectory(prefix="comperdial-embeddings-")
-            root = Path(self._temporary.name)
-        self.store = VectorStore(root / encoder.namespace(), int(self._config["hidden_size"]))
+        self._namespace = encoder.namespace()
+        path = root / f"{self._namespace}.sqlite" if root else None
+        self.store = VectorStore(path, int(self._config["hidden_size"]))
         self._recent: OrderedDict[str, Encoded] = OrderedDict()
 
     def add(self, texts: Iterable[str]) -> int:
@@ -212,7 +209,7 @@ class Vectors:
     @cached_property
     def _network(self) -> Any:  # noqa: ANN401
         model = verified(self.encoder.model)
-        if not self.store.folder.name.startswith(model.digest):
+        if not self._namespace.startswith(model.digest):
             raise FileError("the model changed while it was in use", where=str(model.path), expected="the same files")
         place = str(runtime.device())
         return _load(model, self.encoder.layer, self.encoder.dtype, self.encoder.pooler, place)

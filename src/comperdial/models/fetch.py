@@ -1,36 +1,40 @@
 """Models from the Hugging Face hub, or from a mirror of it: every file by its checksum, all of one commit.
 
-What the bytes should be is known from a lock file, or from the manifest of an earlier fetch. Where nobody knows, the
-first fetch records it. A model's manifest is written last: a fetch that was interrupted has left no model, and goes on.
+huggingface_hub downloads. What the bytes should be is known from a lock file, or from the manifest of an earlier fetch;
+where nobody knows, the first fetch records it. A model's manifest is written last: a fetch that was interrupted has
+left no model.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from comperdial import locking, sources
-from comperdial.catalogue import Source, read_lock
+from filelock import FileLock
+
+from comperdial.catalogue import updating_lock
 from comperdial.errors import ConfigError, FileError, MissingResourceError, SourceError
-from comperdial.files import write_text
-from comperdial.models import digests, hub, manifest, registry, runtime, store, weights
+from comperdial.files import replacing
+from comperdial.models import contents, registry, runtime, store
+from comperdial.models.contents import Checksum
 from comperdial.models.convert import convert
-from comperdial.models.digests import Checksum
 from comperdial.models.registry import Hosted
+from comperdial.sources import MIRROR_VARIABLE
 
 log = logging.getLogger(__name__)
 
-# What is known of the files of a fetch that was interrupted.
-_PARTIAL = ".fetch.lock.yaml"
 _HEAD = (
     "# Written by `comperdial models fetch` at the first fetch of a model; commit it. Later fetches are held to it.\n"
     "# To take newer files of a model, delete its entries and its folder in the store, and fetch it again.\n"
 )
+# What huggingface_hub keeps in a folder that it downloads to.
+_ITS_OWN = ".cache"
 
 Pins = dict[str, dict[str, Any]]
 
@@ -77,145 +81,190 @@ def fetch(
     allow_pickle
         Take weights that are a pickle, and convert them to safetensors.
     mirror
-        A folder laid out ``<owner>/<repository>/<path>``; default: the environment variable ``COMPERDIAL_MIRROR``.
+        A folder laid out ``<owner>/<repository>/<path>``; default: the environment variable ``COMPERDIAL_MIRROR``. With
+        a mirror the network is never tried.
 
     Raises
     ------
     UnknownNameError, ConfigError, MissingResourceError
-        As :func:`check`; or when the lock file speaks of another repository or commit than the registry.
+        As :func:`check`; or when the lock file speaks of another repository or commit than the registry; or when
+        huggingface_hub is needed and not there.
     SourceError
         When a file cannot be had, or its bytes are not the ones known.
     """
     entry = check(name, allow_pickle=allow_pickle)
+    mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
     folder = store.home() / name
-    locked = _locked(entry, lock_file)
-    pins = _recorded(entry, folder)
-    if pins and (not locked or _bytes(locked) == _bytes(pins)) and store.audit(name)[0] == "present":
-        log.info("%s: there already, in %s", name, folder)
-    else:
-        partial = {key.removeprefix(f"{name}/"): pin for key, pin in read_lock(folder / _PARTIAL).items()}
-        job = _Fetch(entry, folder, locked or pins or partial, mirror or os.environ.get(sources.MIRROR_VARIABLE))
-        with _for_models():
-            job.run()
-        pins = job.taken
-    if lock_file and set(locked) != set(pins):
-        others = {key: pin for key, pin in read_lock(lock_file).items() if not key.startswith(f"{name}/")}
-        _write_lock(lock_file, {**others, **{f"{name}/{file}": pin for file, pin in pins.items()}})
+    folder.mkdir(parents=True, exist_ok=True)
+    # One process at a time fetches a model, and writes down what it is.
+    shared: AbstractContextManager[Pins] = updating_lock(lock_file, _HEAD) if lock_file else nullcontext({})
+    with FileLock(store.home() / f".{name}.lock"), shared as everybodys:
+        locked = _locked(entry, everybodys, lock_file)
+        pins = _recorded(entry, folder)
+        if pins and (not locked or _bytes(locked) == _bytes(pins)) and store.audit(name)[0] == "present":
+            log.info("%s: there already, in %s", name, folder)
+        else:
+            pins = _Fetch(entry, folder, locked or pins, mirror).run()
+        if set(locked) != set(pins):
+            for file in locked:
+                del everybodys[f"{name}/{file}"]
+            everybodys.update({f"{name}/{file}": pin for file, pin in pins.items()})
     return store.find(name)
 
 
-@dataclass
 class _Fetch:
-    """One model's fetch: what is known of its files, and what has been taken so far."""
+    """One model's fetch, from the hub or from a mirror, held to what is known of its files."""
 
-    entry: Hosted
-    folder: Path
-    pins: Pins
-    mirror: str | Path | None
-    taken: Pins = field(default_factory=dict)
-    commit: str | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, entry: Hosted, folder: Path, known: Pins, mirror: str | Path | None) -> None:
+        self.entry = entry
+        self.folder = folder
+        self.known = {file: Checksum(pin["sha256"], pin["bytes"]) for file, pin in known.items()}
+        self.place = Path(mirror) / entry.repository if mirror else None
         # Nobody knows which commit a mirror's file is of.
-        self.commit = next((pin["commit"] for pin in self.pins.values()), None if self.mirror else self.entry.commit)
-        # With everything needed known, an optional file that is not known is one that the repository lacks.
-        self._complete = set(self.entry.files) <= set(self.pins) and any(map(weights.is_weights, self.pins))
+        self.commit = next((pin["commit"] for pin in known.values()), None if mirror else entry.commit)
+        self.taken: dict[str, Checksum] = {}
 
-    def run(self) -> None:
-        """Take all files, convert what is to be converted, and write the manifest."""
-        for file in self.entry.files:
-            self._take(file)
-        for file in self.entry.optional:
-            self._take(file, optional=True)
-        self._take_weights()
-        for file in set(digests.counted(self.folder)) - set(self.taken):
+    def run(self) -> Pins:
+        """Take all files, convert what is to be converted, write the manifest; return what was taken."""
+        offered = self._offered()
+        kind = self.entry.weights
+        whole, index = contents.WHOLE[kind], contents.INDEX[kind]
+        for file in (*self.entry.files, *(file for file in self.entry.optional if file in offered)):
+            self._take(file, offered)
+        first = whole if whole in offered else index
+        if first not in offered:
+            raise SourceError(
+                f"{self.entry.repository} has neither {whole} nor {index}",
+                where=self._where(),
+                expected=f"weights as {kind}",
+            )
+        self._take(first, offered)
+        if first == index:
+            for shard in sorted(set(contents.shards(self.folder / index, kind).values())):
+                self._take(shard, offered)
+        for file in set(contents.counted(self.folder)) - set(self.taken):
             # Of an earlier fetch. transformers would read it.
             (self.folder / file).unlink()
-        converted = convert(self.folder) if self.entry.weights == "pickle" else {}
-        taken = {file: Checksum(pin["sha256"], pin["bytes"]) for file, pin in self.taken.items()}
-        counted = digests.counted(self.folder)
-        manifest.Manifest(
+        converted = convert(self.folder) if kind == "pickle" else {}
+        contents.Manifest(
             name=self.entry.name,
             repository=self.entry.repository,
             revision=self.entry.revision,
             commit=self.commit,
-            files={file: taken.get(file) or digests.checksum(self.folder / file) for file in counted},
+            files={
+                file: self.taken.get(file) or contents.checksum(self.folder / file)
+                for file in contents.counted(self.folder)
+            },
             converted=converted,
         ).write(self.folder)
-        for path in (*map(self.folder.joinpath, (*converted, _PARTIAL)), *self.folder.glob(".*.part")):
-            path.unlink(missing_ok=True)
+        for file in converted:
+            (self.folder / file).unlink()
+        shutil.rmtree(self.folder / _ITS_OWN, ignore_errors=True)
+        return _pins(self.entry.repository, self.commit, self.taken)
 
-    def _take_weights(self) -> None:
-        """Take the weights: one file, or an index and its shards."""
+    def _offered(self) -> Mapping[str, Checksum | None]:
+        """Return the files that there are and, of large ones, what the hub says of their bytes."""
         kind = self.entry.weights
-        whole, index = weights.WHOLE[kind], weights.INDEX[kind]
-        if index not in self.pins and self._take(whole, optional=True):
-            return
-        if not self._take(index, optional=True):
+        if set(self.entry.files) <= set(self.known) and {contents.WHOLE[kind], contents.INDEX[kind]} & set(self.known):
+            # An optional file that is not known is one that the repository lacks.
+            return self.known
+        if self.place:
+            return {path.name: None for path in self.place.glob("*")}
+        with self._hub():
+            from huggingface_hub import HfApi
+
+            revision = self.commit or self.entry.revision
+            found = HfApi().model_info(self.entry.repository, revision=revision, files_metadata=True, timeout=60)
+        self.commit = found.sha
+        files = found.siblings or []
+        return {file.rfilename: Checksum(file.lfs.sha256, file.lfs.size) if file.lfs else None for file in files}
+
+    def _take(self, file: str, offered: Mapping[str, Checksum | None]) -> None:
+        """Bring one file into the folder, if it is not there; check it."""
+        path, expected = self.folder / file, self.known.get(file) or offered.get(file)
+        if path.is_file():
+            if expected and contents.checksum(path) == expected:
+                self.taken[file] = expected
+                return
+            # Else huggingface_hub would be content with it when the hub does not answer.
+            path.unlink()
+        if file not in offered or (self.place and not (self.place / file).is_file()):
             raise SourceError(
-                f"{self.entry.repository} has neither {whole} nor {index}",
-                where=self._source(whole, {}).url,
-                expected=f"weights as {kind}",
+                f"{self.entry.repository} has no {file}",
+                where=self._where(file),
+                expected=f"a file of model {self.entry.name!r}",
+                hint=f"Copy it there, or unset {MIRROR_VARIABLE} to download it" if self.place else None,
             )
-        for shard in sorted(set(weights.shards(self.folder / index, kind).values())):
-            self._take(shard)
-
-    def _take(self, file: str, *, optional: bool = False) -> bool:
-        """Bring one file into the folder; return False for an optional one that the repository does not have."""
-        source = self._source(file, self.pins.get(file, {}))
-        if not source.pinned:
-            if optional and self._complete:
-                return False
-            offer = hub.offer(source, self.mirror, optional=optional)
-            if offer is None:
-                return False
-            # From the first answer on, everything is of one commit.
-            self.commit = self.commit or offer.commit
-            source = self._source(file, {"sha256": offer.sha256, "bytes": offer.bytes})
-        target = self.folder / file
-        if source.pinned:
-            sources.fetch(source, target, mirror=self.mirror)
+        if self.place:
+            with replacing(path) as temporary:
+                shutil.copyfile(self.place / file, temporary)
         else:
-            source = locking.lock(source, target, self.folder / _PARTIAL, mirror=self.mirror)
-        self.taken[file] = {
-            "repository": source.repository,
-            "commit": self.commit,
-            "sha256": source.sha256,
-            "bytes": source.bytes,
-        }
-        return True
+            with self._hub():
+                from huggingface_hub import hf_hub_download
 
-    def _source(self, file: str, pin: Mapping[str, Any]) -> Source:
-        return Source(
-            name=f"{self.entry.name}/{file}",
-            repository=self.entry.repository,
-            commit=self.commit or "",
-            path=file,
-            url=hub.url(self.entry.repository, self.commit or self.entry.revision, file),
-            sha256=pin.get("sha256", ""),
-            bytes=pin.get("bytes", 0),
-            licence=self.entry.licence,
-            citation="",
-        )
+                hf_hub_download(
+                    self.entry.repository, file, revision=self.commit or self.entry.revision, local_dir=self.folder
+                )
+        found = contents.checksum(path)
+        if expected and found != expected:
+            path.unlink()
+            raise SourceError(
+                f"{file} of model {self.entry.name!r} has sha256 {found.sha256} ({found.bytes} bytes)",
+                where=self._where(file),
+                expected=f"sha256 {expected.sha256} ({expected.bytes} bytes)",
+                hint="The mirror's copy is altered or incomplete: copy it anew"
+                if self.place
+                else "The file upstream is not the one that the lock file or an earlier fetch recorded",
+            )
+        self.taken[file] = found
+
+    @contextmanager
+    def _hub(self) -> Iterator[None]:
+        """Say in one message what huggingface_hub could not do."""
+        if not find_spec("huggingface_hub"):
+            raise MissingResourceError("not installed: huggingface_hub", expected="pip install 'comperdial[neural]'")
+        import httpx2
+
+        try:
+            yield
+        # Also of a connection that is down, or that the environment forbids.
+        except (httpx2.HTTPError, OSError) as error:
+            cause = error.__cause__ or error
+            reason = next(iter(str(cause).splitlines()), "")
+            raise SourceError(
+                f"model {self.entry.name!r} cannot be fetched ({type(cause).__name__}: {reason})",
+                where=self._where(),
+                expected="the model on the Hugging Face hub",
+                hint=f"Without a network, set {MIRROR_VARIABLE} to a folder that holds "
+                f"{self.entry.repository}/{self.entry.files[0]}",
+            ) from error
+
+    def _where(self, file: str = "") -> str:
+        if self.place:
+            return str(self.place / file)
+        return f"{self.entry.repository} at {self.commit or self.entry.revision}"
 
 
 def _recorded(entry: Hosted, folder: Path) -> Pins:
     """Return what an earlier fetch of the same repository and commit took, by its manifest."""
     try:
-        found = manifest.read(folder)
+        found = contents.read_manifest(folder)
     except FileError:
         return {}
     if found is None or found.repository != entry.repository or found.commit not in _commits(entry, found.commit):
         return {}
-    fetched = {file: pin for file, pin in found.files.items() if not (found.converted and weights.is_weights(file))}
+    fetched = {file: pin for file, pin in found.files.items() if not (found.converted and contents.is_weights(file))}
+    return _pins(found.repository, found.commit, {**fetched, **found.converted})
+
+
+def _pins(repository: str, commit: str | None, files: Mapping[str, Checksum]) -> Pins:
     return {
-        file: {"repository": found.repository, "commit": found.commit, "sha256": pin.sha256, "bytes": pin.bytes}
-        for file, pin in {**fetched, **found.converted}.items()
+        file: {"repository": repository, "commit": commit, "sha256": found.sha256, "bytes": found.bytes}
+        for file, found in files.items()
     }
 
 
-def _locked(entry: Hosted, lock_file: Path | None) -> Pins:
-    locked = read_lock(lock_file) if lock_file else {}
+def _locked(entry: Hosted, locked: Pins, lock_file: Path | None) -> Pins:
     pins = {key.removeprefix(f"{entry.name}/"): pin for key, pin in locked.items() if key.startswith(f"{entry.name}/")}
     for pin in pins.values():
         if pin["repository"] != entry.repository or pin["commit"] not in _commits(entry, pin["commit"]):
@@ -235,19 +284,3 @@ def _commits(entry: Hosted, found: str | None) -> tuple[str | None, ...]:
 
 def _bytes(pins: Pins) -> dict[str, str]:
     return {file: pin["sha256"] for file, pin in pins.items()}
-
-
-def _write_lock(path: Path, locked: Pins) -> None:
-    import yaml
-
-    write_text(path, _HEAD + yaml.safe_dump(locked, sort_keys=True))
-
-
-@contextmanager
-def _for_models() -> Iterator[None]:
-    """Let errors about files say what to do about models."""
-    try:
-        yield
-    except SourceError as error:
-        hint = (error.hint or "").replace("data/sources.yaml", "the registry of models or its lock file")
-        raise SourceError(error.problem, where=error.where, expected=error.expected, hint=hint or None) from error

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.models.digests import Checksum, counts
+from comperdial.models.contents import Checksum, counts
 
 REGISTRY = Path(__file__).with_name("registry.yaml")
 

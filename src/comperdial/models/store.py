@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from comperdial.errors import FileError, MissingResourceError
-from comperdial.models import digests, manifest, registry, weights
-from comperdial.models.digests import Checksum
+from comperdial.models import contents, registry
+from comperdial.models.contents import Checksum
 
 STORE_VARIABLE = "COMPERDIAL_MODELS"
 
@@ -68,7 +68,7 @@ def find(name: str) -> Model:
         raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy)
     if problem := _misfit(found):
         raise _altered(name, found, problem)
-    return Model(name, found.folder, digests.combine(found.files))
+    return Model(name, found.folder, contents.combine(found.files))
 
 
 def missing(name: str) -> str | None:
@@ -100,7 +100,7 @@ def verified(name: str) -> Model:
         As :func:`find`; or when a file's bytes are not the ones recorded: names the file and both checksums.
     """
     model = find(name)
-    stats = [(file, (model.path / file).stat()) for file in digests.counted(model.path)]
+    stats = [(file, (model.path / file).stat()) for file in contents.counted(model.path)]
     # A file that is touched after the check is read again.
     _verify(name, model, tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in stats))
     return model
@@ -109,8 +109,8 @@ def verified(name: str) -> Model:
 @cache
 def _verify(name: str, model: Model, stamp: tuple[tuple[str, int, int], ...]) -> None:
     if is_folder(name):
-        if digests.combine(digests.fresh(model.path)) != model.digest:
-            digests.forget(model.path, home() / digests.CACHE)
+        if contents.combine(contents.fresh(model.path)) != model.digest:
+            contents.forget(model.path, home() / contents.CACHE)
             raise MissingResourceError(
                 f"model {name!r} changed since its checksums were taken, though its files' times did not",
                 where=str(model.path),
@@ -130,7 +130,7 @@ def status(name: str) -> tuple[State, str]:
         return "not present", ""
     if problem := _misfit(found):
         return "altered", problem
-    return "present", digests.combine(found.files)
+    return "present", contents.combine(found.files)
 
 
 def size(name: str) -> int:
@@ -150,11 +150,11 @@ def audit(name: str) -> tuple[State, str]:
         folder = _own(name).path
     except MissingResourceError as error:
         return "not present", error.problem
-    digests.forget(folder, home() / digests.CACHE)
-    recorded = manifest.read(folder)
+    contents.forget(folder, home() / contents.CACHE)
+    recorded = contents.read_manifest(folder)
     found = _Found(folder, recorded.files, None) if recorded else None
     wrong = (_misfit(found) or _other_bytes(found)) if found else None
-    return ("altered", wrong) if wrong else ("present", digests.combine(digests.fresh(folder)))
+    return ("altered", wrong) if wrong else ("present", contents.combine(contents.fresh(folder)))
 
 
 def is_folder(name: str) -> bool:
@@ -180,9 +180,9 @@ def _installed(name: str) -> _Found | None:
         return _Found(Path(spec.origin).parent / entry.folder, entry.files, None) if spec and spec.origin else None
     folder = home() / name
     try:
-        recorded = manifest.read(folder)
+        recorded = contents.read_manifest(folder)
     except FileError as error:
-        return _Found(folder, {}, f"{manifest.NAME}: {error.problem}")
+        return _Found(folder, {}, f"{contents.MANIFEST}: {error.problem}")
     if recorded is None:
         return None
     problem = None
@@ -199,7 +199,7 @@ def _misfit(found: _Found) -> str | None:
     """Say what is wrong by names and sizes; None when nothing is."""
     if found.problem:
         return found.problem
-    there = set(digests.counted(found.folder)) if found.folder.is_dir() else set()
+    there = set(contents.counted(found.folder)) if found.folder.is_dir() else set()
     for file in sorted(there ^ set(found.files)):
         return f"{file} is {'there, and should not be' if file in there else 'not there'}"
     for file, pin in found.files.items():
@@ -213,7 +213,7 @@ def _misfit(found: _Found) -> str | None:
 def _other_bytes(found: _Found) -> str | None:
     """Say which file's bytes are not the ones recorded; None when all are."""
     for file, pin in found.files.items():
-        if (checksum := digests.checksum(found.folder / file)) != pin:
+        if (checksum := contents.checksum(found.folder / file)) != pin:
             return f"{file} has sha256 {checksum.sha256}, not {pin.sha256}"
     return None
 
@@ -238,7 +238,7 @@ def _own(name: str) -> Model:
     if not (folder / "config.json").is_file():
         raise MissingResourceError(f"model folder {name!r} is not present", expected=expected)
     try:
-        files = weights.files(folder, "safetensors")
+        files = contents.weights(folder, "safetensors")
     except FileError as error:
         raise MissingResourceError(f"model folder {name!r}: {error.problem}", where=error.where) from error
     if lacking := [file for file in files if not (folder / file).is_file()]:
@@ -253,7 +253,7 @@ def _own(name: str) -> Model:
         raise MissingResourceError(f"model folder {name!r} has no weights", expected=expected)
     if without := _lacks_tokenizer(folder):
         raise MissingResourceError(f"model folder {name!r} has {without}", expected=expected)
-    return Model(folder.resolve().name, folder, digests.combine(digests.remembered(folder, home() / digests.CACHE)))
+    return Model(folder.resolve().name, folder, contents.combine(contents.remembered(folder, home() / contents.CACHE)))
 
 
 def _lacks_tokenizer(folder: Path) -> str | None:

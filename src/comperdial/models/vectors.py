@@ -1,39 +1,51 @@
-"""A store of token vectors on disk, addressed by what was encoded: text by text, whole or not at all.
+"""A cache of token vectors, one SQLite file an encoder, where a text's vectors are found by the hash of the text.
 
-A shard is two files: rows of float32 (``<name>.vectors``) and an index (``<name>.npy``), which is written after the
-rows that it names: rows without an entry do not count. Any number of processes may read and write: each writes a shard
-of its own, and a text that two of them encode is held twice, which costs room and nothing else. A shard is locked for
-as long as it is written, so that what a process leaves that is killed can be told apart, and is removed.
+Any number of processes may read and write, on one machine or on several that share a file system: SQLite locks the
+file, for as long as some rows take to write. So it keeps a rollback journal and no write-ahead log, which holds for the
+processes of one machine only. It does not wait for the disk: what a loss of power may cost is a cache.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
-import struct
-import uuid
+import sqlite3
+import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BufferedWriter
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from comperdial.errors import FileError
+
 log = logging.getLogger(__name__)
 
-_FIELDS = [("high", "<u8"), ("low", "<u8"), ("start", "<i8"), ("rows", "<i4"), ("cut", "<i4")]
-_ENTRY = np.dtype([*_FIELDS, ("sum", "<u4"), ("shard", "<i4")])
-# Until 0.7: a checksum of the rows alone, which says nothing of how many tokens were cut.
-_UNVERIFIED = np.dtype([*_FIELDS, ("check", "<u4"), ("shard", "<i4")])
-# A shard's index is written anew as it grows, so a shard does not grow for ever.
-_SHARD_BYTES = 1 << 28
-_FILES = 32
+# Texts that are looked up together.
+_BLOCK = 256
+# Bytes that wait to be written together: others are locked out only while they are.
+_BUFFER = 1 << 24
+# Seconds to wait while others write.
+_PATIENCE = 600
+# Most texts have some tens of kB of vectors: large pages are read faster, and larger ones leave more of the file empty.
+_CREATE = """
+PRAGMA page_size = 32768;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS vectors (hash BLOB PRIMARY KEY, cut INTEGER, data BLOB, checksum INTEGER)
+"""
+# What is wrong with the surroundings. Any other error is the file's: whatever SQLite makes of altered bytes.
+_NOT_THE_FILE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
+}  # fmt: skip
+# A message that quotes altered bytes is no text.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -55,15 +67,9 @@ class Encoded:
     cut: int
 
 
-def key(text: str) -> tuple[int, int]:
+def key(text: str) -> bytes:
     """Return the 128 bits that a text is found by."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
-
-
-def _checksum(said: Iterable[int], data: bytes) -> int:
-    """Return the checksum of all that an entry says, in the fields' order, and of the rows that it names."""
-    return zlib.crc32(data, zlib.crc32(struct.pack("<QQqii", *said)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class VectorStore:
@@ -71,218 +77,142 @@ class VectorStore:
 
     Parameters
     ----------
-    folder
-        Its own: another model, layer, precision or version of the code has another (:meth:`Encoder.namespace`).
+    path
+        A file of its own: another model, layer, precision or version of the code has another
+        (:meth:`Encoder.namespace`). None keeps vectors for as long as the store is open.
     dimensions
         Length of a vector.
     """
 
-    def __init__(self, folder: Path, dimensions: int) -> None:
-        self.folder = folder
+    def __init__(self, path: Path | None, dimensions: int) -> None:
+        self.path = path
         self.dimensions = dimensions
-        self._shards: list[Path] = []
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._index = np.empty(0, dtype=_ENTRY)
-        self._writer = Writer(folder, dimensions)
-        _sweep(folder)
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Take in the shards that other processes have finished since."""
-        known = set(self._shards)
-        for path in sorted(self.folder.glob("*.npy")):
-            if path.with_suffix(".vectors") not in known:
-                part = self._read_index(path)
-                if part is not None:
-                    self._take(path.with_suffix(".vectors"), part)
+        self._lock = threading.Lock()
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connect()
+        except _ERRORS as error:
+            self._mend(error)
 
     def close(self) -> None:
-        """Let go of the files."""
-        while self._open:
-            os.close(self._open.popitem()[1])
-        self._writer.close()
-
-    def __del__(self) -> None:
-        self.close()
+        """Let go of the file."""
+        self._connection.close()
 
     def __len__(self) -> int:
-        return len(self._index)
-
-    def __contains__(self, text: str) -> bool:
-        return self._find(text) is not None
+        return int(self._run("SELECT count(*) FROM vectors")[0][0])
 
     def missing(self, texts: Iterable[str]) -> Iterator[str]:
         """Yield the texts that are not in the store, each once, in their order."""
-        seen: set[tuple[int, int]] = set()
-        for text in texts:
-            name = key(text)
-            if name not in seen and self._find(text) is None:
-                seen.add(name)
-                yield text
+        seen: set[bytes] = set()
+        remaining = iter(texts)
+        while block := {key(text): text for text in islice(remaining, _BLOCK)}:
+            places = ", ".join("?" * len(block))
+            found = self._run(f"SELECT hash FROM vectors WHERE hash IN ({places})", *block)  # noqa: S608
+            seen.update(name for (name,) in found)
+            yield from (text for name, text in block.items() if name not in seen)
+            seen.update(block)
 
     def get(self, text: str) -> Encoded | None:
         """Return what the store holds of a text; None when it holds nothing, or nothing that is intact."""
-        entry = self._find(text)
-        if entry is None:
+        name = key(text)
+        found = self._run("SELECT cut, data, checksum FROM vectors WHERE hash = ?", name)
+        if not found:
             return None
-        rows, width = int(entry["rows"]), self.dimensions * 4
-        shard = int(entry["shard"])
-        try:
-            data = os.pread(self._file(shard), rows * (width + 1), int(entry["start"]))
-        except FileNotFoundError:
-            log.warning("%s: gone; encoding anew", self._shards[shard])
+        cut, data, checksum = found[0]
+        if not isinstance(data, bytes) or not isinstance(cut, int) or _checksum(name, cut, data) != checksum:
+            self._begin_anew("a checksum does not fit")
             return None
-        if _checksum((int(entry[name]) for name, _ in _FIELDS), data) != entry["sum"]:
-            log.warning("%s: damaged at byte %d; encoding anew", self._shards[shard], entry["start"])
-            return None
-        vectors = np.frombuffer(data, dtype="<f4", count=rows * self.dimensions).reshape(rows, self.dimensions)
-        return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=rows * width), int(entry["cut"]))
+        rows, width = len(data) // (self.dimensions * 4 + 1), self.dimensions
+        vectors = np.frombuffer(data, dtype="<f4", count=rows * width).reshape(rows, width)
+        return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=rows * width * 4), cut)
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:
         """Give something to add texts to; they are in the store once the block has ended, whether well or not."""
+        writer = Writer(self)
         try:
-            yield self._writer
+            yield writer
         finally:
-            for path, part in self._writer.commit():
-                self._take(path, part)
+            writer.flush()
 
-    def _take(self, path: Path, part: npt.NDArray[np.void]) -> None:
-        """Add entries of a shard to the index, which stays sorted; of two of a text, the one that came last counts."""
-        if path not in self._shards:
-            self._shards.append(path)
-        part["shard"] = self._shards.index(path)
-        joined = np.concatenate([self._index, part])
-        self._index = joined[np.argsort(joined["high"], kind="stable")]
+    def write(self, rows: list[tuple[bytes, int, bytes, int]]) -> None:
+        """Add rows of the table, all at once; of two of a text, the later one counts."""
+        self._run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows=rows)
 
-    def _file(self, shard: int) -> int:
-        """Return an open file of a shard; only the last ones used stay open."""
-        if shard not in self._open:
-            if len(self._open) >= _FILES:
-                os.close(self._open.popitem(last=False)[1])
-            self._open[shard] = os.open(self._shards[shard], os.O_RDONLY)
-        self._open.move_to_end(shard)
-        return self._open[shard]
+    def _connect(self) -> None:
+        # Without a name, SQLite makes a file that goes when it is closed.
+        self._connection = sqlite3.connect(
+            self.path or "", timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        # Which of the files of this name it is that is open: see _begin_anew.
+        self._inode = self.path.stat().st_ino if self.path else 0
+        self._connection.executescript(_CREATE)
 
-    def _find(self, text: str) -> np.void | None:
-        high, low = key(text)
-        start = int(np.searchsorted(self._index["high"], np.uint64(high)))
-        found = None
-        while start < len(self._index) and self._index[start]["high"] == high:
-            if self._index[start]["low"] == low:
-                # The newest copy: an older one may be damaged.
-                found = self._index[start]
-            start += 1
-        return found
+    def _run(self, statement: str, *values: Any, rows: list[Any] | None = None) -> list[tuple[Any, ...]]:  # noqa: ANN401
+        """Run a statement, once or for all rows in one transaction; for a second time if the file was damaged."""
+        with self._lock:
+            for _ in range(2):
+                try:
+                    if rows is None:
+                        return self._connection.execute(statement, values).fetchall()
+                    with self._connection:
+                        self._connection.execute("BEGIN IMMEDIATE")
+                        self._connection.executemany(statement, rows)
+                    return []
+                except _ERRORS as error:
+                    self._mend(error)
+        return []
 
-    def _read_index(self, path: Path) -> npt.NDArray[np.void] | None:
-        try:
-            size = path.with_suffix(".vectors").stat().st_size
-            part: npt.NDArray[np.void] = np.load(path, allow_pickle=False)
-        # An altered header may say anything, such as a size beyond all memory or a type that numpy does not know.
-        except Exception as error:
-            log.warning("%s: not readable (%s); its texts are encoded anew", path, error)
-            return None
-        if part.dtype == _UNVERIFIED:
-            log.info("%s: of an older version, and not to be verified; its texts are encoded anew", path)
-            with suppress(OSError):
-                path.unlink()
-                path.with_suffix(".vectors").unlink()
-            return None
-        if part.dtype != _ENTRY or part.ndim != 1 or not self._within(part, size):
-            log.warning("%s: not whole; its texts are encoded anew", path)
-            return None
-        return part
+    def _mend(self, error: Exception) -> None:
+        """Begin anew where the file is damaged; raise what else is wrong."""
+        if isinstance(error, sqlite3.ProgrammingError):
+            # Ours, such as using what is closed.
+            raise error
+        # The low byte says what kind of error it is. An altered file, too, can say that it is not to be written.
+        kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        writable = self.path is not None and os.access(self.path, os.W_OK)
+        if kind in _NOT_THE_FILE and not (kind == sqlite3.SQLITE_READONLY and writable):
+            raise FileError(f"the vectors cannot be kept ({error})", where=str(self.path)) from error
+        self._begin_anew(str(error))
 
-    def _within(self, part: npt.NDArray[np.void], size: int) -> bool:
-        """Say whether a shard of so many bytes has room for what its entries name."""
-        width = self.dimensions * 4 + 1
-        start, rows = part["start"], part["rows"].astype(np.int64)
-        # The second subtraction cannot overflow once the first comparisons hold.
-        return bool(((start >= 0) & (start <= size) & (rows >= 0)).all() and (rows * width <= size - start).all())
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what processes left that were killed while they wrote: rows without an index, half an index."""
-    unfinished = {path.with_suffix(".vectors") for path in folder.glob("*.tmp")}
-    unfinished.update(path for path in folder.glob("*.vectors") if not path.with_suffix(".npy").exists())
-    for path in unfinished:
-        # Not where another writes it, the file system has no locks or this process may not write.
-        with suppress(OSError), path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.with_suffix(".tmp").unlink(missing_ok=True)
-            if not path.with_suffix(".npy").exists():
-                path.unlink()
-
-
-def _locked(path: Path) -> BufferedWriter | None:
-    """Make a shard's file and lock it; None when it was swept away in between."""
-    file = path.open("xb")
-    # Where there are no locks, nobody sweeps.
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX)
-    if os.fstat(file.fileno()).st_nlink:
-        return file
-    file.close()
-    return None
+    def _begin_anew(self, reason: str) -> None:
+        log.warning("%s is damaged (%s): vectors are encoded anew", self.path, reason)
+        self._connection.close()
+        if self.path:
+            # Unless another process was faster.
+            with suppress(FileNotFoundError):
+                if self.path.stat().st_ino == self._inode:
+                    self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
+                    self.path.unlink()
+        self._connect()
 
 
 class Writer:
-    """Adds texts to a store's folder: to one shard of its own, and to another once that is large."""
+    """Adds texts to a store, some at a time."""
 
-    def __init__(self, folder: Path, dimensions: int) -> None:
-        self._folder = folder
-        self._dimensions = dimensions
-        self._path: Path | None = None
-        self._file: BufferedWriter | None = None
-        self._position = 0
-        self._entries: list[tuple[int, int, int, int, int, int, int]] = []
-        # How many entries of the shard are in its index already; shards that are complete and not handed out yet.
-        self._committed = 0
-        self._done: list[tuple[Path, npt.NDArray[np.void]]] = []
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._rows: list[tuple[bytes, int, bytes, int]] = []
+        self._bytes = 0
 
     def add(self, text: str, encoded: Encoded) -> None:
-        """Write one text."""
-        if encoded.vectors.shape != (len(encoded.special), self._dimensions):
-            raise ValueError(f"vectors of shape {encoded.vectors.shape}, expected (rows, {self._dimensions})")
+        """Add one text."""
+        if encoded.vectors.shape != (len(encoded.special), self._store.dimensions):
+            raise ValueError(f"vectors of shape {encoded.vectors.shape}, expected (rows, {self._store.dimensions})")
         data = encoded.vectors.astype("<f4", copy=False).tobytes() + encoded.special.tobytes()
-        if self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            # Later shards sort after earlier ones, so that the newest copy of a text is the last one found.
-            number = len(list(self._folder.glob("*.npy")))
-            while self._file is None:
-                self._path = self._folder / f"{number:06d}-{uuid.uuid4().hex[:12]}.vectors"
-                self._file = _locked(self._path)
-        self._file.write(data)
-        high, low = key(text)
-        rows = len(encoded.special)
-        said = (high, low, self._position, rows, encoded.cut)
-        self._entries.append((*said, _checksum(said, data), 0))
-        self._position += len(data)
-        if self._position >= _SHARD_BYTES:
-            self._write_index()
-            self.close()
+        name = key(text)
+        self._rows.append((name, encoded.cut, data, _checksum(name, encoded.cut, data)))
+        self._bytes += len(data)
+        if self._bytes >= _BUFFER:
+            self.flush()
 
-    def commit(self) -> list[tuple[Path, npt.NDArray[np.void]]]:
-        """Make what was added last, and return the new entries of each shard."""
-        self._write_index()
-        done, self._done = self._done, []
-        return done
+    def flush(self) -> None:
+        """Write what waits."""
+        rows, self._rows, self._bytes = self._rows, [], 0
+        if rows:
+            self._store.write(rows)
 
-    def close(self) -> None:
-        """End the shard that is being written."""
-        if self._file is not None:
-            self._file.close()
-        self._file, self._path, self._entries, self._position, self._committed = None, None, [], 0, 0
 
-    def _write_index(self) -> None:
-        if self._file is None or self._path is None or self._committed == len(self._entries):
-            return
-        self._file.flush()
-        temporary = self._path.with_suffix(".tmp")
-        entries = np.array(self._entries, dtype=_ENTRY)
-        with temporary.open("wb") as file:
-            np.save(file, entries, allow_pickle=False)
-        temporary.replace(self._path.with_suffix(".npy"))
-        self._done.append((self._path, entries[self._committed :]))
-        self._committed = len(self._entries)
+def _checksum(name: bytes, cut: int, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(name + cut.to_bytes(8, "little", signed=True)))

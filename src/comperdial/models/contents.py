@@ -1,4 +1,4 @@
-"""The checksums of a model's files: which files count, and the 12 hex digits that they come to.
+"""What a model's folder holds: its weights, whole or in shards; the files that count and their checksums; its manifest.
 
 Checksums of files in a user's folder are kept in a small file, by path, size and time, since a workflow asks for them
 at every start. Whatever is wrong with that file costs time and nothing else.
@@ -12,13 +12,15 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from comperdial.errors import FileError
-from comperdial.files import sha256, write_json
+from comperdial.files import read_json, sha256, write_json
 
 CACHE = "checksums.json"
+MANIFEST = "comperdial-model.json"
 
 # What transformers reads of a folder: configuration, tokenizer, weights. Not pickles, which are never read.
 _COUNTED = re.compile(
@@ -27,6 +29,47 @@ _COUNTED = re.compile(
 )
 # A file may change twice within one tick of its file system's clock; younger ones are not remembered.
 _SETTLED = 2 * 10**9
+
+Kind = Literal["safetensors", "pickle"]
+
+WHOLE: dict[Kind, str] = {"safetensors": "model.safetensors", "pickle": "pytorch_model.bin"}
+INDEX: dict[Kind, str] = {kind: f"{name}.index.json" for kind, name in WHOLE.items()}
+_SHARD: dict[Kind, str] = {"safetensors": r"\w[\w-]*\.safetensors", "pickle": r"\w[\w-]*\.bin"}
+
+
+def is_weights(name: str) -> bool:
+    """Return whether a file of that name holds weights, or says where they are."""
+    return name in INDEX.values() or any(re.fullmatch(rule, name) for rule in _SHARD.values())
+
+
+def shards(index: Path, kind: Kind) -> dict[str, str]:
+    """Read an index: which file holds each tensor.
+
+    Raises
+    ------
+    FileError
+        When it is no index, or names a file that is no shard in the same folder.
+    """
+    content = read_json(index)
+    places = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(places, dict) or not places:
+        raise FileError("no weight_map", where=str(index), expected="an index of shards")
+    for file in places.values():
+        if not isinstance(file, str) or not re.fullmatch(_SHARD[kind], file):
+            raise FileError(f"shard {file!r}", where=str(index), expected=f"a plain name that matches {_SHARD[kind]}")
+    return places
+
+
+def weights(folder: Path, kind: Kind) -> list[str]:
+    """Return the names of a folder's weight files of one kind, shards included; empty when it has none.
+
+    transformers looks in the same order: a whole file first, then an index.
+    """
+    if (folder / WHOLE[kind]).is_file():
+        return [WHOLE[kind]]
+    if (folder / INDEX[kind]).is_file():
+        return sorted(set(shards(folder / INDEX[kind], kind).values()))
+    return []
 
 
 @dataclass(frozen=True)
@@ -101,3 +144,53 @@ def _write(cache: Path, known: Mapping[str, Checksum], new: Mapping[str, Checksu
     kept = {stamp: entry for stamp, entry in known.items() if Path(stamp.rsplit(":", 2)[0]).is_file()}
     with suppress(OSError, FileError):
         write_json(cache, {stamp: asdict(entry) for stamp, entry in {**kept, **new}.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What lies in a model's folder.
+
+    Attributes
+    ----------
+    name, repository, revision
+        As the registry has them; empty for a folder of a user's own.
+    commit
+        The commit that the files are of; None when they came from a mirror.
+    files
+        The files that count, and what their bytes are.
+    converted
+        The pickles that the weights among them were made from.
+    """
+
+    name: str
+    repository: str = ""
+    revision: str = ""
+    commit: str | None = None
+    files: Mapping[str, Checksum]
+    converted: Mapping[str, Checksum] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest into the model's folder."""
+        write_json(folder / MANIFEST, asdict(self))
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Read a folder's manifest; None when there is none.
+
+    Raises
+    ------
+    FileError
+        When it is there and is no manifest.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    content = read_json(path)
+    try:
+        parts = {part: {f: Checksum(**pin) for f, pin in content[part].items()} for part in ("files", "converted")}
+        found = Manifest(**{**content, **parts})
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise FileError("no manifest of a model", where=str(path), expected="what `models fetch` writes") from error
+    if not all(map(counts, found.files)) or not all(map(is_weights, found.converted)):
+        raise FileError("a file that no model has", where=str(path), expected="what `models fetch` writes")
+    return found
