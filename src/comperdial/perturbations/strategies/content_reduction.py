@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
-from lemminflect import getAllLemmas
+from lemminflect import getAllLemmas, getInflection
 
 from comperdial.perturbations.base import Dialogue, DialogueStrategy, rewrite
 from comperdial.perturbations.pool import Pool
@@ -98,14 +96,16 @@ def _plain(pieces: list[Piece], pool: Pool) -> list[Piece]:
         kinds = getAllLemmas(low)
         adverb = low in _ADVERBS or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
         determined = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
-        if place in named or adverb or (determined and low not in STOP_WORDS and _describes(kinds, follows.low)):
+        if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
             drop.add(place)
     return _without(pieces, drop)
 
 
-def _describes(kinds: Collection[str], follows: str) -> bool:
-    """Say whether what may be a word of some kinds is an adjective before a noun, as far as what follows it tells."""
-    after = getAllLemmas(follows)
-    # "Your left foot", but "the game ended", "my back hurts".
-    verb = (after and after.keys().isdisjoint({"NOUN", "ADJ"})) or ("NOUN" in kinds and base_of(follows, "VBZ"))
-    return "ADJ" in kinds and not verb
+def _describes(word: str, follows: str) -> bool:
+    """Say whether a word after a determiner is an adjective before a noun, as far as what follows it tells."""
+    kinds, after = getAllLemmas(word), getAllLemmas(follows)
+    if "ADJ" not in kinds or (after and "NOUN" not in after and ("ADJ" not in after or "ADV" in after)):
+        return False
+    # "Your kind words", but "my back hurts": what has no comparative is the noun.
+    compared = getInflection(word, "JJR", inflect_oov=False)
+    return "NOUN" not in kinds or bool(compared) or not base_of(follows, "VBZ")

@@ -67,16 +67,23 @@ def rarest(word: str) -> str | None:
     if not readings:
         return None
     most, _, part, base, tag = max(readings)
-    names = sorted(
-        (_uses(name, part), -len(name), name)
+    forms = {
+        name: form
         for name in _first_sense(base, part)
         if name.isalpha()
         and name.islower()
         and name not in STOP_WORDS
         and not _alike(name, base)
         and _uses(name, part) <= max(most - 1, 0)
-    )
-    return str(getInflection(names[0][2], tag)[0]) if names else None
+        and (form := _inflected(name, tag))
+    }
+    return forms[min(forms, key=lambda name: (_uses(name, part), -len(name), name))] if forms else None
+
+
+def _inflected(name: str, tag: str) -> str | None:
+    """Return a form of a word; None for the plural of one that is no plural and has none ("plumage")."""
+    form = str(getInflection(name, tag)[0])
+    return None if tag == "NNS" and form == name and not name.endswith("s") else form
 
 
 def _readings(word: str) -> Iterator[tuple[str, str, str]]:
@@ -87,6 +94,7 @@ def _readings(word: str) -> Iterator[tuple[str, str, str]]:
                 break
 
 
+@lru_cache(maxsize=16_384)
 def _lemmas(base: str, part: str) -> list[Any]:
     """Return a word's senses, commonest first."""
     from nltk.corpus import wordnet as words
@@ -94,6 +102,7 @@ def _lemmas(base: str, part: str) -> list[Any]:
     return list(words.lemmas(base, _PARTS[part][0]))
 
 
+@lru_cache(maxsize=16_384)
 def _uses(base: str, part: str) -> int:
     """Return how often people used a word in WordNet's tagged texts."""
     return sum(lemma.count() for lemma in _lemmas(base, part))
