@@ -19,6 +19,27 @@ _SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IG
 _UNSPACED_MARK = re.compile(r"(?<=\w)([.,?!])")
 
 
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that stands for a list of them."""
+    return frozenset(text.split())
+
+
+STOP_WORDS = word_set("""
+    a an the this that these those some any no none every each all both either neither few many much more most several
+    such other another own same i me my mine myself we us our ours ourselves you your yours yourself yourselves he him
+    his himself she her hers herself it its itself they them their theirs themselves who whom whose which what when
+    where why how and or but nor so yet if because although though while until unless since than as of at by for with
+    about against between into through during before after above below to from up down in out on off over under again
+    further then once here there not only too very just also even still already ever never always maybe perhaps quite
+    rather really am is are was were be been being have has had having do does did doing done can could will would
+    shall should may might must ought cannot dont cant wont didnt doesnt isnt im ive id youre thats lol yes yeah yep no
+    nope oh ah wow hey hi hello bye goodbye okay ok well please thanks thank sorry haha hmm um uh like let lets get got
+    go going went gone one two three first last etc mr mrs ms dr gonna wanna hope true something anything nothing
+    everything someone anyone everyone somebody anybody nobody ca wo sha ai
+    """)
+"""Words that carry little."""
+
+
 @dataclass
 class Piece:
     """A word, clitic, number or mark with the white space before it."""
@@ -35,11 +56,6 @@ class Piece:
     def is_word(self) -> bool:
         """Say whether it is made of letters."""
         return self.text[0].isalpha() and self.low != "n't"
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that stands for a list of them."""
-    return frozenset(text.split())
 
 
 def split(text: str) -> list[Piece]:
@@ -78,6 +94,11 @@ def like(word: str, model: str) -> str:
     if model.isupper() and len(model) > 1:
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word
+
+
+def article(old: str, word: str) -> str:
+    """Return "a" or "an", whichever fits a word, if the text before it is either; else that text."""
+    return like("an" if word[0].lower() in "aeiou" else "a", old) if old.lower() in {"a", "an"} else old
 
 
 def is_lower(text: str) -> bool:
