@@ -265,6 +265,7 @@ def challenge_ratings(
         "wordnet": plan.wordnet,
     },
     code=lambda plan, dataset: plan.strategy_modules(),
+    libraries=("lemminflect", "nltk"),
 )
 def perturb(
     *,
