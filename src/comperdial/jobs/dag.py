@@ -59,9 +59,17 @@ class Jobs:
             stem + artifact.suffix
             for stem, (artifact, names) in self.stems.items()
             if not artifact.on_request(self.plan, **names)
-            and (artifact.study == study if study else artifact.study != "llm_evaluators")
+            and (artifact.study == study if study else {*self._shown(artifact, names)} <= {*self.plan.chosen})
             and (category is None or artifact.category == category)
         ]
+
+    def _shown(self, artifact: Artifact, names: Mapping[str, str]) -> Iterable[str]:
+        """Return the data sets that an artifact shows."""
+        if artifact.datasets:
+            return artifact.datasets(self.plan, **names)
+        if "dataset" in names:
+            return [names["dataset"]]
+        return self.plan.config["studies"][artifact.study].get("datasets", []) if artifact.study else []
 
     @property
     def studies(self) -> list[str]:

@@ -91,7 +91,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
             "systems (Thompson et al. 2024)",
             "By item: correlated over the systems within each context (of dialogues: within each dialogue), then "
             "averaged: what makes one context harder than another does not count",
-            "The metrics are those of evaluation.outputs in params.yaml and the judges'",
+            "The metrics are those with `main` in params.yaml, and the judges'",
             "Intervals and ranks of the pooled correlations stand in the table of all metrics, Pearson and Kendall by "
             "item in the CSV file",
             *READING,

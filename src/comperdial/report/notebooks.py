@@ -127,6 +127,7 @@ def _recorded(plan: Plan, name: str) -> dict[str, Any]:
         {"folder": _folder(plan, notebook, dataset), "name": name}
         for name, (notebook, dataset, _) in pages(plan).items()
     ],
+    datasets=lambda plan, folder, name: plan.usr if name.startswith("06") else [pages(plan)[name][1]],
     inputs=lambda plan, folder, name: {
         "notebook": f"notebooks/{pages(plan)[name][0]}.py",
         "reads": pages(plan)[name][2],

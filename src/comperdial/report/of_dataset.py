@@ -48,7 +48,7 @@ def _caption(text: str) -> Any:  # noqa: ANN401 - a caption
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
-        "outputs": plan.config["tables"]["systems"],
+        "outputs": plan.systems_outputs(dataset),
         "not_run": plan.not_run([dataset]),
         **plan.target(dataset),
         **plan.rated_by(dataset),
@@ -317,7 +317,7 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
     settings=lambda plan, folder, dataset: {
         "title": plan.title(dataset),
-        "main": plan.config["tables"]["systems"],
+        "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
         "labels": plan.judge_labels(dataset),

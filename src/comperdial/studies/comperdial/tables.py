@@ -208,7 +208,7 @@ def constraints(*, file: Path, constraint: str) -> Document:
 
 def _metric_entries(plan: Plan) -> dict[str, Any]:
     return {
-        name: {key: value for key, value in entry.items() if key != "datasets"}
+        name: {key: value for key, value in entry.items() if key not in ("datasets", "main", "label")}
         for name, entry in plan.config["metrics"].items()
     }
 
@@ -325,7 +325,8 @@ def numbered(
 @table(
     "table_{number}",
     # Of both sets or none: a table of one alone would be another file under the same name.
-    of=lambda plan: ["06", "16"] if plan.usr == plan.config["tables"]["usr"]["datasets"] else [],
+    of=lambda plan: ["06", "16"] if plan.usr else [],
+    datasets=lambda plan, number: plan.usr,
     inputs=lambda plan, number: _correlations(plan.usr, number),
     settings=lambda plan, number: {
         **_of_datasets(plan, plan.usr, number),
