@@ -1,4 +1,4 @@
-"""Reading scores and ratings, and averaging ratings over annotators."""
+"""Reading scores, ratings and contexts, and how raters agree by position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.errors import SchemaError
 from comperdial.files import check_columns, read_json
 from comperdial.own_files import read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
@@ -171,7 +171,9 @@ def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
                 expected="one signature a metric",
                 hint="Score one of them under another --name",
             )
-    return schema.validate(scores, "scores", where=where)
+    # Each file was checked: only a key can stand twice. Where one does, validate says which.
+    twice = scores.duplicated(list(schema.table("scores").key)).any()
+    return schema.validate(scores, "scores", where=where) if twice else scores
 
 
 def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
@@ -182,27 +184,6 @@ def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[
         if table is not None
         for name in table.loc[table["source"] == source, "dimension"].unique()
     }
-
-
-def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
-    """Average the ratings of each response over its annotators.
-
-    Parameters
-    ----------
-    ratings
-        Table ``turn_ratings``.
-    source
-        Whose ratings: ``human`` or the name of a judge; never mixed.
-
-    Returns
-    -------
-    DataFrame
-        One row a data set, context and system (index), one column a dimension; missing where nobody rated.
-    """
-    chosen = ratings[ratings["source"] == source]
-    if chosen.empty:
-        raise UnknownNameError("source of ratings", source, ratings["source"].unique())
-    return chosen.pivot_table(index=_ITEM, columns="dimension", values="rating", aggfunc="mean")
 
 
 def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
