@@ -114,14 +114,14 @@ def test_a_dropped_in_submission_is_scored_beside_the_others(challenge):
         (
             "src/comperdial/simulation.py",
             "SOURCE =",
-            "# changed\nSOURCE =",
+            "changed = 1\nSOURCE =",
             "results/tables/mini_alpha.html",
             "results/scores",
         ),
         (
             "src/comperdial/challenge/agents/echo.py",
             "class ",
-            "# changed\nclass ",
+            "changed = 1\nclass ",
             "data/tables/mini/responses.parquet",
             "results/personas",
         ),

@@ -154,7 +154,7 @@ def test_what_decides_scores_makes_merged_ones_stale(whole, tmp_path):
     assert "judge_shard" not in said
     there = copied(whole, tmp_path / "edited")
     with (there.path / "src/comperdial/judging/items.py").open("a") as file:
-        file.write("# changed\n")
+        file.write("changed = 1\n")
     said = there.snakemake("-n", *MERGED)
     assert "judge_shard" in said
     assert "Score usr_persona" not in said

@@ -93,10 +93,11 @@ def test_nothing_changed_nothing_runs_and_that_takes_no_time(finished):
     assert (end.ru_utime - start.ru_utime) + (end.ru_stime - start.ru_stime) < 5
 
 
-def test_touched_files_make_nothing_stale(finished):
+def test_touched_files_and_comments_make_nothing_stale(finished):
     before = finished.outputs()
-    for name in [*before, "src/comperdial/metrics/bleu.py", "data/paper/usr_rows.yaml"]:
+    for name in [*before, "data/paper/usr_rows.yaml"]:
         (finished.path / name).touch()
+    finished.edit("src/comperdial/metrics/bleu.py", '"""Sentence BLEU-1', '# A comment.\n"""BLEU-1')
     assert "Nothing to be done" in finished.snakemake("-n")
 
 
@@ -123,7 +124,7 @@ def test_a_metric_s_parameter_reruns_it_and_what_comes_of_it_only(finished):
 )
 def test_an_edit_to_code_reruns_what_runs_it(finished, module, stale, fresh_still):
     with (finished.path / f"src/comperdial/{module}.py").open("a") as file:
-        file.write("# changed\n")
+        file.write("changed = 1\n")
     found = planned(finished)
     assert stale <= found
     assert not fresh_still & found
@@ -256,7 +257,7 @@ def test_scores_made_elsewhere_stay_where_their_metric_cannot_run(finished, real
     finished.snakemake(SCORES.format("meteor_raw"))
     made = finished.outputs()
     assert SCORES.format("meteor_raw") in made
-    finished.edit("src/comperdial/metrics/text.py", "def normalise", "# changed\ndef normalise")
+    finished.edit("src/comperdial/metrics/text.py", "def normalise", "changed = 1\ndef normalise")
     signature = "def roots() -> list[Path]:"
     finished.edit("src/comperdial/wordnet.py", signature, f"{signature}\n    return []\n")
     finished.snakemake(table)
@@ -335,7 +336,7 @@ def test_a_table_s_record_is_told_and_held_against_what_is_there_now(finished):
     with (finished.path / "data/paper/comperdial_rows.yaml").open("a") as file:
         file.write("# changed\n")
     with (finished.path / "src/comperdial/report/paper_tables.py").open("a") as file:
-        file.write("# changed\n")
+        file.write("changed = 1\n")
     (finished.path / name).write_text("typed by hand\n")
     said = finished.run("comperdial", "why", name).stdout
     for file in ("data/paper/comperdial_rows.yaml", "src/comperdial/report/paper_tables.py", "table_04.csv"):
