@@ -32,7 +32,7 @@ _MODULES = {
         "metrics.bleu",
         "metrics.rouge",
     ],
-    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.resampling"],
+    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.intervals"],
 }
 _ABOUT = {
     "01": "What was rated, how far the raters agree, the best and the worst systems, one dialogue, and how the metrics do",
