@@ -228,7 +228,7 @@ def _simulate(options: argparse.Namespace) -> None:
     from comperdial.challenge.roster import read_roster
 
     model = simulation.read_raters(options.raters)
-    skill = (read_roster(options.roster).skills if options.roster else {}) | model["skill"]
+    skill = (read_roster(options.roster).skills if options.roster else {}) | model.skill
     contexts = schema.read(options.folder / "contexts.parquet", "contexts")
     responses = schema.read_parts(options.folder / "responses.parquet", "responses", _PART)
     rated = simulation.rate(contexts, responses, skill, model, seed=options.seed)

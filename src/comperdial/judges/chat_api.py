@@ -29,7 +29,7 @@ from comperdial.judges.prices import (
     estimate_tokens,
     most_input,
 )
-from comperdial.judges.secrets import refuse_secrets
+from comperdial.config.secrets import refuse_secrets
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection, Service, address
 

@@ -32,7 +32,7 @@ from comperdial.judges._disk import make_folder
 from comperdial.judges._families import in_use, read_family, settle
 from comperdial.judges._locks import claimed
 from comperdial.judges.base import Family
-from comperdial.judges.secrets import refuse_secrets
+from comperdial.config.secrets import refuse_secrets
 from comperdial.judges.shelf import Shelf
 from comperdial.sharding import WHOLE, Shard
 
