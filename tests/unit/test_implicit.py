@@ -288,7 +288,7 @@ def test_a_plan_counts_dialogues_whole(folders, tables, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": yaml.safe_load("{Yes: 1, No: 0}")}, 'the name True; expected texts, such as'),
+        ({"labels": yaml.safe_load("{Yes: 1, No: 0}")}, "the name True; expected texts, such as"),
         ({"labels": {"Yes": 1}}, "labels"),
         ({"labels": {"Yes": 1, "yes ": 0}}, "stands twice"),
         ({"labels": {"Yes": 1, "No": 1}}, "not all worth the same"),

@@ -297,7 +297,11 @@ def test_a_paid_judge_without_budget_is_named_as_not_run_whatever_key_there_is(r
             UnknownNameError,
             "dimension 'al'",
         ),
-        (lambda j, g: g["variants"]["cpds-s"].pop("dimensions"), ConfigError, "judging.variants.cpds-s: no 'dimensions'"),
+        (
+            lambda j, g: g["variants"]["cpds-s"].pop("dimensions"),
+            ConfigError,
+            "judging.variants.cpds-s: no 'dimensions'",
+        ),
         (lambda j, g: g["variants"]["cpds-s"].update(samples=0), ConfigError, "variants.cpds-s.samples"),
         (lambda j, g: j["gpt-4"].update(parameters={"max_tokens": "9"}), ConfigError, "parameters.max_tokens"),
         (lambda j, g: j["gpt-4"].update(timeout="60"), ConfigError, "judges.gpt-4.timeout"),

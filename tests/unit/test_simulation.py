@@ -164,7 +164,9 @@ def test_whose_ratings_a_table_holds_is_told_without_reading_it_whole(tmp_path):
 def test_a_system_without_a_skill_is_not_rated_and_changes_nothing():
     contexts, responses = MINI
     with_it = simulation.simulate(contexts, responses, SKILL, Raters(**MODEL), seed=7)
-    without = simulation.simulate(contexts, responses[responses["system_id"] != "unknown"], SKILL, Raters(**MODEL), seed=7)
+    without = simulation.simulate(
+        contexts, responses[responses["system_id"] != "unknown"], SKILL, Raters(**MODEL), seed=7
+    )
     for name, frame in with_it.items():
         assert set(frame["system_id"]) == set(SKILL)
         pd.testing.assert_frame_equal(frame, without[name])
@@ -369,7 +371,7 @@ def test_alpha_lies_where_the_noise_says(demo, level):
     values = truth(demo, level).to_numpy()
     rows = []
     for rater in demo["model"].raters:
-        seen = rng.normal(rater["slope"] * values + rater["bias"], rater[f"{level}_noise"])
+        seen = rng.normal(rater.slope * values + rater.bias, getattr(rater, f"{level}_noise"))
         rows.append(1 + sum((seen > t).astype(int) for t in demo["model"].thresholds))
     expected = krippendorff.alpha(reliability_data=np.array(rows), level_of_measurement="interval")
     assert alpha(demo, demo["contexts"], level) == pytest.approx(expected, abs=0.02)

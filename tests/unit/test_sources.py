@@ -261,7 +261,7 @@ def test_unknown_names_in_the_catalogue(tmp_path):
     entry = {"reader": "usr", "title": "X", "files": {"ratings": "y"}}
     path = tmp_path / "other.yaml"
     path.write_text(yaml.safe_dump({"files": {"x_ratings": ENTRY}, "datasets": {"x": entry}}))
-    with pytest.raises(UnknownNameError, match="datasets.x.files.ratings: unknown source 'y'"):
+    with pytest.raises(UnknownNameError, match=r"datasets\.x\.files\.ratings: unknown source 'y'"):
         load_catalogue(path)
 
 

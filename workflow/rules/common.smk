@@ -14,7 +14,9 @@ from comperdial.catalogue import load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
 from comperdial.closure import code_version
-from comperdial.config import check, load_yaml
+from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import read_parameters
 from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.files import TABLE_SUFFIXES
 from comperdial.metrics import create
@@ -50,7 +52,7 @@ try:
         unpack()
     except OSError as error:
         print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
-    check(config, workflow.source_path("../schemas/params.schema.yaml"))
+    read_parameters(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
     CATALOGUE = load_catalogue(config["catalogue"])
     OWN_DATA = own_data()
     names = [*OWN_DATA, *config["challenges"], *CATALOGUE.datasets]

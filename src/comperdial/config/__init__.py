@@ -133,7 +133,7 @@ def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
 
 
 def _child(node: yaml.Node | None, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return where a key or an entry stands, and its value; a mapping's own keys before those that are merged into it."""
+    """Return where a key or an entry stands, and its value; of a mapping, its own keys before merged ones."""
     if isinstance(node, yaml.SequenceNode):
         return (node.value[key], node.value[key]) if isinstance(key, int) and key < len(node.value) else None
     if not isinstance(node, yaml.MappingNode):

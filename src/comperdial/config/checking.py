@@ -1,7 +1,7 @@
 """What typed models of YAML files share: strict mappings, what is expected in words, one error for the first mistake.
 
-A model's field says in words what it holds (:class:`Expected`): the words are its description in the JSON schema and what
-an error expects. Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
+A model's field says in words what it holds (:class:`Expected`): its description in the JSON schema, and what an error
+expects. Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic import GetJsonSchemaHandler as GetJson
-from pydantic import model_validator
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from comperdial.config import line_of, load_yaml
@@ -73,7 +81,9 @@ Section = Annotated[T, _EmptyIfNull()]
 """A mapping that may be null, and is empty then."""
 Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
-OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"), Expected("one line of text")]
+OneLine = Annotated[
+    str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"), Expected("one line of text")
+]
 Flag = Annotated[bool, Expected("true or false")]
 Count = Annotated[int, Field(ge=1), Expected("a whole number of 1 or more")]
 Seed = Annotated[int, Field(ge=0), Expected("a whole number of 0 or more")]
@@ -166,7 +176,14 @@ class Lines:
         return self.option
 
 
-def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
+def checked(
+    kind: type[T],
+    content: object,
+    where: str | Path = "params.yaml",
+    *,
+    lines: Lines | None = None,
+    under: Sequence[str] = (),
+) -> T:
     """Check a mapping against a model, or against any type that pydantic knows, and return that.
 
     Parameters
@@ -179,6 +196,8 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
         The file or the entry, for messages.
     lines
         Where settings are looked up, so that a message names the file and the line; None: it names ``where``.
+    under
+        The way from the whole configuration to the content, where that is a part of it.
 
     Raises
     ------
@@ -192,7 +211,7 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
-    raise _error(found, content, str(where), lines)
+    raise _error(found, content, str(where), lines, under)
 
 
 def read_checked(kind: type[T], path: str | Path) -> T:
@@ -200,7 +219,13 @@ def read_checked(kind: type[T], path: str | Path) -> T:
     return checked(kind, load_yaml(path), path, lines=Lines(path))
 
 
-def _error(found: ErrorDetails, content: Any, where: str, lines: Lines | None) -> ConfigError:  # noqa: ANN401
+def _error(
+    found: ErrorDetails,
+    content: Any,  # noqa: ANN401
+    where: str,
+    lines: Lines | None,
+    under: Sequence[str],
+) -> ConfigError:
     said = found.get("ctx", {})
     named = bool(found["loc"]) and found["loc"][-1] == "[key]"
     keys = [*found["loc"][:-1]] if named else [*found["loc"], *said.get("at", ())]
@@ -209,7 +234,7 @@ def _error(found: ErrorDetails, content: Any, where: str, lines: Lines | None) -
     value: Any = content
     for key in line_at:
         value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
-    where = _at(lines.where(line_at, value) if lines else where, keys)
+    where = _at(lines.where([*under, *line_at], value) if lines else where, [*under, *keys])
     if found["type"] == "unknown":
         return UnknownNameError(said["kind"], said["name"], said["known"], where=where)
     if found["type"] == "rule":
@@ -236,7 +261,14 @@ def _is_numbers(value: object) -> bool:
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    kinds = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", dict: "a mapping", list: "a list"}
+    kinds = {
+        bool: "true or false",
+        str: "a text",
+        int: "a whole number",
+        float: "a number",
+        dict: "a mapping",
+        list: "a list",
+    }
     text = kinds.get(type(value), f"a {type(value).__name__}")
     return text if value or not isinstance(value, dict | list) else text.replace("a ", "an empty ", 1)
 

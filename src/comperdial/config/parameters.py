@@ -1,11 +1,13 @@
-"""What ``params.yaml`` may hold: a model for each section, from which ``comperdial config schema`` makes the JSON schema."""
+"""What ``params.yaml`` may hold: a model for each section, and the JSON schema that editors use."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from comperdial.config.checking import (
@@ -58,9 +60,7 @@ RecordedJudgeName = Annotated[
 ]
 Output = Annotated[str, Field(pattern="^[^:-][^:]*:[^:]+$"), Expected("a score as metric:output")]
 # It stands in signatures, whose parts are separated by bars.
-Signed = Annotated[
-    str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")
-]
+Signed = Annotated[str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")]
 Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
 Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
 
@@ -94,10 +94,13 @@ class Challenge(Strict):
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Challenge:
-        made = [name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set]
+        keys = ("dialogues", "submissions", "agents", "ratings")
+        made: list[str] = [name for name in keys if name in self.model_fields_set]
         if (self.comperdial is None) != ("dialogues" in made) or (self.comperdial and made):
             found = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
-            raise rule(f"it has {found}", "either `dialogues` with `submissions` or `agents`, or `comperdial` (a folder)")
+            raise rule(
+                f"it has {found}", "`dialogues` with `submissions` or `agents`, or `comperdial` (a folder) alone"
+            )
         if self.dialogues and not (self.submissions or self.agents):
             raise rule("`dialogues` alone", "`submissions` or `agents` with them")
         if self.simulated and not self.agents:
@@ -238,7 +241,9 @@ class Variant(Strict):
     dimensions: Annotated[Distinct[Text], Field(min_length=1)]
     label: Maybe[Text] = None
     main: Maybe[Text] = None
-    scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("the two ends of the scale")]] = None
+    scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("the two ends of the scale")]] = (
+        None
+    )
     aliases: Maybe[dict[str, list[Text]]] = None
     samples: Annotated[
         Count | Annotated[list[Count], Field(min_length=1)],
@@ -432,7 +437,7 @@ class Allotment(Strict):
 class Resources(Strict):
     """What jobs may use on a cluster."""
 
-    default: Section[Allotment] = Allotment()
+    default: Section[Allotment] = Allotment.model_construct()
     rules: Section[dict[str, Section[Allotment]]] = {}
     metrics: Section[dict[str, Section[Allotment]]] = {}
     services: Section[dict[str, Section[Allotment]]] = {}
@@ -565,6 +570,23 @@ def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -
     return checked(Parameters, mapping, lines=lines)
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of ``params.yaml``, which editors complete and check it by."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Parameters.model_json_schema()}
+class _ForEditors(GenerateJsonSchema):
+    """Leaves out what would mislead: titles that repeat a key, and null as the default of what may not be null."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        return (
+            self.generate_inner(schema["schema"]) if schema.get("default") is None else super().default_schema(schema)
+        )
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
+        found = super().dict_schema(schema)
+        return found | {"additionalProperties": False} if "patternProperties" in found else found
+
+
+def json_schema() -> str:
+    """Return the JSON schema of ``params.yaml``, by which editors complete and check it."""
+    schema = Parameters.model_json_schema(schema_generator=_ForEditors)
+    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=1, ensure_ascii=False) + "\n"

@@ -58,7 +58,8 @@ def server_judge(
             where="--name",
             expected="lower-case letters, digits, dots and hyphens, beginning with a letter or a digit",
         )
-    checked(VariableName | None, connection.get("key"), "--key")
+    if (key := connection.get("key")) is not None:
+        checked(VariableName, key, "--key")
     reached = {"base_url": url, **connection}
     return Judge(made, "openai", model, ANY_ROLE, "generate", parameters, None, reached, identity={"base_url": url})
 
