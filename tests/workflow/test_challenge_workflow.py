@@ -227,7 +227,7 @@ def test_challenges_of_every_make(challenge):
         (
             "agents: data/mini/agents.yaml",
             "agents: data/prices.yaml",
-            "prices.yaml, line 6: unknown key 'gpt-3.5-turbo-0125'",
+            "prices.yaml, line 5: unknown key 'gpt-3.5-turbo-0125'",
         ),
     ],
 )

@@ -52,7 +52,8 @@ try:
         unpack()
     except OSError as error:
         print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
-    read_parameters(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
+    LINES = Lines("params.yaml", *workflow.overwrite_configfiles)
+    read_parameters(config, lines=LINES)
     CATALOGUE = load_catalogue(config["catalogue"])
     OWN_DATA = own_data()
     names = [*OWN_DATA, *config["challenges"], *CATALOGUE.datasets]

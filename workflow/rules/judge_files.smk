@@ -11,6 +11,7 @@ try:
         config.get("judging"),
         datasets=[*config["challenges"], *CATALOGUE.datasets, *PAIRED],
         groups=groups_of(config),
+        lines=LINES,
     )
     # As <data set>/<metric>: a judge is asked of the data sets that name it.
     JUDGED = {

@@ -81,9 +81,6 @@ Section = Annotated[T, _EmptyIfNull()]
 """A mapping that may be null, and is empty then."""
 Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
-OneLine = Annotated[
-    str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"), Expected("one line of text")
-]
 Flag = Annotated[bool, Expected("true or false")]
 Count = Annotated[int, Field(ge=1), Expected("a whole number of 1 or more")]
 Seed = Annotated[int, Field(ge=0), Expected("a whole number of 0 or more")]
@@ -175,6 +172,10 @@ class Lines:
                 return f"{path}, line {line_of(path, keys)}"
         return self.option
 
+    def place(self, keys: Sequence[str | int], value: object) -> str:
+        """Return :meth:`where` and the key's path, for a message of one's own."""
+        return _at(self.where(keys, value), keys)
+
 
 def checked(
     kind: type[T],
@@ -247,7 +248,7 @@ def _error(
     shown = shown and found["type"] != "hidden" and not is_secret(value)
     got = repr(value) if shown and expected not in _WORDS.values() else _kind(value)
     if found["type"] == "hidden":
-        got += " that is not shown, for it may be a secret"
+        got += " that is not shown, for it may be a key"
     return ConfigError(f"got {got}", where=where, expected=expected)
 
 
@@ -261,14 +262,7 @@ def _is_numbers(value: object) -> bool:
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    kinds = {
-        bool: "true or false",
-        str: "a text",
-        int: "a whole number",
-        float: "a number",
-        dict: "a mapping",
-        list: "a list",
-    }
+    kinds = {str: "a text", bool: "true or false", int: "a whole number", dict: "a mapping", list: "a list"}
     text = kinds.get(type(value), f"a {type(value).__name__}")
     return text if value or not isinstance(value, dict | list) else text.replace("a ", "an empty ", 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def read_judging(
     Parameters
     ----------
     judges, judging
-        The sections; None for no such section.
+        The sections, as the file has them; None for no such section.
     datasets
         The names of all data sets there can be; None where that is not known.
     groups
@@ -62,15 +62,21 @@ def read_judging(
     """
     given = {"judges": judges, "judging": judging}
     sections, groups = checked(parameters.JudgingSections, given, lines=lines), groups or {}
+
+    def place(*keys: str) -> str:
+        value: Any = given
+        for key in keys:
+            value = value[key]
+        return lines.place(keys, value) if lines else f"params.yaml, {'.'.join(keys)}"
+
     told = sections.judging or parameters.Judging(judges={DEFAULT: []}, variants={})
     for section in ("judges", "asks"):
         for name in getattr(told, section):
             if datasets is not None and name not in (DEFAULT, *datasets, *groups):
-                where = f"params.yaml, judging.{section}"
-                raise UnknownNameError("dataset", name, (*datasets, *groups), where=where)
+                raise UnknownNameError("dataset", name, (*datasets, *groups), where=place("judging", section))
     return Judging(
-        judges={name: _judge(name, entry) for name, entry in sections.judges.items()},
-        variants={name: _variant(name, entry) for name, entry in told.variants.items()},
+        judges={name: _judge(name, entry, place) for name, entry in sections.judges.items()},
+        variants={name: _variant(name, entry, place) for name, entry in told.variants.items()},
         by_dataset=spread(told.judges, groups, "params.yaml, judging.judges"),
         asks=spread(told.asks, groups, "params.yaml, judging.asks"),
         prompts=told.prompts,
@@ -80,15 +86,14 @@ def read_judging(
     )
 
 
-def _judge(name: str, entry: parameters.Judge) -> Judge:
-    where = f"params.yaml, judges.{name}"
+def _judge(name: str, entry: parameters.Judge, place: Callable[..., str]) -> Judge:
     if entry.service not in services():
-        raise UnknownNameError("service", entry.service, services(), where=where)
+        raise UnknownNameError("service", entry.service, services(), where=place("judges", name, "service"))
     if entry.base_url is not None:
         try:
             address(entry.base_url)
         except ConfigError as error:
-            raise ConfigError(error.problem, where=where, expected=error.expected) from error
+            raise ConfigError(error.problem, where=place("judges", name), expected=error.expected) from error
     return Judge(
         name=name,
         service=entry.service,
@@ -101,7 +106,7 @@ def _judge(name: str, entry: parameters.Judge) -> Judge:
     )
 
 
-def _variant(name: str, entry: parameters.Variant) -> Variant:
+def _variant(name: str, entry: parameters.Variant, place: Callable[..., str]) -> Variant:
     dimensions = tuple(text.lower() for text in entry.dimensions)
     # In order of the alphabet: a mapping has none of its own, and what is asked must not depend on it.
     labels = {label.strip(): float(value) for label, value in sorted((entry.labels or {}).items())}
@@ -109,7 +114,7 @@ def _variant(name: str, entry: parameters.Variant) -> Variant:
         try:
             check_labels(labels)
         except ConfigError as error:
-            where = f"params.yaml, judging.variants.{name}.labels"
+            where = place("judging", "variants", name, "labels")
             raise ConfigError(error.problem, where=where, expected=error.expected) from error
     low, high = (min(labels.values()), max(labels.values())) if labels else entry.scale or (1, 5)
     aliases = {key.lower(): tuple(names) for key, names in (entry.aliases or {}).items()}
