@@ -77,7 +77,7 @@ def read_judging(
     return Judging(
         judges={name: _judge(name, entry, place) for name, entry in sections.judges.items()},
         variants={name: _variant(name, entry, place) for name, entry in told.variants.items()},
-        by_dataset=spread(told.judges, groups, "params.yaml, judging.judges"),
+        by_dataset={DEFAULT: ()} | spread(told.judges, groups, "params.yaml, judging.judges"),
         asks=spread(told.asks, groups, "params.yaml, judging.asks"),
         prompts=told.prompts,
         ledger=Path(told.ledger),
