@@ -77,10 +77,13 @@ lint: setup
 	snakefmt --check Snakefile workflow
 	python tests/lint_workflow.py
 
-format: setup
+format: setup params.schema.json
 	ruff check --fix . && ruff format . && snakefmt Snakefile workflow
 	jupytext --quiet --to ipynb --update notebooks/*.py
 	jupyter nbconvert --log-level WARN --clear-output --inplace notebooks/*.ipynb
+
+params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/checking.py
+	python -c 'from comperdial.config.parameters import json_schema; print(json_schema(), end="")' > $@
 
 # Everything that this repository publishes. Only the USR table depends on which of these are run together.
 PUBLISHED := demo usr_persona usr_topical

@@ -215,12 +215,20 @@ def test_challenges_of_every_make(challenge):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("dialogues: data/mini/dialogues.json", "dialogs: data/mini/dialogues.json", "setting challenges.mini"),
+        (
+            "dialogues: data/mini/dialogues.json",
+            "dialogs: data/mini/dialogues.json",
+            "challenges.mini: unknown key 'dialogs'",
+        ),
         ("datasets: [mini]", "datasets: [comperdial]", "Run `comperdial fetch comperdial` once"),
         ("\n  mini:\n", "\n  usr_persona:\n", "two data sets are called 'usr_persona'"),
         ("data/mini/agents.yaml", "data/mini/agent.yaml", "data/mini/agent.yaml: no such file or folder"),
         ("datasets: [mini]", "datasets: [mino]", "params.yaml: unknown dataset 'mino'"),
-        ("agents: data/mini/agents.yaml", "agents: data/prices.yaml", "prices.yaml: it has"),
+        (
+            "agents: data/mini/agents.yaml",
+            "agents: data/prices.yaml",
+            "prices.yaml, line 5: unknown key 'gpt-3.5-turbo-0125'",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_one_message(challenge, root, old, new, message):

@@ -452,7 +452,7 @@ def test_datasets_can_be_chosen(finished):
         ("kind: bleu, text: raw", "kind: bleu, txt: raw", "Did you mean 'text'?"),
         ("cosine, model: all-MiniLM-L6-v2", "cosine, model: all-MiniLM", "unknown model 'all-MiniLM'; expected one of"),
         ("[usr_topical, usr_persona]", "[usr_topicl]", "unknown dataset 'usr_topicl'"),
-        ("datasets: [usr_persona]", "dataset: [usr_persona]", "Additional properties|'datasets' is a required"),
+        ("datasets: [usr_persona]", "dataset: [usr_persona]", "params.yaml, line 2: unknown key 'dataset'"),
         (
             "  f1: {kind: f1}",
             "  f1: {kind: f1}\n  f1: {kind: chrf}",

@@ -47,13 +47,16 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     import dataclasses
 
     from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
     from comperdial.errors import UnknownNameError
     from comperdial.judging.config import read_judging
     from comperdial.judging.groups import groups_of
     from comperdial.studies import with_studies
 
     config = with_studies(load_yaml(options.params))
-    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config))
+    judging = read_judging(
+        config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(options.params)
+    )
     if (budget := getattr(options, "budget", None)) is not None and budget < 0:
         raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
     for chosen, known, what in (

@@ -15,6 +15,8 @@ from typing import Any
 
 from comperdial.artifact import Artifact
 from comperdial.closure import code_version
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import read_parameters
 from comperdial.errors import ConfigError
 from comperdial.jobs import discover
 from comperdial.jobs.plan import Plan
@@ -27,10 +29,18 @@ class Jobs:
     ----------
     config
         ``params.yaml`` as Snakemake has it.
+    lines
+        Where the lines of settings are looked up, for messages.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`~comperdial.config.parameters.read_parameters` and :class:`Plan`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.plan = Plan(config)
+    def __init__(self, config: Mapping[str, Any], *, lines: Lines | None = None) -> None:
+        read_parameters(config, lines=lines)
+        self.plan = Plan(config, lines)
         found = list(discover().values())
         # Rules name files' makers by their functions; what is rendered goes by its path.
         self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}

@@ -18,6 +18,7 @@ from comperdial.catalogue import Catalogue, load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.export import published_files
 from comperdial.files import TABLE_SUFFIXES, printable, read_json
@@ -73,7 +74,8 @@ class Plan:
         When names or files in it do not exist or do not fit together.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
+        self.lines = lines
         self.config = with_studies(config)
         self.answers: dict[Any, Any] = {}
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
@@ -382,7 +384,11 @@ class Plan:
         config = self.config
         datasets = [*config["challenges"], *self.catalogue.datasets, *self.paired]
         self.judging = read_judging(
-            config.get("judges"), config.get("judging"), datasets=datasets, groups=groups_of(config)
+            config.get("judges"),
+            config.get("judging"),
+            datasets=datasets,
+            groups=groups_of(config),
+            lines=self.lines,
         )
         # As <data set>/<metric>: a judge is asked of the data sets that name it.
         self.judged: dict[str, Task] = {}

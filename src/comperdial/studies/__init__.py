@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
+from comperdial.config.checking import checked, read_checked
+from comperdial.config.parameters import Study
 from comperdial.errors import ConfigError, UnknownNameError
 
 FOLDER = Path(__file__).parent
@@ -31,11 +33,15 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
         When two things have one name.
     """
     own = config.get("studies") or {}
-    found = {path.parent.name: load_yaml(path) for path in sorted(FOLDER.glob("*/study.yaml"))}
+    found = {}
+    for path in sorted(FOLDER.glob("*/study.yaml")):
+        read_checked(Study, path)
+        found[path.parent.name] = load_yaml(path)
     for name, said in own.items():
         if name not in found:
             raise UnknownNameError("study", name, found, where="params.yaml, studies")
-        found[name] = {**found[name], **(said or {})}
+        found[name] = {**found[name], **said}
+        checked(Study, found[name], where=f"study {name}, with what params.yaml says of it")
     merged = {**config, "studies": found}
     judging = dict(config.get("judging") or {})
     for name, study in found.items():

@@ -1,14 +1,15 @@
-"""YAML files: read, and checked against a JSON schema with one message for the first thing wrong."""
+"""YAML files, read safely, and the line of each setting; :mod:`comperdial.config.checking` checks what they hold."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from comperdial.errors import ConfigError, FileError
+from comperdial.errors import FileError
 from comperdial.files import read_text
 
 # What files of ours hold: what JSON has, and dates. Any other tag (!!binary, !!set, !!python/…) is refused.
@@ -110,27 +111,37 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def check(config: dict[str, Any], schema: str | Path, *, where: str = "params.yaml") -> None:
-    """Check a configuration against a JSON schema.
+def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
+    """Return the line of a setting in a YAML file, or of the nearest mapping or list around it that is there.
 
-    Raises
-    ------
-    ConfigError
-        Names the setting at fault, what it holds and what was expected.
+    Parameters
+    ----------
+    path
+        A file that :func:`load_yaml` reads.
+    keys
+        The way to the setting: names of keys, and numbers of entries, which count from 0.
     """
-    import jsonschema
+    node = yaml.compose(read_text(path), yaml.SafeLoader)
+    line = 1
+    for key in keys:
+        found = _child(node, key)
+        if found is None:
+            break
+        at, node = found
+        line = at.start_mark.line + 1
+    return line
 
-    validator = jsonschema.Draft202012Validator(load_yaml(schema))
-    error = jsonschema.exceptions.best_match(validator.iter_errors(config))
-    if error is None:
-        return
-    setting = ".".join(str(part) for part in error.absolute_path) or "(top level)"
-    expected = None
-    if error.validator == "enum":
-        expected = "one of " + ", ".join(map(str, error.validator_value))
-    elif error.validator == "additionalProperties":
-        known = sorted(error.schema.get("properties", {}))
-        expected = "one of " + ", ".join(known) if known else None
-    raise ConfigError(
-        f"setting {setting}: {error.message}", where=where, expected=expected or error.schema.get("description")
-    )
+
+def _child(node: yaml.Node | None, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return where a key or an entry stands, and its value; of a mapping, its own keys before merged ones."""
+    if isinstance(node, yaml.SequenceNode):
+        return (node.value[key], node.value[key]) if isinstance(key, int) and key < len(node.value) else None
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    merged: list[yaml.Node] = []
+    for name, value in node.value:
+        if name.tag == "tag:yaml.org,2002:merge":
+            merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+        elif name.value == key:
+            return name, value
+    return next((found for other in merged if (found := _child(other, key))), None)

@@ -34,20 +34,28 @@ def refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
     ConfigError
         Names the parameter.
     """
+    if name := secret_in(parameters):
+        raise ConfigError(
+            f"{name!r} looks like a secret",
+            where=where,
+            expected="nothing that nobody may read: parameters stand in the ledger and in tables",
+            hint="A key belongs into an environment variable, which the judge's `key` names",
+        )
+
+
+def secret_in(parameters: Mapping[str, Any]) -> str | None:
+    """Return the name of the first parameter that looks like a key or holds one, at any depth; None without one."""
     for name, value in parameters.items():
-        if _NAME.search(str(name)) or _is_secret(value):
-            raise ConfigError(
-                f"{name!r} looks like a secret",
-                where=where,
-                expected="nothing that nobody may read: parameters stand in the ledger and in tables",
-                hint="A key belongs into an environment variable, which the judge's `key` names",
-            )
+        if _NAME.search(str(name)) or is_secret(value):
+            return str(name)
         for entry in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(entry, Mapping):
-                refuse_secrets(entry, where)
+            if isinstance(entry, Mapping) and (inner := secret_in(entry)):
+                return inner
+    return None
 
 
-def _is_secret(value: object) -> bool:
+def is_secret(value: object) -> bool:
+    """Return whether a text, or one in a list, looks like a key."""
     if isinstance(value, list | tuple):
-        return any(map(_is_secret, value))
+        return any(map(is_secret, value))
     return isinstance(value, str) and _VALUE.search(value) is not None
