@@ -1,4 +1,4 @@
-# Tables and figures that depend on no data set: the benchmarks compared, the constraints of personas, the two diagrams.
+# Tables and figures that depend on no data set: the benchmarks compared and the constraints of personas.
 
 CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
 
@@ -42,29 +42,8 @@ rule constraints_table:
         "comperdial render {params.constraint:q} {input.file:q} --output {params.stem:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
 
 
-rule diagrams:
-    input:
-        multiext("data/paper/", "benchmarks.csv", "annotation_counts.csv"),
-    output:
-        figure_of("pipeline"),
-        figure_of("techniques"),
-        pipeline=report("results/figures/pipeline.png", caption="../report/pipeline.rst", category="Figures"),
-        techniques=report("results/figures/techniques.png", caption="../report/techniques.rst", category="Figures"),
-    log:
-        "logs/render/diagrams.log",
-    params:
-        folder=subpath(output.pipeline, parent=True),
-        matplotlib=version("matplotlib"),
-        code=code("report.diagrams", "report.figures", "report.comperdial"),
-    message:
-        "Draw the two diagrams"
-    shell:
-        "comperdial render diagrams --output {params.folder:q} --made-from {input:q} --code {params.code:q} 2> {log:q}"
-
-
 rule paper:
     input:
         rules.personas.output,
         rules.benchmarks_table.output,
         expand("results/tables/table_{number}.html", number=CONSTRAINTS),
-        rules.diagrams.output,

@@ -144,9 +144,7 @@ def _run_and_record(run: Callable[[argparse.Namespace], None], options: argparse
     with saving() as figures:
         _run(run, options)
     # A folder is no table: what lies in it are the figures that were saved.
-    stems = {provenance.record_path(stem): stem for stem in figures}
-    if not options.output.is_dir():
-        stems[provenance.record_path(options.output)] = options.output
+    stems = {provenance.record_path(stem): stem for stem in (*figures, options.output)}
     parameters = {name: value for name, value in vars(options).items() if name not in _NO_PARAMETERS}
     code = files_of_version(options.code) if options.code else []
     made_from = [*options.made_from, *getattr(options, "inputs", []), *code]

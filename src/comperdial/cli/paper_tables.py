@@ -52,8 +52,7 @@ def _paper_table(options: argparse.Namespace) -> None:
 
     from comperdial import schema
     from comperdial.report import document, tables
-    from comperdial.report.paper_rows import read_layout
-    from comperdial.report.paper_tables import paper_document, paper_frame
+    from comperdial.report.paper_tables import paper_document, paper_frame, read_layout
 
     found = tables.read_correlations(options.inputs)
     target = read_target(options, found["target"])

@@ -35,8 +35,6 @@ def add_kinds(kinds: Any) -> None:  # noqa: ANN401 - argparse does not export th
     add_paper(add_kind(kinds, "benchmarks", _benchmarks, "ComperDial's Tables 1 and 7", inputs=None))
     for name, about in (("names", "Table 9"), ("family", "Table 10"), ("ages", "Table 11")):
         add_kind(kinds, name, _constraints, f"ComperDial's {about}, from a file of constraints")
-    kind = add_kind(kinds, "diagrams", _diagrams, "ComperDial's Figures 1 and 2", "a folder", inputs=None)
-    add_paper(kind)
 
 
 def _dataset(kind: argparse.ArgumentParser) -> None:
@@ -155,13 +153,3 @@ def _constraints(options: argparse.Namespace) -> None:
         "ages": personas.ages_document,
     }[options.what]
     document.write(make(read_table(options.inputs[0])), options.output)
-
-
-def _diagrams(options: argparse.Namespace) -> None:
-    from comperdial.files import read_table
-    from comperdial.report import comperdial, diagrams, figures
-
-    benchmarks = read_table(options.paper / "benchmarks.csv")
-    numbers = comperdial.pipeline_numbers(benchmarks, read_table(options.paper / "annotation_counts.csv"))
-    figures.save(diagrams.pipeline_figure(**numbers, note=""), options.output / "pipeline")
-    figures.save(diagrams.techniques_figure(numbers["turns"]), options.output / "techniques")

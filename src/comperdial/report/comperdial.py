@@ -49,30 +49,6 @@ def benchmarks_document(frame: pd.DataFrame) -> Document:
     )
 
 
-def pipeline_numbers(benchmarks: pd.DataFrame, counts: pd.DataFrame) -> dict[str, int]:
-    """Return what :func:`comperdial.report.diagrams.pipeline_figure` takes, from the two files of reported numbers."""
-    try:
-        facts = benchmarks[benchmarks["group"] == "Collection"].set_index("property")["value"]
-        count = counts[counts["dataset"] == "comperdial"].iloc[0]
-        return {
-            "workers": int(facts["Human workers who wrote the dialogues, in pairs"]),
-            "dialogues": int(facts["Dialogues with rated responses"]),
-            "turns": int(facts["Turns in a dialogue"]),
-            "agents": int(facts["Dialogue agents"]),
-            "humans": int(facts["Humans who answered like an agent"]),
-            "annotators": int(facts["Annotators"]),
-            "systems": int(count["system"]),
-            "rated_turns": int(count["turn"]),
-            "rated_dialogues": int(count["dialogue"]),
-        }
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise SchemaError(
-            f"the reported numbers lack one of the pipeline's, or it is no number ({error})",
-            where="benchmarks.csv and annotation_counts.csv",
-            expected="the facts of group `Collection`, and the counts of `comperdial`",
-        ) from error
-
-
 def count_tables(
     folder: str | Path, *, source: str = "human", levels: Sequence[str] = ("turn", "dialogue")
 ) -> dict[str, int | None]:
