@@ -115,8 +115,6 @@ def test_our_counts_stand_beside_the_reported_ones(counts):
     ("change", "message"),
     [
         (lambda c, m: (c.assign(turn="many"), m), "the count is 'many'"),
-        (lambda c, m: (c.drop(columns="note"), m), "no column note"),
-        (lambda c, m: (c, m.drop(columns="title")), "no column title"),
         (lambda c, m: (c, pd.concat([m, m])), "two counts of one dataset"),
     ],
 )

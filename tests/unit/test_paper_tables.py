@@ -263,7 +263,7 @@ def test_every_reported_value_of_a_table_stands_in_it_once(root, number):
         layout,
         pd.DataFrame(known),
         pd.DataFrame(),
-        read_reported(root / "data/paper" / layout.reported, REPORTED_COLUMNS),
+        read_reported(root / "data/paper" / layout.reported, REPORTED_COLUMNS, given=["value"]),
         datasets=datasets,
         target="Overall",
         not_run={},

@@ -143,7 +143,7 @@ def _data_sets(options: argparse.Namespace) -> None:
 
     from comperdial.report import document
     from comperdial.report.llm_evaluators import data_sets
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     path = options.paper / _FILES.format("data_sets")
     reported = read_reported(path, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
@@ -156,7 +156,8 @@ def _table(options: argparse.Namespace) -> None:
     from comperdial.evaluation.ensembles import Ensembles
     from comperdial.report import document
     from comperdial.report.llm_evaluators import correlations, ensembles
-    from comperdial.report.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS, read_reported
+    from comperdial.report.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
+    from comperdial.report.tables import read_reported
 
     name, columns = ("rankings", RANKING_COLUMNS) if options.number == "4" else ("correlations", CORRELATION_COLUMNS)
     reported = read_reported(options.paper / _FILES.format(name), columns, ("value",))
@@ -196,7 +197,7 @@ def _perturbations(options: argparse.Namespace) -> None:
     from comperdial.perturbations.registry import PERTURBATIONS
     from comperdial.report import document
     from comperdial.report.llm_evaluators import perturbations
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     path = options.paper / _FILES.format("perturbations")
     reported = read_reported(path, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
@@ -211,7 +212,7 @@ def _ratios(options: argparse.Namespace) -> None:
     from comperdial.perturbations.registry import PERTURBATIONS
     from comperdial.report import document
     from comperdial.report.llm_evaluators import robustness
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     path = options.paper / _FILES.format("robustness")
     reported = read_reported(path, robustness.RATIO_COLUMNS, ("ratio",))

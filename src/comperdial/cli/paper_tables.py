@@ -62,7 +62,7 @@ def _paper_table(options: argparse.Namespace) -> None:
         layout,
         found,
         pd.concat(ceilings, ignore_index=True) if ceilings else pd.DataFrame(),
-        tables.read_reported(options.paper / layout.reported, tables.REPORTED_COLUMNS),
+        tables.read_reported(options.paper / layout.reported, tables.REPORTED_COLUMNS, given=("value",)),
         datasets=list(options.titles) or list(dict.fromkeys(found["dataset"])),
         target=target,
         not_run=options.not_run,
@@ -73,10 +73,10 @@ def _paper_table(options: argparse.Namespace) -> None:
 
 
 def _benchmarks(options: argparse.Namespace) -> None:
-    from comperdial.files import read_table
-    from comperdial.report import document, paper_short
+    from comperdial.report import comperdial, document, paper_short, tables
 
-    document.write(paper_short.benchmarks_short(read_table(options.paper / "benchmarks.csv")), options.output)
+    reported = tables.read_reported(options.paper / "benchmarks.csv", comperdial.BENCHMARK_COLUMNS)
+    document.write(paper_short.benchmarks_short(reported), options.output)
 
 
 def _example(options: argparse.Namespace) -> None:
@@ -89,10 +89,9 @@ def _example(options: argparse.Namespace) -> None:
 
 
 def _outputs(options: argparse.Namespace) -> None:
-    from comperdial.files import read_table
-    from comperdial.report import document, paper_short
+    from comperdial.report import document, paper_short, tables
 
-    reported = read_table(options.paper / "metric_outputs.csv")
+    reported = tables.read_reported(options.paper / "metric_outputs.csv", paper_short.OUTPUT_COLUMNS)
     document.write(paper_short.outputs_document(reported, options.metrics), options.output)
 
 

@@ -71,14 +71,14 @@ def _render_usr(options: argparse.Namespace) -> None:
     found = tables.read_correlations(options.inputs)
     frame = usr.usr_frame(
         found,
-        tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS),
+        tables.read_reported(options.paper / "usr_correlations.csv", tables.REPORTED_COLUMNS, given=("value",)),
         options.paper / "usr_rows.yaml",
         datasets=options.datasets,
         target=read_target(options, found["target"]),
         not_run=options.not_run,
         recorded=options.recorded,
     )
-    sources = tables.read_tidy(options.paper / "sources.csv", ("source", "short", "citation"), ())
+    sources = tables.read_reported(options.paper / "sources.csv", ("source", "short", "citation"))
     document.write(usr.usr_document(frame, options.titles, sources), options.output)
     if options.figure:
         figures.save(figures.usr_figure(frame, options.titles), options.figure)
@@ -106,7 +106,7 @@ def _render_agreement(options: argparse.Namespace) -> None:
     if found.empty:
         raise SchemaError("no ratings", where=str(options.inputs[0]), expected="ratings by two annotators or more")
     reported = tables.read_reported(
-        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "value", "note")
+        options.paper / "usr_agreement.csv", ("dataset", "dimension", "coefficient", "note"), given=("value",)
     )
     document.write(tables.agreement_document(found, reported, options.titles), options.output)
 
@@ -126,13 +126,13 @@ def _render_recorded_judges(options: argparse.Namespace) -> None:
 
     from comperdial.report import document
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-    from comperdial.report.tables import read_reported, read_tidy
+    from comperdial.report.tables import read_reported
 
     counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
     texts = ("metric", "dimension", "target", "why")
-    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in options.inputs]
-    columns = ("prompt", "dimension", "coefficient", "value")
-    reported = read_reported(options.paper / "recorded_judges.csv", columns)
+    found = [read_reported(path, texts, values, given=counts) for path in options.inputs]
+    columns = ("prompt", "dimension", "coefficient")
+    reported = read_reported(options.paper / "recorded_judges.csv", columns, given=("value",))
     frame = recorded_judges_frame(pd.concat(found, ignore_index=True), reported, options.prompts)
     made = recorded_judges_document(frame, ", ".join(options.titles.values()), options.models)
     document.write(made, options.output)
@@ -149,11 +149,11 @@ def _render_summary(options: argparse.Namespace) -> None:
 def _render_readme(options: argparse.Namespace) -> None:
     from comperdial.catalogue import load_catalogue
     from comperdial.report import readme
-    from comperdial.report.tables import read_tidy
+    from comperdial.report.tables import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
     texts = ("level", "label", "dataset", "coefficient", "reported_starred")
-    readme.update(options.output, read_tidy(options.inputs[0], texts, ("ours", "p", "reported")), titles)
+    readme.update(options.output, read_reported(options.inputs[0], texts, ("ours", "p", "reported")), titles)
 
 
 def _render_notebook(options: argparse.Namespace) -> None:

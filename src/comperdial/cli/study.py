@@ -126,21 +126,20 @@ def _example(options: argparse.Namespace) -> None:
 def _counts(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from comperdial.files import read_table
-    from comperdial.report import comperdial, document
+    from comperdial.report import comperdial, document, tables
 
     counted = comperdial.count_tables(options.tables, source=options.source, levels=rated_levels(options))
     name = str(table_of(options, "systems")["dataset"].iloc[0])
     ours = pd.DataFrame([{"dataset": name, "title": options.title, **counted}])
-    reported = read_table(options.paper / "annotation_counts.csv")
+    reported = tables.read_reported(options.paper / "annotation_counts.csv", comperdial.COUNT_COLUMNS)
     document.write(comperdial.counts_document(reported, ours, suffix_of(options)), options.output)
 
 
 def _benchmarks(options: argparse.Namespace) -> None:
-    from comperdial.files import read_table
-    from comperdial.report import comperdial, document
+    from comperdial.report import comperdial, document, tables
 
-    document.write(comperdial.benchmarks_document(read_table(options.paper / "benchmarks.csv")), options.output)
+    reported = tables.read_reported(options.paper / "benchmarks.csv", comperdial.BENCHMARK_COLUMNS)
+    document.write(comperdial.benchmarks_document(reported), options.output)
 
 
 def _constraints(options: argparse.Namespace) -> None:

@@ -27,7 +27,7 @@ READING = (
     f"#1 is the first rank: outputs share a rank that the paired test does not tell apart at {ALPHA}, after Holm's "
     "correction; those without a rank were not compared",
 )
-REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "value", "starred")
+REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "starred")
 COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
 LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 
@@ -47,45 +47,53 @@ def of_target(correlations: pd.DataFrame, target: str) -> pd.DataFrame:
     return correlations[correlations["target"] == target]
 
 
-def read_reported(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read reported numbers (``data/paper/*.csv``); ``starred`` becomes True, False or missing."""
-    frame = read_table(path)
-    if missing := [column for column in columns if column not in frame]:
-        raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(columns))
-    frame["value"] = pd.to_numeric(frame["value"], errors="coerce")
-    if frame["value"].isna().any():
-        row = int(frame["value"].isna().to_numpy().argmax())
-        raise SchemaError("the value is not a number", where=f"{path}, line {row + 2}", expected="a number")
-    if "starred" in frame:
-        frame["starred"] = frame["starred"].astype(str).str.lower().map({"true": True, "false": False})
-    return frame
-
-
-def read_tidy(
-    path: str | Path, texts: Sequence[str], numbers: Sequence[str], *, given: Sequence[str] = ()
+def read_reported(
+    path: str | Path, columns: Sequence[str], numbers: Sequence[str] = (), *, given: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read a CSV that a command of ours wrote: columns of text, and of numbers, of which those ``given`` all are there.
+    """Read values that a paper reports, or that a command of ours wrote, from a CSV; the one check that they get.
+
+    Parameters
+    ----------
+    path
+        The file. A column ``starred`` in it becomes True, False or missing.
+    columns
+        The columns of text that must be there.
+    numbers, given
+        The columns of numbers that must be there: an empty cell is missing in ``numbers`` and an error in ``given``.
 
     Raises
     ------
     FileError, SchemaError
-        When it is no CSV, a column is missing, or a cell is no number.
+        When it is no CSV, a column is missing, a cell is not what its column holds, or a row stands there twice.
     """
     frame = read_table(path)
-    if missing := [column for column in (*texts, *numbers) if column not in frame]:
-        raise SchemaError(f"no column {missing[0]!r}", where=str(path), expected=", ".join((*texts, *numbers)))
-    for column in numbers:
+    need(frame, (*columns, *numbers, *given), str(path))
+    values = dict.fromkeys((*numbers, *given), "a number")
+    twice = frame[[name for name in frame if name not in values]].astype(str).duplicated()
+    if twice.any():
+        raise _wrong(path, twice, "the row stands there a second time", "each once")
+    for name, expected in (values | ({"starred": "true or false"} if "starred" in frame else {})).items():
         # Texts in a CSV, whatever in other files.
-        cells = frame[column].astype(str).replace("", None)
-        frame[column] = pd.to_numeric(cells, errors="coerce")
-        wrong = frame[column].isna() & (cells.notna() | (column in given))
+        cells = frame[name].astype(str).replace("", None)
+        found = pd.to_numeric(cells, errors="coerce") if name in values else cells.str.lower().map(_FLAGS)
+        wrong = found.isna() & (cells.notna() | (name in given))
         if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            cell = cells.iloc[row] if cells.notna().iloc[row] else ""
-            raise SchemaError(
-                f"column {column!r} holds {cell!r}", where=f"{path}, record {row + 1}", expected="a number"
-            )
+            raise _wrong(path, wrong, f"column {name!r} holds {cells.fillna('')[wrong].iloc[0]!r}", expected)
+        frame[name] = found
     return frame
+
+
+_FLAGS = {"true": True, "false": False}
+
+
+def need(frame: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raise :class:`SchemaError` unless the frame has the columns."""
+    if missing := [column for column in columns if column not in frame]:
+        raise SchemaError(f"no column {', '.join(missing)}", where=where, expected=", ".join(columns))
+
+
+def _wrong(path: str | Path, rows: pd.Series, what: str, expected: str) -> SchemaError:
+    return SchemaError(what, where=f"{path}, line {int(rows.to_numpy().argmax()) + 2}", expected=expected)
 
 
 def with_star(value: float, marked: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,9 +10,7 @@ import pandas as pd
 from comperdial.errors import SchemaError
 from comperdial.evaluation.dimensions import standing_for
 from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble
-from comperdial.files import read_table
 from comperdial.judging.groups import unperturbed
-from comperdial.report.comperdial import need
 from comperdial.report.document import number
 from comperdial.report.plots.style import Output
 from comperdial.schema.evaluated import DIMENSIONS
@@ -31,40 +28,14 @@ AVERAGE = "average"
 OF_DIMENSIONS = f"{OVER_DIMENSIONS}:"
 OF_MODELS = f"{OVER_MODELS}:"
 
-CORRELATION_COLUMNS = ("source", "place", "level", "metric", "score", "dimension", "value")
-RANKING_COLUMNS = ("source", "place", "dataset", "dimension", "value")
+CORRELATION_COLUMNS = ("source", "place", "level", "metric", "score", "dimension")
+RANKING_COLUMNS = ("source", "place", "dataset", "dimension")
 
 UNMIXED = (
     "Ratings by people and by GPT-4 are never put together in a number of ours; the paper's means over sets are over "
     "both, the sets that people rated and those that GPT-4 rated"
 )
 NOT_OURS = f"Rows marked reported are the numbers that {PAPER} print; the models of these rows were not run here"
-
-
-def read_reported(path: str | Path, columns: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
-    """Read reported numbers of the study; an empty cell of a numeric column is missing.
-
-    Raises
-    ------
-    SchemaError
-        When a column is not there, a cell is no number, or two rows are of the same number.
-    """
-    frame = read_table(path)
-    need(frame, columns, str(path))
-    for name in numeric:
-        cells = frame[name].replace("", None)
-        numbers = pd.to_numeric(cells, errors="coerce").astype("float64")
-        if (wrong := numbers.isna() & cells.notna()).any():
-            row = int(wrong.to_numpy().argmax())
-            raise SchemaError(f"{name} is {cells.iloc[row]!r}", where=f"{path}, line {row + 2}", expected="a number")
-        frame[name] = numbers
-    if (twice := frame.duplicated([column for column in frame if column not in numeric])).any():
-        raise SchemaError(
-            "the same number a second time",
-            where=f"{path}, line {int(twice.to_numpy().argmax()) + 2}",
-            expected="each once",
-        )
-    return frame
 
 
 def rated_by(source: str) -> str:

@@ -15,9 +15,7 @@ from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT
 from comperdial.report.llm_evaluators.rounds import SOURCES, agreement
 from comperdial.schema.evaluated import DIMENSIONS
 
-REPORTED_COLUMNS = (
-    "source", "place", "dataset", "level", "items", "utterances", "words_before", "words", "human", "gpt-4"
-)  # fmt: skip
+REPORTED_COLUMNS = ("source", "place", "dataset", "level", "human", "gpt-4")
 Agreed = Mapping[tuple[str, str], tuple[float, float]]
 NUMERIC = ("items", "utterances", "words_before", "words")
 

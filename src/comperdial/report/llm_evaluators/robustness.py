@@ -36,7 +36,7 @@ from comperdial.report.llm_evaluators.notes import (
 )
 from comperdial.report.plots.style import Output
 
-RATIO_COLUMNS = ("source", "place", "level", "perturbation", "dimension", "metric", "ratio")
+RATIO_COLUMNS = ("source", "place", "level", "perturbation", "dimension", "metric")
 Aim = tuple[str, str]
 _KEY = ["dataset", "label", "perturbation", "dimension"]
 PAIRS = "Pairs"
