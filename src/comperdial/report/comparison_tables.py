@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import Document, Section, number, records_by, with_suffix
+from comperdial.report.document import Column, Document, Section, number, pivot, records_by, with_suffix
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
@@ -54,25 +54,15 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
     beyond = (chosen["grouping"] != "pooled") | ~chosen["coefficient"].isin(list(COEFFICIENT_NAMES))
     # Only these were looked at in detail; of the others there is nothing here that the table of all metrics lacks.
     detailed = set(zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True))
-    cells = records_by(chosen, ["metric", "output", *_WHAT, "grouping"])
     sections = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         present = set(zip(of_pair["coefficient"], of_pair["grouping"], strict=True))
         measures = [(c, g) for c in _SHOWN[level] for g in _GROUPINGS if (c, g) in present]
-        rows = []
-        for name in sorted(set(zip(of_pair["metric"], of_pair["output"], strict=True))):
-            if name not in detailed:
-                continue
-            found = [cells.get((*name, level, against, *measure)) for measure in measures]
-            rows.append(
-                [
-                    " ".join(name),
-                    *(_measure(cell) for cell in found),
-                ]
-            )
-        columns = [("", "Metric"), *((_MEASURES[c], _GROUPINGS[g]) for c, g in measures)]
-        sections.append(Section(level_title(level, against), columns, rows))
+        cells = records_by(of_pair, ["metric", "output", "coefficient", "grouping"])
+        rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells} & detailed)}
+        columns = [Column(_MEASURES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
+        sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
     return Document(
         title=f"Other measures of agreement on {title}",
         caption=with_suffix(
@@ -99,9 +89,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
     )
 
 
-def _measure(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return "–"
+def _measure(cell: Mapping[Any, Any]) -> str:
     if cell["grouping"] == "pooled" and cell["coefficient"] in COEFFICIENT_NAMES:
         # Its interval stands in the table of all metrics.
         return with_star(cell["value"], is_starred(cell["p"]))

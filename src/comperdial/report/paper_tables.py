@@ -11,17 +11,17 @@ import pandas as pd
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.report.document import Document, Section, number, records_by, with_suffix
+from comperdial.report.document import Document, number, pivot, records_by, with_suffix
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
+    beside,
     level_title,
     of_target,
     partial_notes,
     pooled,
     why_no_scores,
     with_interval,
-    with_star,
 )
 
 _TABLE_KEYS = {"title", "caption", "levels", "coefficients", "sections", "judges", "once", "recorded", "reported"}
@@ -382,32 +382,21 @@ def paper_document(
     """
     datasets = list(dict.fromkeys(frame["dataset"]))
     elsewhere = [name for name in datasets if not (frame.loc[frame["dataset"] == name, "reported_of"] == name).any()]
-    columns = [("", "Part"), ("", "Metric")]
+    columns = []
     for name in datasets:
+        reported = "paper, on ComperDial" if name in elsewhere else "paper"
         for coefficient in layout.coefficients:
-            group = (
-                COEFFICIENT_NAMES[coefficient]
-                if len(datasets) == 1
-                else f"{titles.get(name, name)} {COEFFICIENT_NAMES[coefficient]}"
-            )
-            columns += [(group, "ours"), (group, "paper" if name not in elsewhere else "paper, on ComperDial")]
-            columns += [] if name in elsewhere else [(group, "difference")]
+            group = f"{titles.get(name, name) if len(datasets) > 1 else ''} {COEFFICIENT_NAMES[coefficient]}".strip()
+            key, compared = (name, coefficient), name not in elsewhere
+            columns += beside(group, key, _ours, reported=reported, difference=compared)
     sections = []
     for level, against in layout.levels.items():
         of_level = frame[(frame["level"] == level) & (frame["against"] == against)]
         # Two rows may be called alike: what they show tells them apart.
-        key = ["section", "label", "metric", "output"]
         of_level = of_level.assign(**{name: of_level[name].fillna("") for name in ("metric", "output")})
-        cells = records_by(of_level, [*key, "dataset", "coefficient"])
-        rows = []
-        for place in dict.fromkeys(of_level[key].itertuples(index=False, name=None)):
-            row = [*place[:2]]
-            for name in datasets:
-                for coefficient in layout.coefficients:
-                    row += _cells(cells.get((*place, name, coefficient)), name in elsewhere)
-            if set(row[2:]) != {"–"}:
-                rows.append(row)
-        sections.append(Section(level_title(level, against), columns, rows))
+        cells = records_by(of_level, ["section", "label", "metric", "output", "dataset", "coefficient"])
+        rows = {place[:4]: place[:2] for place in cells}
+        sections.append(pivot(level_title(level, against), cells, rows, ["Part", "Metric"], columns, empty="–"))
     shown = ", ".join(titles.get(name, name) for name in datasets)
     return Document(
         title=f"Table {int(layout.number)}. {layout.title}: {shown}",
@@ -422,17 +411,10 @@ def paper_document(
     )
 
 
-def _cells(record: Mapping[str, Any] | None, elsewhere: bool) -> list[str]:
-    if record is None:
-        return ["–"] * (2 if elsewhere else 3)
+def _ours(record: Mapping[Any, Any]) -> str:
     if record["label"] == CEILING:
-        ours = number(record["ours"])
-    elif isinstance(record["not_run"], str):
-        ours = _NOT_RUN
-    else:
-        ours = with_interval({**record, "value": record["ours"]})
-    texts = [ours, with_star(record["reported"], record["reported_starred"] is True)]
-    return texts if elsewhere else [*texts, number(record["difference"], sign=True)]
+        return number(record["ours"])
+    return _NOT_RUN if isinstance(record["not_run"], str) else with_interval({**record, "value": record["ours"]})
 
 
 def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, str]) -> list[str]:
