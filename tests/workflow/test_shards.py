@@ -135,7 +135,7 @@ def test_a_command_that_merges_thousands_of_shards_is_short_and_names_each(root,
         return subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True).stdout.splitlines()
 
     assert ran(functions["merging"](scores, "out.parquet")) == [
-        *("merge", *scores, "--table", "scores", "--output", "out.parquet")
+        *("merge", *scores, "--output", "out.parquet")
     ]
     output = SimpleNamespace(scores="scores.parquet", judgements="judgements.parquet")
     assert ran(functions["merging_judged"](scores, judgements, output)) == [

@@ -59,7 +59,7 @@ rule score:
         merge=lambda wildcards, input, output: merging(input.shards, output[0]),
         # Shards are gone once they are merged: what decides their scores is said again, so that a change makes these stale.
         made=lambda wildcards: how_scored(wildcards.metric),
-        code=code("schema.merging"),
+        code=code("schema.parquet"),
     message:
         "Merge the scores of {wildcards.dataset} with {wildcards.metric}"
     shell:

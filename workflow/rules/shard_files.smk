@@ -27,7 +27,7 @@ def merging(shards, output):
     """The command that makes one table of shards of scores: a single one is that table, byte for byte."""
     if len(shards) == 1:
         return f"cp {words(shards)} {shlex.quote(output)}"
-    return f"comperdial merge {words(shards)} --table scores --output {shlex.quote(output)}"
+    return f"comperdial merge {words(shards)} --output {shlex.quote(output)}"
 
 
 def merging_judged(shards, judgements, output):

@@ -61,7 +61,7 @@ def build(
     known = read_roster(roster).systems if roster else {}
     systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.files}
     setting = make_setting(name, read, systems, where=where)
-    with schema.writing_sorted(Path(folder) / "responses.parquet", "responses") as add:
+    with schema.writing(Path(folder) / "responses.parquet", "responses") as add:
         for part in _parts(found.answers(), _PART):
             add(responses_of(name, part, where=where))
     for table, frame in setting.items():

@@ -244,7 +244,7 @@ def _simulate(options: argparse.Namespace) -> None:
                 hint="Simulate in a copy of the folder",
             )
     for name in simulation.RATED:
-        with schema.writing_sorted(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+        with schema.writing(options.folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):
                 add(part)
 

@@ -36,7 +36,7 @@ def suffix_of(options: argparse.Namespace) -> str:
     import pyarrow.parquet
 
     from comperdial.report.document import SIMULATED
-    from comperdial.schema.parts import readable
+    from comperdial.schema.parquet import readable
     from comperdial.simulation import SOURCE
 
     for level in rated_levels(options):

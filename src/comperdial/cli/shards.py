@@ -8,9 +8,6 @@ from typing import Any
 
 from comperdial.errors import ConfigError
 
-# What is made shard by shard.
-_TABLES = ("scores", "judgements")
-
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
@@ -22,17 +19,18 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     command = commands.add_parser("merge", help="merge the tables that shards have made into one")
     command.add_argument("shards", type=Path, nargs="+", metavar="SHARD", help="tables, as .parquet files")
-    command.add_argument("--table", required=True, choices=_TABLES, help="what they are")
     command.add_argument("--output", type=Path, required=True, help="a .parquet file")
     command.set_defaults(run=_merge)
 
 
 def _shards(options: argparse.Namespace) -> None:
-    from comperdial import schema, sharding
+    from comperdial import schema
     from comperdial.files import write_json
 
+    if options.size < 1:
+        raise ConfigError(f"shards of {options.size} responses", where="--size", expected="1 or more")
     responses = schema.count(options.folder / "responses.parquet", "responses")
-    cut = {"responses": responses, "size": options.size, "shards": sharding.shards(responses, options.size)}
+    cut = {"responses": responses, "size": options.size, "shards": max(1, -(-responses // options.size))}
     write_json(options.output, cut)
 
 
@@ -41,4 +39,4 @@ def _merge(options: argparse.Namespace) -> None:
 
     if options.output.suffix != ".parquet":
         raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
-    schema.merge(options.shards, options.output, options.table)
+    schema.merge(options.shards, options.output)

@@ -48,5 +48,5 @@ def merge_judged(
             expected="a rating in each",
             hint="The shards' warnings show an answer",
         )
-    schema.merge(judgements, output_judgements, "judgements")
-    schema.merge(scores, output, "scores")
+    schema.merge(judgements, output_judgements)
+    schema.merge(scores, output)

@@ -138,7 +138,7 @@ def _write_turns(judging: Judging, task: Task, folder: str | Path, path: Path, *
     step = step_of(judging, task)
     shelf = Ledger(judging.ledger).shelf(dataset, family_of(judging, step))
     items = items_of(judging, step, folder)
-    with schema.writing_sorted(path, "scores") as add:
+    with schema.writing(path, "scores") as add:
         for scores, _ in replay_parts(step, items, shelf, reader(step), Tally(), signature=signature(judging, step)):
             add(scores)
 
@@ -238,8 +238,8 @@ def write_judged(
 
     made = f"{task.name} ({signature(judging, task)})"
     with (
-        schema.writing_sorted(scores, "scores", shard, made) as add,
-        schema.writing_sorted(judgements, "judgements", shard, made) as add_how,
+        schema.writing(scores, "scores", shard, made) as add,
+        schema.writing(judgements, "judgements", shard, made) as add_how,
     ):
         for rated, how in _judged(judging, task, items, tally, dataset=dataset, shard=shard):
             add(rated)
