@@ -67,7 +67,7 @@ class Simulated:
                     about = {"metric": "simulated_truth", "output": "quality"}
                     value = part["truth"].to_numpy().astype(np.float32)
                     frame = key.rename(columns={key.columns[1]: "item_id"}).assign(level=level, value=value, **about)
-                    yield frame.assign(cut=0, signature=self.signature)
+                    yield schema.validate(frame.assign(cut=0, signature=self.signature), "scores")
             return
         level = table.removesuffix("_ratings")
         said = sorted(self.ratings[level].items())
@@ -79,7 +79,7 @@ class Simulated:
             of_all = who.loc[np.tile(who.index, len(part))].reset_index(drop=True)
             rating = np.stack([values[part.index] for _, values in said], axis=1).ravel().astype(np.float64)
             frame = frame.join(of_all).assign(position=None, rating=rating, source=SOURCE)
-            yield frame
+            yield schema.validate(frame, table)
 
     def _ordered(self, level: str, rows: int) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         """Yield items in the order of their names, some at a time, and their names."""
@@ -96,8 +96,7 @@ def simulate(
 ) -> dict[str, pd.DataFrame]:
     """Rate as :func:`rate` does, and return the tables ``turn_ratings``, ``dialogue_ratings`` and ``truth`` whole."""
     rated = rate(contexts, [responses], skill, model, seed=seed)
-    tables = {name: pd.concat(rated.parts(name), ignore_index=True) for name in RATED}
-    return {name: schema.validate(frame, "scores" if name == "truth" else name) for name, frame in tables.items()}
+    return {name: pd.concat(rated.parts(name), ignore_index=True) for name in RATED}
 
 
 def sources(path: Path, name: str) -> set[str]:
