@@ -198,7 +198,6 @@ COMMANDS = [
     Command("render names personas/names.csv --output out/u"),
     Command("render family personas/family.csv --output out/u"),
     Command("render ages personas/ages.csv --output out/u"),
-    Command("render diagrams --paper paper --output out"),
     *(Command(f"render paper-table correlations.parquet --ceilings ceilings.parquet --number {number} --paper paper --output out/u")
       for number in ("15", "03")),
     Command("render benchmarks-short --paper paper --output out/u"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from comperdial.sources import MIRROR_VARIABLE
 from minidata import mini_items, write_mirror
 
-# What depends on a data set. The rest (personas and their tables, diagrams) is made in the tests of challenges.
+# What depends on a data set. The rest (personas and their tables) is made in the tests of challenges.
 TARGETS = ("tables", "notebooks", "summaries", "paper_tables", "plots", "sites")
 
 

@@ -28,7 +28,7 @@ if workflow.is_main_process and "--unlock" not in sys.argv and any(Path(".snakem
     )
 
 try:
-    JOBS = Jobs(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
+    JOBS = Jobs(config, lines=Lines("profiles/resources.yaml", "params.yaml", *workflow.overwrite_configfiles))
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 

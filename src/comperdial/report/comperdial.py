@@ -22,7 +22,6 @@ _NOT_APPLICABLE = "N/A"
 
 def benchmarks_document(frame: pd.DataFrame) -> Document:
     """Render ``data/paper/benchmarks.csv``: Table 7, which holds Table 1, and how ComperDial was collected."""
-    need(frame, BENCHMARK_COLUMNS, "benchmarks")
     in_table = frame["place"].str.startswith("Table")
     compared, collected = frame[in_table], frame[~in_table]
     benchmarks = list(dict.fromkeys(compared["benchmark"]))
@@ -48,30 +47,6 @@ def benchmarks_document(frame: pd.DataFrame) -> Document:
         tidy=frame.reset_index(drop=True),
         notes=_notes(frame, ["benchmark", "property"]),
     )
-
-
-def pipeline_numbers(benchmarks: pd.DataFrame, counts: pd.DataFrame) -> dict[str, int]:
-    """Return what :func:`comperdial.report.diagrams.pipeline_figure` takes, from the two files of reported numbers."""
-    try:
-        facts = benchmarks[benchmarks["group"] == "Collection"].set_index("property")["value"]
-        count = counts[counts["dataset"] == "comperdial"].iloc[0]
-        return {
-            "workers": int(facts["Human workers who wrote the dialogues, in pairs"]),
-            "dialogues": int(facts["Dialogues with rated responses"]),
-            "turns": int(facts["Turns in a dialogue"]),
-            "agents": int(facts["Dialogue agents"]),
-            "humans": int(facts["Humans who answered like an agent"]),
-            "annotators": int(facts["Annotators"]),
-            "systems": int(count["system"]),
-            "rated_turns": int(count["turn"]),
-            "rated_dialogues": int(count["dialogue"]),
-        }
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise SchemaError(
-            f"the reported numbers lack one of the pipeline's, or it is no number ({error})",
-            where="benchmarks.csv and annotation_counts.csv",
-            expected="the facts of group `Collection`, and the counts of `comperdial`",
-        ) from error
 
 
 def count_tables(
@@ -140,8 +115,6 @@ def counts_document(reported: pd.DataFrame, ours: pd.DataFrame, suffix: str = ""
     suffix
         Text appended to the caption, for example that data are simulated.
     """
-    need(reported, COUNT_COLUMNS, "annotation counts")
-    need(ours, ("dataset", "title", *LEVEL_NAMES), "counts of our tables")
     mine = records_by(ours, ["dataset"])
     if len(mine) < len(ours):
         raise SchemaError("two counts of one dataset", where="counts of our tables", expected="each dataset once")
@@ -203,12 +176,6 @@ def counts_document(reported: pd.DataFrame, ours: pd.DataFrame, suffix: str = ""
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in record.items()} for record in frame.to_dict("records")]
-
-
-def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise :class:`SchemaError` unless the frame has the columns."""
-    if missing := [column for column in columns if column not in frame]:
-        raise SchemaError(f"no column {', '.join(missing)}", where=what, expected=", ".join(columns))
 
 
 def _count(value: Any, where: str) -> int | None:  # noqa: ANN401

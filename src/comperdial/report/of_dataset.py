@@ -252,12 +252,12 @@ def recorded_judges(
 ) -> Document:
     """Show recorded answers of judges, beside the reported figures."""
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-    from comperdial.report.tables import read_reported, read_tidy
+    from comperdial.report.tables import read_reported
 
     counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
     texts = ("metric", "dimension", "target", "why")
-    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in coverage]
-    known = read_reported(reported, ("prompt", "dimension", "coefficient", "value"))
+    found = [read_reported(path, texts, values, given=counts) for path in coverage]
+    known = read_reported(reported, ("prompt", "dimension", "coefficient"), given=("value",))
     frame = recorded_judges_frame(pd.concat(found, ignore_index=True), known, prompts)
     return recorded_judges_document(frame, title, models)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.metrics import Metric, create
-from comperdial.report.comperdial import BENCHMARK_COLUMNS, benchmarks_document, need
+from comperdial.report.comperdial import benchmarks_document
 from comperdial.report.document import Document, Section
 from comperdial.report.personas import example_document
 
@@ -20,7 +20,6 @@ _IN_TABLE_1 = re.compile(r"Tables? 1\b")
 
 def benchmarks_short(frame: pd.DataFrame) -> Document:
     """Render Table 1: the rows of ``data/paper/benchmarks.csv`` that stand in it; Table 7 has the others too."""
-    need(frame, BENCHMARK_COLUMNS, "benchmarks")
     full = benchmarks_document(frame[frame["place"].map(lambda place: bool(_IN_TABLE_1.match(str(place))))])
     return replace(
         full,
@@ -56,7 +55,6 @@ def outputs_document(reported: pd.DataFrame, metrics: Mapping[str, Mapping[str, 
     metrics
         The metrics of ``params.yaml``: ``kind`` and options by name. What they give is asked of the metrics themselves.
     """
-    need(reported, OUTPUT_COLUMNS, "metric outputs")
     made = {
         name: create(options["kind"], **{k: v for k, v in options.items() if k != "kind"})
         for name, options in metrics.items()

@@ -7,8 +7,8 @@ import textwrap
 import pandas as pd
 
 from comperdial.errors import UnknownNameError
-from comperdial.report.comperdial import need
 from comperdial.report.document import Document, Section, with_suffix
+from comperdial.report.tables import need
 
 # B is the system under evaluation (docs/data-model.md), so B says what the references hold.
 EVALUATED = "B"

@@ -10,11 +10,12 @@ import pandas as pd
 
 from comperdial.config import load_yaml
 from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.document import Document, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     LEVEL_NAMES,
     STAR,
+    beside,
     of_target,
     partial_notes,
     pooled,
@@ -162,33 +163,23 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     if not cited.index.is_unique:
         raise SchemaError("a source stands twice", where="sources.csv", expected="each once")
     used = [source for source in cited.index if source in set(frame["source"].dropna())]
-    columns = [("", "Metric"), ("", "Reported by")] + [
-        (f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}", name)
+    columns = [
+        column
         for dataset in datasets
         for coefficient in ("pearson", "spearman")
-        for name in ("ours", "reported", "difference")
+        for column in beside(
+            f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}", (dataset, coefficient), _ours
+        )
     ]
-    labels = list(dict.fromkeys(frame["label"]))
     of_row = frame.drop_duplicates("label").set_index("label")
     unmarked = [cited.loc[s, "short"] for s in used if frame.loc[frame["source"] == s, "reported_starred"].isna().all()]
     sections = []
     for level, of_level in frame.groupby("level", sort=False):
         cells = records_by(of_level, ["label", "dataset", "coefficient"])
-        rows = []
-        for label in labels:
-            source = of_level.loc[of_level["label"] == label, "source"].dropna()
-            row = [label, str(cited.loc[source.iloc[0], "short"]) if len(source) else "–"]
-            for dataset in datasets:
-                for coefficient in ("pearson", "spearman"):
-                    cell = cells[label, dataset, coefficient]
-                    row += [
-                        _absent(cell) or with_star(cell["ours"], is_starred(cell["p"])),
-                        with_star(cell["reported"], cell["reported_starred"] is True),
-                        number(cell["difference"], sign=True),
-                    ]
-            rows.append(row)
-        rows = [row for row in rows if not {*row[2:]} <= {"–", *_ABSENT.values()}]
-        sections.append(Section(LEVEL_NAMES[str(level)], columns, rows))
+        by = of_level.groupby("label", sort=False)["source"].first().map(cited["short"]).fillna("–")
+        rows = {(str(label),): [str(label), str(who)] for label, who in by.items()}
+        title, empty = LEVEL_NAMES[str(level)], ("–", *_ABSENT.values())
+        sections.append(pivot(title, cells, rows, ["Metric", "Reported by"], columns, empty=empty))
     counts = frame.groupby(["dataset", "level"])["n"].max()
     spans = "; ".join(
         f"{titles.get(d, d)}: {counts[d, 'turn']} responses by {counts[d, 'system']} systems"
@@ -218,6 +209,10 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
             ),
         ],
     )
+
+
+def _ours(cell: Mapping[Any, Any]) -> str:
+    return _absent(cell) or with_star(cell["ours"], is_starred(cell["p"]))
 
 
 def _absent(cell: Mapping[Any, Any]) -> str | None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from comperdial.errors import SchemaError
 from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble, standing_for
-from comperdial.files import read_table
 from comperdial.judging.groups import unperturbed
-from comperdial.report.comperdial import need
-from comperdial.report.document import number
+from comperdial.report.document import Column, Section, interval, number, pivot, records_by
 from comperdial.report.plots.style import Output
 from comperdial.schema.evaluated import DIMENSIONS
 
@@ -30,40 +27,14 @@ AVERAGE = "average"
 OF_DIMENSIONS = f"{OVER_DIMENSIONS}:"
 OF_MODELS = f"{OVER_MODELS}:"
 
-CORRELATION_COLUMNS = ("source", "place", "level", "metric", "score", "dimension", "value")
-RANKING_COLUMNS = ("source", "place", "dataset", "dimension", "value")
+CORRELATION_COLUMNS = ("source", "place", "level", "metric", "score", "dimension")
+RANKING_COLUMNS = ("source", "place", "dataset", "dimension")
 
 UNMIXED = (
     "Ratings by people and by GPT-4 are never put together in a number of ours; the paper's means over sets are over "
     "both, the sets that people rated and those that GPT-4 rated"
 )
 NOT_OURS = f"Rows marked reported are the numbers that {PAPER} print; the models of these rows were not run here"
-
-
-def read_reported(path: str | Path, columns: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
-    """Read reported numbers of the study; an empty cell of a numeric column is missing.
-
-    Raises
-    ------
-    SchemaError
-        When a column is not there, a cell is no number, or two rows are of the same number.
-    """
-    frame = read_table(path)
-    need(frame, columns, str(path))
-    for name in numeric:
-        cells = frame[name].replace("", None)
-        numbers = pd.to_numeric(cells, errors="coerce").astype("float64")
-        if (wrong := numbers.isna() & cells.notna()).any():
-            row = int(wrong.to_numpy().argmax())
-            raise SchemaError(f"{name} is {cells.iloc[row]!r}", where=f"{path}, line {row + 2}", expected="a number")
-        frame[name] = numbers
-    if (twice := frame.duplicated([column for column in frame if column not in numeric])).any():
-        raise SchemaError(
-            "the same number a second time",
-            where=f"{path}, line {int(twice.to_numpy().argmax()) + 2}",
-            expected="each once",
-        )
-    return frame
 
 
 def rated_by(source: str) -> str:
@@ -159,23 +130,43 @@ def level_means(frame: pd.DataFrame, labels: Mapping[str, str], rated: pd.DataFr
     return made.reset_index().merge(of.reset_index(), on=["level", "source", "dimension"])
 
 
-def cells(means: pd.DataFrame, label: str, source: str, level: str) -> list[str]:
-    """Return a row's five cells and their mean; in brackets how many sets a cell is of, where some have no score."""
-    found = means[(means["label"] == label) & (means["source"] == source) & (means["level"] == level)]
-    of = {row["dimension"]: row for row in found.to_dict("records")}
-    texts, values = [], []
-    for dimension in DIMENSIONS[level]:
-        row = of.get(dimension)
-        values.append(float("nan") if row is None else float(row["value"]))
-        texts.append(mean_of_sets(row))
-    return [*texts, number(average(values))]
+def by_dimension(
+    title: str,
+    frame: pd.DataFrame,
+    rows: Mapping[Any, Sequence[str]],
+    labels: Sequence[str],
+    *,
+    key: Sequence[str] = ("label",),
+    levels: Sequence[str] = tuple(LEVELS),
+    first: Sequence[Sequence[str]] = (),
+) -> Section:
+    """Return a section with the five dimensions of some levels and their mean, rows without any value left out.
+
+    ``frame`` is of :func:`with_averages` or of reported values, ``key`` its columns that are a row's key; the others
+    are those of :func:`comperdial.report.document.pivot`.
+    """
+    columns = [
+        Column(LEVELS[level], SHORT[name], mean_of_sets, (level, name))
+        for level in levels
+        for name in (*DIMENSIONS[level], AVERAGE)
+    ]
+    cells = records_by(frame, [*key, "level", "dimension"])
+    return pivot(title, cells, rows, labels, columns, first=first, empty="–")
 
 
-def mean_of_sets(row: Mapping[Any, Any] | None) -> str:
+def with_averages(means: pd.DataFrame) -> pd.DataFrame:
+    """Add to the means of :func:`level_means` those over a level's dimensions, where all of these have a value."""
+    own = [name in DIMENSIONS[level] for name, level in zip(means["dimension"], means["level"], strict=True)]
+    groups = means[own].groupby(["label", "level", "source"], sort=False, observed=True)["value"]
+    whole = groups.agg(value="mean", count="count").reset_index()
+    whole = whole[whole["count"] == whole["level"].map(DIMENSIONS).map(len)].assign(dimension=AVERAGE)
+    return pd.concat([means, whole.drop(columns="count")], ignore_index=True)
+
+
+def mean_of_sets(row: Mapping[Any, Any]) -> str:
     """Write a mean of :func:`level_means`, and in brackets how many sets it is of where some have no score."""
-    if row is None:
-        return "–"
-    return number(row["value"]) + (f" ({row['sets']})" if row["sets"] < row["of"] else "")
+    fewer = "sets" in row and row["sets"] < row["of"]
+    return number(row["value"]) + (f" ({row['sets']:.0f})" if fewer else "")
 
 
 def average(values: Sequence[float]) -> float:
@@ -188,17 +179,6 @@ def counts(means: pd.DataFrame, source: str, level: str) -> list[str]:
     found = means[(means["source"] == source) & (means["level"] == level)]
     of = found.groupby("dimension")["of"].max()
     return [*(str(of[name]) if name in of.index else "–" for name in DIMENSIONS[level]), "–"]
-
-
-def grouped_columns(level: str) -> list[tuple[str, str]]:
-    """Return the columns of a level: five dimensions and their mean."""
-    return [(LEVELS[level], SHORT[name]) for name in (*DIMENSIONS[level], AVERAGE)]
-
-
-def reported_cells(reported: pd.DataFrame, metric: str, level: str) -> list[str]:
-    """Return what is reported of a metric at a level: five dimensions and the average as printed."""
-    found = reported[(reported["metric"] == metric) & (reported["level"] == level)].set_index("dimension")["value"]
-    return [number(found.get(name)) for name in (*DIMENSIONS[level], AVERAGE)]
 
 
 def wide(tidy: pd.DataFrame, index: Sequence[str], by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
@@ -218,22 +198,18 @@ def wide(tidy: pd.DataFrame, index: Sequence[str], by: Sequence[str], values: Se
     return found.drop(columns=[name for name in order if found[name].isna().all()])
 
 
-def with_interval(row: Mapping[Any, Any] | None, value: str) -> str:
-    """Write a record's value with its interval, ``low`` and ``high``; a dash when it is missing."""
-    if row is None or pd.isna(row[value]):
-        return "–"
-    ends = "" if pd.isna(row["low"]) else f" [{number(row['low'], digits=2)}, {number(row['high'], digits=2)}]"
-    return number(row[value]) + ends
+def with_interval(value: str) -> Callable[[Mapping[Any, Any]], str]:
+    """Return what writes a record's value with its interval, ``low`` and ``high``; a dash when it is missing."""
+
+    def write(row: Mapping[Any, Any]) -> str:
+        return "–" if pd.isna(row[value]) else number(row[value]) + interval(row["low"], row["high"])
+
+    return write
 
 
 def titled(dataset: str, titles: Mapping[str, str]) -> str:
     """Return a data set's title; pairs that were made of a set bear the set's."""
     return titles.get(dataset, titles.get(unperturbed(dataset), dataset))
-
-
-def is_empty(row: Sequence[str], labels: int) -> bool:
-    """Say whether a row has nothing but dashes after its labels."""
-    return set(row[labels:]) <= {"–", ""}
 
 
 def not_run_notes(not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:

@@ -16,19 +16,17 @@ from comperdial.report.llm_evaluators.common import (
     PAPER,
     SHORT,
     UNMIXED,
+    by_dimension,
     by_source,
-    cells,
     counts,
-    grouped_columns,
     in_order,
-    is_empty,
     labelled,
     level_means,
     not_run_notes,
     rated_by,
-    reported_cells,
     standing,
     wide,
+    with_averages,
     without_itself,
 )
 from comperdial.report.llm_evaluators.notes import (
@@ -95,21 +93,17 @@ def table_2(
     """
     kept = single(frame, outputs, recorded)
     means = level_means(kept, labels)
-    columns = [("", "Evaluator"), ("", "Rated by"), *(c for level in LEVELS for c in grouped_columns(level))]
+    whole, heads = with_averages(means), ["Evaluator", "Rated by"]
     sections = []
     for source in by_source(list(means["source"])):
         name = rated_by(source)
-        rows = [[SETS, name, *(text for level in LEVELS for text in counts(means, source, level))]]
-        for label in in_order(list(means["label"]), labels):
-            row = [label, name, *(text for level in LEVELS for text in cells(means, label, source, level))]
-            rows += [] if is_empty(row, 2) else [row]
-        sections.append(Section(f"Ours, against ratings by {name}", columns, rows))
+        rows = {(label,): [label, name] for label in in_order(list(means["label"]), labels)}
+        first = [[SETS, name, *(text for level in LEVELS for text in counts(means, source, level))]]
+        of_source = whole[whole["source"] == source]
+        sections.append(by_dimension(f"Ours, against ratings by {name}", of_source, rows, heads, first=first))
     printed = reported[reported["place"] == "Table 2"]
-    rows = [
-        [metric, BOTH, *(text for level in LEVELS for text in reported_cells(printed, metric, level))]
-        for metric in dict.fromkeys(printed["metric"])
-    ]
-    sections.append(Section("Reported", columns, rows))
+    rows = {(metric,): [metric, BOTH] for metric in dict.fromkeys(printed["metric"])}
+    sections.append(by_dimension("Reported", printed, rows, heads, key=["metric"]))
     return Document(
         title="Table 2. Evaluators of dialogue: mean correlation over the sets of a level",
         caption=f"Pearson correlation of scores with mean ratings, averaged over the sets that people rated and over "
@@ -167,16 +161,16 @@ def table_3(
     kept = kept[kept["source"] == "human"]
     means = level_means(kept, labels)
     printed = reported[reported["place"] == "Table 3"]
-    sections = []
+    theirs = printed.rename(columns={"metric": "label"}).assign(by="reported")
+    both = pd.concat([with_averages(means).assign(by="ours"), theirs], ignore_index=True)
+    ours = in_order(list(means["label"]), labels)
+    key, heads, sections = ["label", "by"], ["Evaluator", "From"], []
     for level, title in LEVELS.items():
-        columns = [("", "Evaluator"), ("", "From"), *grouped_columns(level)]
-        rows = [[SETS, "ours", *counts(means, "human", level)]]
-        for label in in_order(list(means["label"]), labels):
-            row = [label, "ours", *cells(means, label, "human", level)]
-            rows += [] if is_empty(row, 2) else [row]
-        of_level = printed[printed["level"] == level]
-        rows += [[m, "reported", *reported_cells(of_level, m, level)] for m in dict.fromkeys(of_level["metric"])]
-        sections.append(Section(f"{title}, rated by people", columns, rows))
+        others = dict.fromkeys(theirs.loc[theirs["level"] == level, "label"])
+        rows = {name: name for name in [*((one, "ours") for one in ours), *((one, "reported") for one in others)]}
+        first = [[SETS, "ours", *counts(means, "human", level)]]
+        heading = f"{title}, rated by people"
+        sections.append(by_dimension(heading, both, rows, heads, key=key, levels=[level], first=first))
     return Document(
         title="Table 3. Evaluators of dialogue on what people rated",
         caption="Pearson correlation of scores with the mean rating by people, averaged over the sets that people "
@@ -226,8 +220,11 @@ def table_4(
         printed = of_set.set_index("dimension")["value"]
         columns = [("", "From"), *(("Spearman", SHORT[d]) for d in DIMENSIONS[level])]
         title = titles.get(str(dataset), str(dataset))
-        own = ["ours", *(number(value) for _, value in found.values())]
-        rows = [*([] if is_empty(own, 1) else [own]), ["reported", *(number(printed.get(d)) for d in found)]]
+        own = [number(value) for _, value in found.values()]
+        rows = [
+            *([] if set(own) == {"–"} else [["ours", *own]]),
+            ["reported", *(number(printed.get(d)) for d in found)],
+        ]
         sections.append(Section(title, columns, rows))
         if any(counted := [n for n, _ in found.values()]):
             every = ", ".join(f"{SHORT[d]} {n}" for d, (n, _) in found.items())

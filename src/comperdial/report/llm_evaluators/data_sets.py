@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,13 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.report.document import Document, Section, number
-from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT
+from comperdial.report.document import Column, Document, count_of, listed, number, value_of
+from comperdial.report.llm_evaluators.common import LEVELS, PAPER, RATERS, SHORT
 from comperdial.report.llm_evaluators.rounds import SOURCES, agreement
 from comperdial.schema.evaluated import DIMENSIONS
 
-REPORTED_COLUMNS = (
-    "source", "place", "dataset", "level", "items", "utterances", "words_before", "words", "human", "gpt-4"
-)  # fmt: skip
+REPORTED_COLUMNS = ("source", "place", "dataset", "level", "human", "gpt-4")
+_BY = {"ours": "", "reported": "_reported"}
 Agreed = Mapping[tuple[str, str], tuple[float, float]]
 NUMERIC = ("items", "utterances", "words_before", "words")
 
@@ -88,36 +87,33 @@ def table_1(
     agreed = {(row["dataset"], row["source"]): (row["min"], row["max"]) for row in pairs.to_dict("records")}
     theirs = {row["dataset"]: row for row in reported.to_dict("records")}
     ours = {row["dataset"]: row for row in counted.to_dict("records")}
-    names = list(ours)
-    sections, records = [], []
+    records = [
+        {**_record(mine, theirs.get(name, {}), agreed, name), "level": level}
+        for level in LEVELS
+        for name, mine in ours.items()
+        if mine["level"] == level
+    ]
+    frame = pd.DataFrame(records)
+    sections = []
     for level, title in LEVELS.items():
-        words = ("Words before", "words_before") if level == "turn" else None
-        measured = [("Items", "items", 0), ("Utterances", "utterances", 1)]
-        measured += [(*words, 1), ("Words of the response", "words", 1)] if words else [("Words", "words", 1)]
-        columns = [("", "Data set")] + [(name, by) for name, _, _ in measured for by in ("ours", "reported")]
-        columns += [(f"Rated by {who}", by) for who in ("people", "GPT-4") for by in ("ours", "reported")]
-        columns += [("Agreement, ours", who) for who in ("people", "GPT-4")]
-        rows = []
-        for name in names:
-            if ours[name]["level"] != level:
-                continue
-            mine, printed = ours[name], theirs.get(name, {})
-            row = [titles.get(name, name)]
-            for _, column, digits in measured:
-                row += [_measured(mine[column], digits), _measured(printed.get(column), digits)]
-            for source in SOURCES:
-                row += [_short(mine[source]), _short(printed.get(source))]
-            row += [_range(agreed, name, source) for source in SOURCES]
-            rows.append(row)
-            records.append({**_record(mine, printed, agreed, name), "level": level})
-        if rows:
-            sections.append(Section(title, columns, rows))
+        of_turns = [("Words before", "words_before"), ("Words of the response", "words")]
+        measured = [("Utterances", "utterances"), *(of_turns if level == "turn" else [("Words", "words")])]
+        columns = [Column("", "Data set", lambda row: titles.get(row["dataset"], row["dataset"]))]
+        for by, end in _BY.items():
+            columns.append(Column("Items", by, count_of(f"items{end}")))
+        for name, column in measured:
+            columns += [Column(name, by, value_of(column + end, digits=1)) for by, end in _BY.items()]
+        for source, who in RATERS.items():
+            columns += [Column(f"Rated by {who}", by, _short(source + end)) for by, end in _BY.items()]
+        columns += [Column("Agreement, ours", who, _range(f"agreement_{source}")) for source, who in RATERS.items()]
+        made = listed(title, frame[frame["level"] == level], columns)
+        sections += [made] if made.rows else []
     return Document(
         title="Table 1. The data sets of the study",
         caption=f"What the twelve data sets hold and which dimensions people or GPT-4 rated, ours beside what {PAPER} "
         "report.",
         sections=sections,
-        tidy=pd.DataFrame(records),
+        tidy=frame,
         notes=[
             "Items: rated responses, or rated dialogues. Utterances: mean number an item, the response among them. "
             "Words: mean number an item, split at white space, without the names of speakers; of a dialogue, up to the "
@@ -150,22 +146,20 @@ def _differences(ours: Mapping[str, object], titles: Mapping[str, str]) -> list[
     return [f"{', '.join(names)}: {why}" for why, names in there if names]
 
 
-def _measured(value: Any, digits: int) -> str:  # noqa: ANN401 - a cell of a table of several types
-    """Write a count with separators between thousands, or a mean."""
-    return f"{int(value):,}" if digits == 0 and value is not None and pd.notna(value) else number(value, digits=digits)
+def _short(column: str) -> Callable[[Mapping[Any, Any]], str]:
+    def write(row: Mapping[Any, Any]) -> str:
+        names = row[column].split() if isinstance(row[column], str) else []
+        return ", ".join(SHORT[name] for name in DIMENSIONS[row["level"]] if name in names) or "–"
+
+    return write
 
 
-def _short(dimensions: object) -> str:
-    names = str(dimensions).split() if isinstance(dimensions, str) else []
-    level = "turn" if set(names) <= set(DIMENSIONS["turn"]) else "dialogue"
-    return ", ".join(SHORT[name] for name in DIMENSIONS[level] if name in names) or "–"
+def _range(name: str) -> Callable[[Mapping[Any, Any]], str]:
+    def write(row: Mapping[Any, Any]) -> str:
+        low, high = (row[f"{name}_{end}"] for end in ("lowest", "highest"))
+        return "–" if pd.isna(low) else f"{number(low, digits=2)} to {number(high, digits=2)}"
 
-
-def _range(agreed: Agreed, dataset: str, source: str) -> str:
-    if (dataset, source) not in agreed:
-        return "–"
-    low, high = agreed[dataset, source]
-    return f"{number(low, digits=2)} to {number(high, digits=2)}"
+    return write
 
 
 def _record(mine: Mapping[Any, Any], printed: Mapping[Any, Any], agreed: Agreed, name: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from comperdial.evaluation.ensembles import OVERALL, Ensembles
 from comperdial.names import output_name
-from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.document import Column, Document, pivot, records_by
 from comperdial.report.llm_evaluators.common import (
     BOTH,
     LEVELS,
@@ -17,16 +17,14 @@ from comperdial.report.llm_evaluators.common import (
     OF_MODELS,
     PAPER,
     UNMIXED,
+    by_dimension,
     by_source,
-    cells,
-    grouped_columns,
     in_order,
-    is_empty,
     level_means,
     mean_of_sets,
     rated_by,
-    reported_cells,
     standing,
+    with_averages,
     without_itself,
 )
 from comperdial.report.llm_evaluators.notes import evaluator_notes, has_part, labels_of
@@ -79,28 +77,21 @@ def table_5(
     kept = {"dimensions": overall[is_mean], "direct": overall[~is_mean & overall["metric"].isin(averaged)]}
     parts = [level_means(without_itself(rows, recorded), labels).assign(score=score) for score, rows in kept.items()]
     means = pd.concat(parts, ignore_index=True)
-    columns = [("", "Evaluator"), ("", "Rated by")]
-    columns += [(title, name) for title in LEVELS.values() for name in ("Ensemble", "Direct")]
+    heads = ["Evaluator", "Rated by"]
+    columns = [
+        Column(title, name, mean_of_sets, (level, score))
+        for level, title in LEVELS.items()
+        for score, name in (("dimensions", "Ensemble"), ("direct", "Direct"))
+    ]
     sections = []
     for source in by_source(list(means["source"])):
-        of_source = records_by(means[means["source"] == source], ["label", "level", "score"])
-        rows_of = [
-            [
-                label,
-                rated_by(source),
-                *(mean_of_sets(of_source.get((label, level, score))) for level in LEVELS for score in kept),
-            ]
-            for label in in_order(list(means["label"]), labels)
-        ]
-        rows_of = [row for row in rows_of if not is_empty(row, 2)]
-        sections.append(Section(f"Ours, against ratings by {rated_by(source)}", columns, rows_of))
+        cells = records_by(means[means["source"] == source], ["label", "level", "score"])
+        rows = {(label,): [label, rated_by(source)] for label in in_order(list(means["label"]), labels)}
+        title = f"Ours, against ratings by {rated_by(source)}"
+        sections.append(pivot(title, cells, rows, heads, columns, empty="–"))
     printed = reported[reported["place"] == "Table 5"]
-    of = printed.set_index(["metric", "level", "score"])["value"]
-    rows_of = [
-        [metric, BOTH, *(number(of.get((metric, level, score))) for level in LEVELS for score in kept)]
-        for metric in dict.fromkeys(printed["metric"])
-    ]
-    sections.append(Section("Reported", columns, rows_of))
+    rows = {(metric,): [metric, BOTH] for metric in dict.fromkeys(printed["metric"])}
+    sections.append(pivot("Reported", records_by(printed, ["metric", "level", "score"]), rows, heads, columns))
     ours = means[["label", "score", "level", "source", "dimension", "value", "sets", "of"]].assign(origin="ours")
     return Document(
         title="Table 5. The mean of an evaluator's dimensions",
@@ -156,35 +147,34 @@ def table_6(
     Parameters are those of :func:`table_5`; ``ensembles`` says what each ensemble is made of.
     """
     kept = standing(frame, outputs)
-    columns = [("", "Ensemble"), ("", "Evaluator"), ("", "Rated by")]
+    heads = ["Ensemble", "Evaluator", "Rated by"]
     sections, parts = [], []
     of_members = {
         name: without_itself(_with_members(frame, kept, name, ensembles), recorded) for name in ensembles.models
     }
+    means = {
+        name: level_means(found, {**labels, OF_MODELS + name: _MEAN}, kept).assign(ensemble=name)
+        for name, found in of_members.items()
+    }
     for level, title in LEVELS.items():
         for source in by_source(list(frame["source"])):
-            rows = []
-            for name, found in of_members.items():
-                means = level_means(found, {**labels, OF_MODELS + name: _MEAN}, kept)
-                whole = cells(means, _MEAN, source, level)
-                if is_empty(whole, 0):
+            rows, here = {}, []
+            for name, found in means.items():
+                of_level = found[(found["level"] == level) & (found["source"] == source)]
+                if _MEAN not in set(of_level["label"]):
                     continue
-                alone = in_order([label for label in means["label"] if label != _MEAN], labels)
-                for label in [*alone, _MEAN]:
-                    row = [labels.get(OF_MODELS + name, name), label, rated_by(source)]
-                    row += cells(means, label, source, level)
-                    rows += [] if is_empty(row, 3) else [row]
-                here = means[(means["level"] == level) & (means["source"] == source)]
-                parts.append(here.assign(ensemble=name))
-            if rows:
+                called, alone = labels.get(OF_MODELS + name, name), set(of_level["label"]) - {_MEAN}
+                for label in [*in_order(list(alone), labels), _MEAN]:
+                    rows[name, label] = [called, label, rated_by(source)]
+                parts.append(of_level)
+                here.append(with_averages(of_level).assign(ensemble=name))
+            if here:
                 named = f"{title}, ours, against ratings by {rated_by(source)}"
-                sections.append(Section(named, [*columns, *grouped_columns(level)], rows))
+                key = ["ensemble", "label"]
+                sections.append(by_dimension(named, pd.concat(here), rows, heads, key=key, levels=[level]))
         printed = reported[(reported["place"] == "Table 6") & (reported["level"] == level)]
-        rows = [
-            ["reported", metric, BOTH, *reported_cells(printed, metric, level)]
-            for metric in dict.fromkeys(printed["metric"])
-        ]
-        sections.append(Section(f"{title}, reported", [*columns, *grouped_columns(level)], rows))
+        theirs = {(metric,): ["reported", metric, BOTH] for metric in dict.fromkeys(printed["metric"])}
+        sections.append(by_dimension(f"{title}, reported", printed, theirs, heads, key=["metric"], levels=[level]))
     ours = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
     ours = ours.assign(origin="ours", score=["models" if one == _MEAN else "direct" for one in ours["label"]])
     made = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.report.document import Document, Section
+from comperdial.report.document import Column, Document, Section, pivot, records_by
 from comperdial.report.llm_evaluators.common import (
     OF_DIMENSIONS,
     OF_MODELS,
@@ -105,13 +105,10 @@ def _section(frame: pd.DataFrame, labels: Mapping[str, str], title: str) -> Sect
     level = str(frame["level"].iloc[0])
     own = [name for name in DIMENSIONS[level] if name in set(frame["dimension"])]
     pearson = frame[frame["coefficient"] == "pearson"]
-    of = {(row["label"], row["dimension"]): row for row in pearson.to_dict("records")}
-    rows = [
-        [label, *(with_interval(of.get((label, d)), "value") for d in own)]
-        for label in in_order(list(pearson["label"]), labels)
-    ]
-    columns = [("", "Evaluator"), *(("Pearson", SHORT[name]) for name in own)]
-    return Section(title + rated_by(str(frame["source"].iloc[0])), columns, rows)
+    columns = [Column("Pearson", SHORT[name], with_interval("value"), (name,)) for name in own]
+    rows = {(label,): [label] for label in in_order(list(pearson["label"]), labels)}
+    cells = records_by(pearson, ["label", "dimension"])
+    return pivot(title + rated_by(str(frame["source"].iloc[0])), cells, rows, ["Evaluator"], columns)
 
 
 def _partial(found: pd.DataFrame, titles: Mapping[str, str], needs: Needs) -> list[str]:

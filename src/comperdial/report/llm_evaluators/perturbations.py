@@ -12,9 +12,7 @@ from comperdial.perturbations.registry import Perturbation
 from comperdial.report.document import Document, Section
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT, titled
 
-PAIR_COLUMNS = (
-    "source", "place", "perturbation", "short", "level", "texts", "pairs", "dimensions", "threshold"
-)  # fmt: skip
+PAIR_COLUMNS = ("source", "place", "perturbation", "short", "level", "texts", "dimensions")
 
 
 def count_pairs(folders: Sequence[Path]) -> pd.DataFrame:

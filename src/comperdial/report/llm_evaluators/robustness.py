@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.judging.groups import unperturbed
 from comperdial.perturbations.registry import Perturbation
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Column, Document, Section, pivot, records_by, value_of
 from comperdial.report.llm_evaluators.common import (
     AVERAGE,
     LEVELS,
@@ -18,7 +19,6 @@ from comperdial.report.llm_evaluators.common import (
     SHORT,
     average,
     in_order,
-    is_empty,
     labelled,
     not_run_notes,
     standing,
@@ -36,7 +36,7 @@ from comperdial.report.llm_evaluators.notes import (
 )
 from comperdial.report.plots.style import Output
 
-RATIO_COLUMNS = ("source", "place", "level", "perturbation", "dimension", "metric", "ratio")
+RATIO_COLUMNS = ("source", "place", "level", "perturbation", "dimension", "metric")
 Aim = tuple[str, str]
 _KEY = ["dataset", "label", "perturbation", "dimension"]
 PAIRS = "Pairs"
@@ -99,13 +99,10 @@ def table_8(
             chosen = _threshold(found, known, any_drop=drop == "any drop")
             if section := _section(f"{title}, ours: {drop}", chosen, aims, known, labels, mean=True):
                 sections.append(section)
-        rows = []
-        for metric in dict.fromkeys(printed["metric"]):
-            of_metric = reported[(reported["level"] == level) & (reported["metric"] == metric)]
-            of = of_metric.set_index(["perturbation", "dimension"])["ratio"]
-            rows.append([metric, *(number(of.get(aim)) for aim in [*aims, (AVERAGE, "")])])
-        columns = [("", "Evaluator"), *(("Perturbation", name) for name in [*_names(aims, known), "Avg"])]
-        sections.append(Section(f"{title}, reported: a drop above δ", columns, rows))
+        cells = records_by(reported[reported["level"] == level], ["metric", "perturbation", "dimension"])
+        names = {(metric,): [metric] for metric in dict.fromkeys(printed["metric"])}
+        columns = _columns([*aims, (AVERAGE, "")], known, value_of("ratio"))
+        sections.append(pivot(f"{title}, reported: a drop above δ", cells, names, ["Evaluator"], columns))
         for drop in ("a drop above δ [ours]", "any drop"):
             chosen = _threshold(found, known, any_drop=drop == "any drop")
             if section := _section(f"{title}, suites that the paper lacks: {drop}", chosen, more, known, labels):
@@ -214,8 +211,14 @@ def _aims(frame: pd.DataFrame) -> list[Aim]:
     return list(dict.fromkeys(zip(frame["perturbation"].astype(str), frame["dimension"].astype(str), strict=True)))
 
 
-def _names(aims: Sequence[Aim], known: Mapping[str, Perturbation]) -> list[str]:
-    return [f"{known[name].short if name in known else name} ({SHORT[dimension]})" for name, dimension in aims]
+def _columns(
+    aims: Sequence[Aim], known: Mapping[str, Perturbation], write: Callable[[Mapping[Any, Any]], str]
+) -> list[Column]:
+    def named(name: str, dimension: str) -> str:
+        short = known[name].short if name in known else name
+        return SHORT[AVERAGE] if name == AVERAGE else f"{short} ({SHORT[dimension]})"
+
+    return [Column("Perturbation", named(*aim), write, aim) for aim in aims]
 
 
 def _called(aims: Sequence[Aim], known: Mapping[str, Perturbation]) -> list[str]:
@@ -240,23 +243,17 @@ def _section(
     mean: bool = False,
 ) -> Section | None:
     """Return a section with a row an evaluator; None if there is nothing to show."""
-    of = {(r["label"], r["perturbation"], r["dimension"]): r for r in frame.to_dict("records")}
+    of = records_by(frame, ["label", "perturbation", "dimension"])
     # An evaluator without a score of a pair has fewer: the row is of all pairs that one of them has.
     sizes = [max((int(r["n"]) for key, r in of.items() if key[1:] == aim), default=None) for aim in aims]
     heading = [PAIRS, *("–" if size is None else f"{size:,}" for size in sizes), *(["–"] if mean else [])]
-    rows = []
-    for label in in_order(list(frame["label"]), labels):
-        found = [of.get((label, *aim)) for aim in aims]
-        row = [label, *(with_interval(one, "ratio") for one in found)]
-        if mean:
-            row.append(number(average([float("nan") if one is None else one["ratio"] for one in found])))
-        rows += [] if is_empty(row, 1) else [row]
-    columns = [
-        ("", "Evaluator"),
-        *(("Perturbation", name) for name in _names(aims, known)),
-        *([("Perturbation", "Avg")] if mean else []),
-    ]
-    return Section(title, columns, [heading, *rows]) if rows else None
+    rows = {(label,): [label] for label in in_order(list(frame["label"]), labels)}
+    for label in rows if mean else ():
+        whole = average([of.get((*label, *aim), {"ratio": float("nan")})["ratio"] for aim in aims])
+        of[*label, AVERAGE, ""] = {"ratio": whole, "low": None, "high": None}
+    columns = _columns([*aims, *([(AVERAGE, "")] if mean else [])], known, with_interval("ratio"))
+    made = pivot(title, of, rows, ["Evaluator"], columns, first=[heading], empty="–")
+    return made if len(made.rows) > 1 else None
 
 
 def _tidy(found: pd.DataFrame, known: Mapping[str, Perturbation], reported: pd.DataFrame | None) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of
 from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT, rated_by
 from comperdial.schema.evaluated import DIMENSIONS
 
@@ -50,29 +50,23 @@ def rounds_document(
     found = agreement(rounds).merge(alphas, on=["dataset", "source", "dimension"], how="left")
     sections = []
     names = list(dict.fromkeys([*order, *titles, *sorted(set(found["dataset"]))]))
-    of = {(r["dataset"], r["source"], r["dimension"]): r for r in found.to_dict("records")}
+    cells = records_by(found, ["dataset", "source", "dimension"])
     for level, title in LEVELS.items():
         own = [name for name in DIMENSIONS[level] if name != "overall"]
         here = found.groupby(["dataset", "source"], observed=True)["dimension"].agg(set)
-        keys = [
-            (name, source)
+        rows = {
+            (name, source): [titles.get(name, name), rated_by(source)]
             for name in names
             for source in SOURCES
             if (name, source) in here.index and here[name, source] & set(own)
-        ]
-        for what, group, cell in (
+        }
+        for what, group, write in (
             ("Mean Pearson of pairs, lowest and highest", "Pearson", _pair),
-            ("Krippendorff's alpha", "Alpha", _alpha),
+            ("Krippendorff's alpha", "Alpha", value_of("alpha")),
         ):
-            columns = [("", "Data set"), ("", "Rated by"), *((group, SHORT[d]) for d in DIMENSIONS[level])]
-            rows = [
-                [titles.get(name, name), rated_by(source),
-                 *(cell(of.get((name, source, d))) for d in DIMENSIONS[level])]
-                for name, source in keys
-            ]  # fmt: skip
-            rows = [row for row in rows if set(row[2:]) != {"–"}]
-            if rows:
-                sections.append(Section(f"{title}: {what}", columns, rows))
+            columns = [Column(group, SHORT[name], write, (name,)) for name in DIMENSIONS[level]]
+            made = pivot(f"{title}: {what}", cells, rows, ["Data set", "Rated by"], columns, empty="–")
+            sections += [made] if made.rows else []
     return Document(
         title="How the rounds agree",
         caption="Agreement between GPT-4's five rounds on each set of dialogues, and between the people who rated "
@@ -104,14 +98,8 @@ def _above(found: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _pair(row: Mapping[Any, Any] | None) -> str:
-    if row is None or pd.isna(row["mean"]):
-        return "–"
-    return f"{number(row['mean'])} [{number(row['lowest'], digits=2)}, {number(row['highest'], digits=2)}]"
-
-
-def _alpha(row: Mapping[Any, Any] | None) -> str:
-    return number(None if row is None else row["alpha"])
+def _pair(row: Mapping[Any, Any]) -> str:
+    return number(row["mean"]) + interval(row["lowest"], row["highest"])
 
 
 def alpha(folders: Sequence[Path]) -> pd.DataFrame:

@@ -59,9 +59,9 @@ def _caption(text: str) -> Callable[..., str]:
 )
 def table_01(*, benchmarks: Path) -> Document:
     """Compare benchmarks in short."""
-    from comperdial.report import paper_short
+    from comperdial.report import comperdial, paper_short, tables
 
-    return paper_short.benchmarks_short(read_table(benchmarks))
+    return paper_short.benchmarks_short(tables.read_reported(benchmarks, comperdial.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -72,9 +72,9 @@ def table_01(*, benchmarks: Path) -> Document:
 )
 def table_07(*, benchmarks: Path) -> Document:
     """Compare benchmarks."""
-    from comperdial.report import comperdial
+    from comperdial.report import comperdial, tables
 
-    return comperdial.benchmarks_document(read_table(benchmarks))
+    return comperdial.benchmarks_document(tables.read_reported(benchmarks, comperdial.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -134,12 +134,12 @@ def table_08(
     **ratings: Path,
 ) -> Document:
     """Count what was rated."""
-    from comperdial.report import comperdial
+    from comperdial.report import comperdial, tables
 
     levels = [name.removesuffix("_ratings") for name in ratings]
     counted = comperdial.count_tables(systems.parent, source=source, levels=levels)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
-    return comperdial.counts_document(read_table(reported), ours, rated_by(source))
+    return comperdial.counts_document(tables.read_reported(reported, comperdial.COUNT_COLUMNS), ours, rated_by(source))
 
 
 @table(
@@ -224,9 +224,9 @@ def _metric_entries(plan: Plan) -> dict[str, Any]:
 )
 def table_14(*, reported: Path, metrics: Mapping[str, Any]) -> Document:
     """Show what metrics give."""
-    from comperdial.report import paper_short
+    from comperdial.report import paper_short, tables
 
-    return paper_short.outputs_document(read_table(reported), metrics)
+    return paper_short.outputs_document(tables.read_reported(reported, paper_short.OUTPUT_COLUMNS), metrics)
 
 
 _NUMBERED = {
@@ -303,8 +303,7 @@ def numbered(
 ) -> Document:
     """Show metrics and judges against ratings, ours beside the reported values."""
     from comperdial.report import tables
-    from comperdial.report.paper_rows import read_layout
-    from comperdial.report.paper_tables import paper_document, paper_frame
+    from comperdial.report.paper_tables import paper_document, paper_frame, read_layout
 
     found = tables.read_correlations(correlations)
     wanted = chosen_dimension(target, main_target, found["target"])
@@ -313,7 +312,7 @@ def numbered(
         layout,
         found,
         pd.concat([schema.read(path, "ceilings") for path in ceilings], ignore_index=True),
-        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
         datasets=list(order),
         target=wanted,
         not_run=not_run,

@@ -87,7 +87,7 @@ def table_1(
 ) -> Document:
     """Show the data sets."""
     from comperdial.report.llm_evaluators import data_sets
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
     counted = pd.DataFrame([data_sets.count(Path(folder)) for folder in folders])
@@ -125,7 +125,8 @@ def numbered(
     from comperdial.evaluation.ensembles import Ensembles
     from comperdial.report.llm_evaluators import correlations as rendered
     from comperdial.report.llm_evaluators import ensembles as combined
-    from comperdial.report.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS, read_reported
+    from comperdial.report.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
+    from comperdial.report.tables import read_reported
 
     known = read_reported(reported, RANKING_COLUMNS if number == "4" else CORRELATION_COLUMNS, ("value",))
     frame, given = _read([correlations], "dimension_correlations"), _named(outputs, labels, recorded)
@@ -222,7 +223,7 @@ def table_7(
     """Show the perturbations and their pairs."""
     from comperdial.perturbations.registry import PERTURBATIONS
     from comperdial.report.llm_evaluators import perturbations
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     known = read_reported(reported, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
     theirs, ours = (perturbations.count_pairs([Path(folder) for folder in folders]) for folders in (recorded, made))
@@ -259,7 +260,7 @@ def table_8(
     from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
     from comperdial.report.llm_evaluators import robustness
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
 
     known = read_reported(reported, robustness.RATIO_COLUMNS, ("ratio",))
     return robustness.table_8(

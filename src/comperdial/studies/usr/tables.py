@@ -54,7 +54,7 @@ def _frame(
     found = tables.read_correlations(correlations)
     return usr.usr_frame(
         found,
-        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
         rows,
         datasets=datasets,
         target=chosen_dimension(None, main_target, found["target"]),
@@ -76,7 +76,7 @@ def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  
     from comperdial.report import tables
     from comperdial.report.usr import usr_document
 
-    cited = tables.read_tidy(sources, ("source", "short", "citation"), ())
+    cited = tables.read_reported(sources, ("source", "short", "citation"))
     return usr_document(_frame(**said), titles, cited)
 
 
@@ -118,5 +118,5 @@ def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[st
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])
     if found.empty:
         raise SchemaError("no ratings", where=str(ratings[0]), expected="ratings by two annotators or more")
-    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "value", "note"))
+    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "note"), given=("value",))
     return tables.agreement_document(found, known, titles)
