@@ -132,7 +132,7 @@ COMMANDS = [
     Command("score tables/mini --metric distinct --output out/s.csv"),
     Command(f"score-all tables/mini --metrics {F1} --output out/s.parquet"),
     Command("shards tables/mini --size 256 --output out/s.json"),
-    Command("merge scores/shard.parquet --table scores --output out/s.parquet"),
+    Command("merge scores/shard.parquet --output out/s.parquet"),
     *(Command(f"correlate scores/f1.{kind} --ratings ratings.{other} --level turn --source simulated --resamples 0 --output out/c.csv")
       for kind in ("jsonl", "csv", "parquet") for other in ("jsonl", "csv", "parquet")),
     Command("correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/turn_ratings.parquet --systems "

@@ -22,8 +22,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.errors import ConfigError, SchemaError
 from comperdial.raters import Rater, Raters, TurnTruth, read_raters
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
-from comperdial.schema.merging import writing_sorted
-from comperdial.schema.parts import readable
+from comperdial.schema.parquet import readable
 
 SOURCE = "simulated"
 RATED = ("turn_ratings", "dialogue_ratings", "truth")
@@ -317,6 +316,6 @@ def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | Non
                 hint="Simulate in a copy of the folder",
             )
     for name in RATED:
-        with writing_sorted(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+        with schema.writing(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):
                 add(part)

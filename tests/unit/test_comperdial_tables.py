@@ -4,13 +4,13 @@ import itertools
 
 import pandas as pd
 import pytest
+from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document
+from comperdial.report.personas import ages_document, example_document, family_document, names_document
 
 from comperdial import schema
 from comperdial.errors import ComperdialError
 from comperdial.files import read_table
 from comperdial.report import document
-from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document
-from comperdial.report.personas import ages_document, example_document, family_document, names_document
 
 
 @pytest.fixture(scope="module")

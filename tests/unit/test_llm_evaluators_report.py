@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
+from comperdial.report.llm_evaluators.listing import correlations_document
 
 from comperdial import schema
 from comperdial.errors import SchemaError
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.report.llm_evaluators import correlations, ensembles
-from comperdial.report.llm_evaluators.listing import correlations_document
 from comperdial.schema.evaluated import DIMENSIONS
 from making import make
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
+from comperdial.report.paper_tables import CEILING, expand, paper_document, paper_frame, read_layout
 
 from comperdial import schema
 from comperdial.cli import main
@@ -14,8 +16,6 @@ from comperdial.errors import ComperdialError
 from comperdial.files import read_table
 from comperdial.metrics import create
 from comperdial.report import comparison_tables, document
-from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
-from comperdial.report.paper_tables import CEILING, expand, paper_document, paper_frame, read_layout
 from comperdial.report.tables import REPORTED_COLUMNS, read_reported
 
 NUMBERS = ("03", "04", "05", "06", "15", "16")

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from comperdial import schema
-from comperdial.sharding import BLOCK
 from minidata import TOPICS, mini_items, write_mirror
 from workdir import Workdir, copied
 
+BLOCK = 256
 METRICS = ("f1", "sentence-cosine-minilm")
 JUDGED = "cpds-d_rules"
 MERGED = [
@@ -134,9 +134,7 @@ def test_a_command_that_merges_thousands_of_shards_is_short_and_names_each(root,
         shell = f"comperdial() {{ printf '%s\\n' \"$@\"; }}; {command}"
         return subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True).stdout.splitlines()
 
-    assert ran(functions["merging"](scores, "out.parquet")) == [
-        *("merge", *scores, "--table", "scores", "--output", "out.parquet")
-    ]
+    assert ran(functions["merging"](scores, "out.parquet")) == [*("merge", *scores, "--output", "out.parquet")]
     output = SimpleNamespace(scores="scores.parquet", judgements="judgements.parquet")
     assert ran(functions["merging_judged"](scores, judgements, output)) == [
         *("judge", "merge", "--scores", *scores, "--judgements", *judgements),

@@ -48,7 +48,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     Parameters
     ----------
     frame
-        As :func:`comperdial.report.usr.usr_frame` gives it; rows that were not run are left out.
+        As :func:`comperdial.studies.usr.frame.usr_frame` gives it; rows that were not run are left out.
         A data set has the rows that have a value on it.
     titles
         A title for each dataset.

@@ -102,7 +102,11 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
             if scores := _scored_on_demo(plan, name):
                 found[name] = (name, "demo", [*tables("demo"), *scores, *_evaluated("demo"), demo["dialogues"]])
         reads_of_check = [f"results/tables/demo_{name}.csv" for name in ("systems", "alpha")]
-        reads_of_check += ["data/tables/demo/truth.parquet", "data/paper/benchmarks.csv", demo["simulated"]["raters"]]
+        reads_of_check += [
+            "data/tables/demo/truth.parquet",
+            "src/comperdial/studies/comperdial/benchmarks.csv",
+            demo["simulated"]["raters"],
+        ]
         found["07_checking_the_demo"] = ("07_checking_the_demo", "demo", tables("demo") + reads_of_check)
     if plan.usr:
         found["06_reading_the_usr_table"] = ("06_reading_the_usr_table", plan.usr[0], ["results/tables/usr.csv"])

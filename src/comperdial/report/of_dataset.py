@@ -231,7 +231,7 @@ def judges(
     of=lambda plan: [name for name in plan.datasets if plan.heard_of(name)],
     inputs=lambda plan, dataset: {
         "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.heard_of(dataset)],
-        "reported": "data/paper/recorded_judges.csv",
+        "reported": "src/comperdial/judging/answers/chiang2023_reported.csv",
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),

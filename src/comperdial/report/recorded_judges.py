@@ -18,7 +18,7 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
     coverage
         What ``comperdial judge import`` counts, of one or more judges.
     reported
-        ``data/paper/recorded_judges.csv``.
+        ``src/comperdial/judging/answers/chiang2023_reported.csv``.
     prompts
         Which prompt each judge was given.
 

@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tinymodels
 from comperdial.metrics._embedding import cosines
-from comperdial.models import runtime, shapes
+from comperdial.models import runtime
 from comperdial.models.encoder import Encoder, Vectors
 
 MINILM = "all-MiniLM-L6-v2"
@@ -27,17 +25,8 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Two heads, which attention does not compute alike for all texts of a batch."""
-    return tinymodels.bert(tmp_path_factory.mktemp("models") / "bert")
-
-
-@pytest.fixture
-def four(tiny, tmp_path):
-    """Return the same weights with four heads."""
-    folder = tmp_path / "four"
-    folder.mkdir()
-    for path in Path(tiny).iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    """Four heads: attention computes them alike for all texts of a batch."""
+    folder = Path(tinymodels.bert(tmp_path_factory.mktemp("models") / "bert"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": 4}))
     return str(folder)
@@ -70,11 +59,11 @@ def encoders(folder):
     return {
         "minilm": Encoder(MINILM, max_length=64),
         "bf16": Encoder(MINILM, max_length=64, dtype="bf16"),
-        "two": Encoder(folder, 2, max_length=64, pooler=True),
+        "tiny": Encoder(folder, 2, max_length=64, pooler=True),
     }
 
 
-@pytest.mark.parametrize("name", ["minilm", "bf16", "two"])
+@pytest.mark.parametrize("name", ["minilm", "bf16", "tiny"])
 def test_a_texts_vectors_are_the_same_in_any_company(tiny, tmp_path, name):
     encoder = encoders(tiny)[name]
     together = encode(encoder, tmp_path / "together", TEXTS)
@@ -94,7 +83,7 @@ def test_a_texts_vectors_are_the_same_in_any_company(tiny, tmp_path, name):
         assert_same({text: new[text]}, {text: together[text]})
 
 
-@pytest.mark.parametrize("name", ["minilm", "two"])
+@pytest.mark.parametrize("name", ["minilm", "tiny"])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_change_nothing_and_stay_as_they_were(tiny, tmp_path, name, threads):
     encoder = encoders(tiny)[name]
@@ -107,29 +96,6 @@ def test_threads_change_nothing_and_stay_as_they_were(tiny, tmp_path, name, thre
     assert [torch.get_num_threads(), *later] == [threads, threads]
     torch.set_num_threads(4)
     assert_same(found, encode(encoder, tmp_path / "four", TEXTS))
-
-
-def test_four_heads_are_batched_and_two_are_not(tiny, four, tmp_path, monkeypatch):
-    sizes = []
-    forward = Vectors._forward
-
-    def counting(self, group, tokens):
-        sizes.append(len(group))
-        return forward(self, group, tokens)
-
-    monkeypatch.setattr(Vectors, "_forward", counting)
-    for folder in (tiny, four):
-        encode(Encoder(folder, 2, max_length=64), tmp_path / "vectors", TEXTS)
-        sizes.append(0)
-    assert sizes[: sizes.index(0)] == [1] * len(TEXTS)
-    assert max(sizes) > 1
-
-
-def test_four_heads_in_any_company(four, tmp_path):
-    encoder = Encoder(four, 2, max_length=64)
-    together = encode(encoder, tmp_path / "together", TEXTS)
-    assert_same(together, encode(encoder, tmp_path / "alone", TEXTS[::9], at_once=False))
-    assert_same(together, encode(encoder, tmp_path / "back", TEXTS[::-1]))
 
 
 PROGRAM = """
@@ -154,7 +120,7 @@ def test_two_processes_with_one_and_two_threads_make_the_same(tmp_path, monkeypa
         assert_same(whole, {text: stores[threads][text] for text in texts})
 
 
-@pytest.mark.parametrize("name", ["minilm", "two"])
+@pytest.mark.parametrize("name", ["minilm", "tiny"])
 def test_vectors_are_the_models_own(tiny, tmp_path, name):
     """Against transformers, one text at a time, as it comes."""
     from comperdial.models import find
@@ -174,60 +140,16 @@ def test_vectors_are_the_models_own(tiny, tmp_path, name):
     assert [found[text].cut > 0 for text in TEXTS] == [False] * (len(TEXTS) - 1) + [True]
 
 
-@given(blocks=st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=5), tokens=st.integers(1, 100))
-def test_batches_are_of_one_size_and_full_but_for_the_last(blocks, tokens):
-    number = iter(range(1000))
-    items = [[(size, next(number)) for size in block] for block in blocks]
-    batches = list(shapes.equal(items, lambda item: item[0], tokens))
-    assert sorted(item for batch in batches for item in batch) == sorted(item for block in items for item in block)
-    short = []
-    for batch in batches:
-        (size,) = {size for size, _ in batch}
-        assert 0 < len(batch) <= shapes.rows(size, tokens) == max(1, tokens // max(1, size))
-        if len(batch) < shapes.rows(size, tokens):
-            short.append(size)
-    assert len(short) == len(set(short))
-
-
-def test_batches_come_in_order_and_few_ahead():
-    taken = []
-
-    def numbers():
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    torch.set_num_threads(3)
-    for count, (number, square) in enumerate(shapes.run(lambda number: number**2, numbers())):
-        assert (number, square) == (count, count**2)
-        assert len(taken) <= count + 1 + 2 * 3
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-@pytest.mark.parametrize("by", ["work", "batches", "user"])
-def test_an_error_comes_through_and_no_thread_is_left(error, by):
-    def work(number):
-        assert (torch.ones(300, 300) @ torch.ones(300, 300)).sum() > 0
-        if by == "work" and number == 5:
-            raise error("here")
-        return torch.get_num_threads()
+def test_an_error_comes_through_and_no_thread_is_left(tmp_path, monkeypatch, error):
+    def failing(self, group, tokens):
+        assert torch.get_num_threads() == 1
+        raise error("here")
 
-    def batches():
-        yield from range(8)
-        if by == "batches":
-            raise error("here")
-
-    def use():
-        found = shapes.run(work, batches())
-        for number, threads in found:
-            assert threads == 1
-            if by == "user" and number == 5:
-                found.close()
-                raise error("here")
-
+    monkeypatch.setattr(Vectors, "_forward", failing)
     before = torch.get_num_threads()
     with pytest.raises(error, match="here"):
-        use()
+        Vectors(Encoder(MINILM, max_length=64), tmp_path).add(TEXTS)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
     assert torch.get_num_threads() == before
 

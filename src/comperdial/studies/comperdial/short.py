@@ -10,16 +10,16 @@ from typing import Any
 import pandas as pd
 
 from comperdial.metrics import Metric, create
-from comperdial.report.comperdial import benchmarks_document
 from comperdial.report.document import Document, Section
-from comperdial.report.personas import example_document
+from comperdial.studies.comperdial.benchmarks import benchmarks_document
+from comperdial.studies.comperdial.personas import example_document
 
 OUTPUT_COLUMNS = ("source", "place", "metric", "outputs", "normalised", "ours", "note")
 _IN_TABLE_1 = re.compile(r"Tables? 1\b")
 
 
 def benchmarks_short(frame: pd.DataFrame) -> Document:
-    """Render Table 1: the rows of ``data/paper/benchmarks.csv`` that stand in it; Table 7 has the others too."""
+    """Render Table 1: the rows of ``benchmarks.csv`` that stand in it; Table 7 has the others too."""
     full = benchmarks_document(frame[frame["place"].map(lambda place: bool(_IN_TABLE_1.match(str(place))))])
     return replace(
         full,
@@ -51,7 +51,7 @@ def outputs_document(reported: pd.DataFrame, metrics: Mapping[str, Mapping[str, 
     Parameters
     ----------
     reported
-        ``data/paper/metric_outputs.csv``.
+        ``src/comperdial/studies/comperdial/metric_outputs.csv``.
     metrics
         The metrics of ``params.yaml``: ``kind`` and options by name. What they give is asked of the metrics themselves.
     """

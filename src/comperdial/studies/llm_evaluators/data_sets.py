@@ -11,9 +11,9 @@ import pandas as pd
 from comperdial import schema
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.report.document import Column, Document, count_of, listed, number, value_of
-from comperdial.report.llm_evaluators.common import LEVELS, PAPER, RATERS, SHORT
-from comperdial.report.llm_evaluators.rounds import SOURCES, agreement
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import LEVELS, PAPER, RATERS, SHORT
+from comperdial.studies.llm_evaluators.rounds import SOURCES, agreement
 
 REPORTED_COLUMNS = ("source", "place", "dataset", "level", "human", "gpt-4")
 _BY = {"ours": "", "reported": "_reported"}
@@ -79,7 +79,7 @@ def table_1(
     rounds
         Table ``rounds`` of all sets.
     reported
-        ``data/paper/llm_evaluators_data_sets.csv``.
+        ``src/comperdial/studies/llm_evaluators/data_sets.csv``.
     titles
         A title for each set; rows are in the order of ``counted``.
     """

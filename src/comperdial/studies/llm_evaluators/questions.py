@@ -12,9 +12,9 @@ from comperdial.judges import questions
 from comperdial.judging.config import read_judging
 from comperdial.judging.groups import DEFAULT
 from comperdial.report.document import Document, Section
-from comperdial.report.llm_evaluators.common import LEVELS, PAPER
-from comperdial.report.llm_evaluators.notes import not_asked_notes
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import LEVELS, PAPER
+from comperdial.studies.llm_evaluators.notes import not_asked_notes
 
 
 def table_9(variants: Mapping[str, Any], not_asked: Sequence[str] = ()) -> Document:

@@ -9,7 +9,9 @@ import pandas as pd
 from comperdial.evaluation.dimensions import rank_deviation
 from comperdial.evaluation.ensembles import is_ensemble
 from comperdial.report.document import Document, Section, number
-from comperdial.report.llm_evaluators.common import (
+from comperdial.report.plots.style import Output
+from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import (
     BOTH,
     LEVELS,
     NOT_OURS,
@@ -29,7 +31,7 @@ from comperdial.report.llm_evaluators.common import (
     with_averages,
     without_itself,
 )
-from comperdial.report.llm_evaluators.notes import (
+from comperdial.studies.llm_evaluators.notes import (
     Needs,
     evaluator_notes,
     is_kind,
@@ -37,8 +39,6 @@ from comperdial.report.llm_evaluators.notes import (
     lacking_notes,
     not_asked_notes,
 )
-from comperdial.report.plots.style import Output
-from comperdial.schema.evaluated import DIMENSIONS
 
 SETS = "Sets in the mean"
 MEANING = (
@@ -79,7 +79,7 @@ def table_2(
     frame
         Table ``dimension_correlations`` of all sets.
     reported
-        ``data/paper/llm_evaluators_correlations.csv``.
+        ``src/comperdial/studies/llm_evaluators/correlations.csv``.
     outputs, labels
         Which output stands for a metric; what a metric is called.
     recorded
@@ -206,7 +206,7 @@ def table_4(
 ) -> Document:
     """Render Table 4: Spearman between the rankings of evaluators by people's and by GPT-4's ratings.
 
-    ``reported`` is ``data/paper/llm_evaluators_rankings.csv``; the others are those of :func:`table_2`. GPT-4's
+    ``reported`` is ``src/comperdial/studies/llm_evaluators/rankings.csv``; the others are those of :func:`table_2`. GPT-4's
     recorded ratings are not ranked: half of what they would be ranked by are themselves.
     """
     kept = single(frame, outputs, recorded)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from comperdial.errors import SchemaError
-from comperdial.report.llm_evaluators.common import PAPER, RATERS, SHORT
 from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, sequential, short, titled
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import PAPER, RATERS, SHORT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

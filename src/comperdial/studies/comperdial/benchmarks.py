@@ -21,7 +21,7 @@ _NOT_APPLICABLE = "N/A"
 
 
 def benchmarks_document(frame: pd.DataFrame) -> Document:
-    """Render ``data/paper/benchmarks.csv``: Table 7, which holds Table 1, and how ComperDial was collected."""
+    """Render ``benchmarks.csv``: Table 7, which holds Table 1, and how ComperDial was collected."""
     in_table = frame["place"].str.startswith("Table")
     compared, collected = frame[in_table], frame[~in_table]
     benchmarks = list(dict.fromkeys(compared["benchmark"]))
@@ -108,7 +108,7 @@ def counts_document(reported: pd.DataFrame, ours: pd.DataFrame, suffix: str = ""
     Parameters
     ----------
     reported
-        ``data/paper/annotation_counts.csv``, as :func:`comperdial.files.read_table` reads it.
+        ``src/comperdial/studies/comperdial/annotation_counts.csv``, as :func:`comperdial.files.read_table` reads it.
     ours
         Columns dataset, title, turn, dialogue, system (missing where there is no such rating), and, if known,
         references; one row a dataset. A dataset that the paper does not have gets a row of its own.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.report.llm_evaluators.common import LEVELS, called, in_order
 from comperdial.report.plots.style import Output
+from comperdial.studies.llm_evaluators.common import LEVELS, called, in_order
 
 Bounds = Mapping[Output, tuple[float, float]]
 Needs = Mapping[str, Sequence[str]]

@@ -10,7 +10,7 @@ import pandas as pd
 from comperdial.evaluation.ratios import PairSet
 from comperdial.perturbations.registry import Perturbation
 from comperdial.report.document import Document, Section
-from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT, titled
+from comperdial.studies.llm_evaluators.common import LEVELS, PAPER, SHORT, titled
 
 PAIR_COLUMNS = ("source", "place", "perturbation", "short", "level", "texts", "dimensions")
 
@@ -40,7 +40,7 @@ def table_7(
     recorded, made
         As :func:`count_pairs` gives them: pairs that others recorded, and pairs that were made here.
     reported
-        ``data/paper/llm_evaluators_perturbations.csv``.
+        ``src/comperdial/studies/llm_evaluators/perturbations.csv``.
     known
         The perturbations by name.
     titles

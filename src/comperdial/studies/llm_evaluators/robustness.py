@@ -11,7 +11,8 @@ from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.judging.groups import unperturbed
 from comperdial.perturbations.registry import Perturbation
 from comperdial.report.document import Column, Document, Section, pivot, records_by, value_of
-from comperdial.report.llm_evaluators.common import (
+from comperdial.report.plots.style import Output
+from comperdial.studies.llm_evaluators.common import (
     AVERAGE,
     LEVELS,
     NOT_OURS,
@@ -26,7 +27,7 @@ from comperdial.report.llm_evaluators.common import (
     wide,
     with_interval,
 )
-from comperdial.report.llm_evaluators.notes import (
+from comperdial.studies.llm_evaluators.notes import (
     Bounds,
     Needs,
     bounds_notes,
@@ -34,7 +35,6 @@ from comperdial.report.llm_evaluators.notes import (
     evaluator_notes,
     lacking_notes,
 )
-from comperdial.report.plots.style import Output
 
 RATIO_COLUMNS = ("source", "place", "level", "perturbation", "dimension", "metric")
 Aim = tuple[str, str]
@@ -75,7 +75,7 @@ def table_8(
     ratios
         Table ``ratios`` of the recorded pairs.
     reported
-        ``data/paper/llm_evaluators_robustness.csv``.
+        ``src/comperdial/studies/llm_evaluators/robustness.csv``.
     known
         The perturbations by name.
     outputs, labels, not_run

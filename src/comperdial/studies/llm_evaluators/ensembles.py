@@ -9,7 +9,8 @@ import pandas as pd
 from comperdial.evaluation.ensembles import OVERALL, Ensembles
 from comperdial.names import output_name
 from comperdial.report.document import Column, Document, pivot, records_by
-from comperdial.report.llm_evaluators.common import (
+from comperdial.report.plots.style import Output
+from comperdial.studies.llm_evaluators.common import (
     BOTH,
     LEVELS,
     NOT_OURS,
@@ -27,8 +28,7 @@ from comperdial.report.llm_evaluators.common import (
     with_averages,
     without_itself,
 )
-from comperdial.report.llm_evaluators.notes import evaluator_notes, has_part, labels_of
-from comperdial.report.plots.style import Output
+from comperdial.studies.llm_evaluators.notes import evaluator_notes, has_part, labels_of
 
 _MEAN = "their mean"
 _COLUMNS = ["ensemble", "label", "level", "source", "dimension", "value", "sets", "of"]
@@ -58,7 +58,7 @@ def table_5(
     frame
         Table ``dimension_correlations`` of all sets, ensembles among them.
     reported
-        ``data/paper/llm_evaluators_correlations.csv``.
+        ``src/comperdial/studies/llm_evaluators/correlations.csv``.
     ensembles
         Whose dimensions were averaged.
     outputs, labels

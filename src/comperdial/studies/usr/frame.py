@@ -45,9 +45,9 @@ def usr_frame(
     correlations
         Table ``correlations`` of the datasets.
     reported
-        ``data/paper/usr_correlations.csv``.
+        ``src/comperdial/studies/usr/correlations.csv``.
     rows_file
-        ``data/paper/usr_rows.yaml``: the rows of the table.
+        ``src/comperdial/studies/usr/rows.yaml``: the rows of the table.
     datasets, target
         Which datasets, in this order; which rated dimension.
     not_run

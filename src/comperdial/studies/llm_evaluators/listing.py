@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from comperdial.report.document import Column, Document, Section, pivot, records_by
-from comperdial.report.llm_evaluators.common import (
+from comperdial.report.plots.style import Output
+from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import (
     OF_DIMENSIONS,
     OF_MODELS,
     SHORT,
@@ -22,9 +24,7 @@ from comperdial.report.llm_evaluators.common import (
     with_interval,
     without_itself,
 )
-from comperdial.report.llm_evaluators.notes import Needs, evaluator_notes, not_asked_notes, wanted_by
-from comperdial.report.plots.style import Output
-from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.notes import Needs, evaluator_notes, not_asked_notes, wanted_by
 
 
 def correlations_document(
@@ -59,7 +59,7 @@ def correlations_document(
     order
         The sets in the order of the sections; default: that of ``titles``.
     sampling
-        Notes on what intervals resample (:func:`comperdial.report.llm_evaluators.sampling.sampling_notes`).
+        Notes on what intervals resample (:func:`comperdial.studies.llm_evaluators.sampling.sampling_notes`).
     """
     named = with_ensembles(sorted(set(frame["metric"])), labels)
     found = labelled(without_itself(standing(frame, outputs), recorded), named)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of
-from comperdial.report.llm_evaluators.common import LEVELS, PAPER, SHORT, rated_by
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators.common import LEVELS, PAPER, SHORT, rated_by
 
 SOURCES = ("human", "gpt-4")
 # Zhang et al. 2024, on the agreement between GPT-4's rounds.
