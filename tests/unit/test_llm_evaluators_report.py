@@ -2,13 +2,13 @@
 
 import pandas as pd
 import pytest
-from comperdial.report.llm_evaluators.listing import correlations_document
 
 from comperdial import schema
 from comperdial.errors import SchemaError
 from comperdial.evaluation.ensembles import Ensembles
-from comperdial.report.llm_evaluators import correlations, ensembles
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators import correlations, ensembles
+from comperdial.studies.llm_evaluators.listing import correlations_document
 from making import make
 
 LABELS = {"judge-turn": "Judge", "judge-dial": "Judge", "f1": "Word F1", "gpt-4_fed": "GPT-4 (recorded)"}
@@ -331,7 +331,7 @@ def test_every_correlation_says_who_rated(frame):
 def test_numbered_tables_are_made_beside_the_reported_values(frame, root, tmp_path, number):
     table, stem = tmp_path / "correlations.parquet", tmp_path / "made"
     schema.write(table, frame, "dimension_correlations")
-    reported = root / f"data/paper/llm_evaluators_{'rankings' if number == '4' else 'correlations'}.csv"
+    reported = root / f"src/comperdial/studies/llm_evaluators/{'rankings' if number == '4' else 'correlations'}.csv"
     said = {"not_run": {}, "not_asked": [], "needs": {}, "titles": {}, "number": number}
     said |= {"outputs": ["f1:f1"], "labels": LABELS, "recorded": ["gpt-4_fed"]}
     said["ensembles"] = {"models": {"pair": ["judge-dial", "f1:f1"]}}

@@ -2,16 +2,16 @@
 
 import pandas as pd
 import pytest
-from comperdial.report.llm_evaluators.figures import interdimensional_figure
-from comperdial.report.llm_evaluators.questions import table_9
 
 from comperdial import schema
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.judges import questions
 from comperdial.perturbations.registry import PERTURBATIONS
-from comperdial.report.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
+from comperdial.studies.llm_evaluators.figures import interdimensional_figure
+from comperdial.studies.llm_evaluators.questions import table_9
 from making import make
 
 
@@ -128,7 +128,7 @@ def test_table_1_counts_rated_items(tmp_path):
 
 
 def test_table_7_counts_recorded_and_made_pairs(root):
-    theirs = pd.read_csv(root / "data/paper/llm_evaluators_perturbations.csv").fillna("")
+    theirs = pd.read_csv(root / "src/comperdial/studies/llm_evaluators/perturbations.csv").fillna("")
     columns = ["dataset", "perturbation", "pairs", "originals"]
     recorded = pd.DataFrame([("t", "repetition", 1993, 1900), ("t", "speaker", 920, 900)], columns=columns)
     made = pd.DataFrame([("x_perturbed", "repetition", 200, 180)], columns=columns)
@@ -161,7 +161,7 @@ def ratio_rows():
 
 
 def test_table_8_has_the_paper_s_threshold_and_any_drop(root):
-    theirs = pd.read_csv(root / "data/paper/llm_evaluators_robustness.csv").fillna({"dimension": ""})
+    theirs = pd.read_csv(root / "src/comperdial/studies/llm_evaluators/robustness.csv").fillna({"dimension": ""})
     frame = pd.DataFrame(ratio_rows())
     frame.loc[(frame["perturbation"] == "repetition") & (frame["threshold"] > 0), ["ratio", "low", "high"]] = (
         0.8,
@@ -356,7 +356,7 @@ def test_data_sets_and_rounds_are_made(root, tmp_path):
     table = tmp_path / "rounds.parquet"
     schema.write(table, round_rows(), "rounds")
     inputs, said = {"tables": [], "rounds": table}, {"folders": [*map(str, folders)], "titles": {}}
-    reported = root / "data/paper/llm_evaluators_data_sets.csv"
+    reported = root / "src/comperdial/studies/llm_evaluators/data_sets.csv"
     assert "| tiny | 2 | – |" in made("table_1", tmp_path / "one", inputs | {"reported": reported}, **said)
     assert "0.700 [0.60, 0.80]" in made("rounds", tmp_path / "rounds", inputs, **said)
 
@@ -376,16 +376,20 @@ def write_pairs(folder):
 
 
 def test_tables_of_perturbations_are_made(root, tmp_path):
-    stem, pairs, paper = tmp_path / "made", str(write_pairs(tmp_path / "t")), root / "data/paper"
+    stem, pairs, paper = (
+        tmp_path / "made",
+        str(write_pairs(tmp_path / "t")),
+        root / "src/comperdial/studies/llm_evaluators",
+    )
     said = {"recorded": [pairs], "made": [pairs], "titles": {}}
-    shown = made("table_7", stem, {"tables": [], "reported": paper / "llm_evaluators_perturbations.csv"}, **said)
+    shown = made("table_7", stem, {"tables": [], "reported": paper / "perturbations.csv"}, **said)
     assert "| Repetition | Rep | turn | DD & PC | Und | 2 | 1,993 | 2 |" in shown
     table = tmp_path / "ratios.parquet"
     schema.write(table, pd.DataFrame(ratio_rows()), "ratios")
     said = {"outputs": ["f1:f1"], "labels": {"judge-turn": "Judge"}, "needs": {"f1": ["references"]}}
     said["bounds"] = {"judge-turn": {"o": [1, 5]}}
     inputs = {"ratios": [table]}
-    shown = made("table_8", stem, inputs | {"reported": paper / "llm_evaluators_robustness.csv"}, not_run={}, **said)
+    shown = made("table_8", stem, inputs | {"reported": paper / "robustness.csv"}, not_run={}, **said)
     assert "| Judge | 0.400 [0.35, 0.45] |" in shown
     assert "Lowest and highest possible score. 1 to 5: Judge" in shown
     assert "what is needed: f1 (references)" in shown

@@ -2,7 +2,6 @@ import json
 
 import pandas as pd
 import pytest
-from comperdial.report.usr import usr_document, usr_frame
 
 from comperdial import schema
 from comperdial.cli import main
@@ -10,6 +9,7 @@ from comperdial.errors import ComperdialError
 from comperdial.report import readme
 from comperdial.report.summary import summarise
 from comperdial.report.tables import READING, correlation_document
+from comperdial.studies.usr.frame import usr_document, usr_frame
 
 SOURCES = pd.DataFrame({"source": ["p"], "short": ["Paper"], "citation": ["A paper"], "read_from": ["Table 1"]})
 ROWS = """rows:

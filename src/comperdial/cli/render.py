@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_catalogue
 from comperdial.config import parse_yaml
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.files import check_input
+from comperdial.files import check_input, form_path
 
 if TYPE_CHECKING:
     from comperdial.artifact import Artifact
@@ -28,7 +28,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument(
         "said", nargs="*", metavar="KEY=VALUE", help="files and settings; several as [a,b], files also as *.parquet"
     )
-    command.add_argument("--output", type=Path, help="the files' common name, without suffix")
+    command.add_argument("--output", type=Path, help="the files' common name; a suffix is not needed")
     command.set_defaults(run=_render)
     command = commands.add_parser("readme", help="write the USR table into a page, in place")
     command.add_argument("table", type=Path, help="results/tables/usr.csv")
@@ -79,7 +79,7 @@ def _render(options: argparse.Namespace) -> None:
         elif (value := _default(parameter)) is _REQUIRED:
             raise ConfigError(f"no {name}", where=where, expected=f"{name}=…")
         (inputs if "Path" in kind and value is not None else settings)[name] = value
-    render(artifact, {"outputs": {"stem": str(options.output)}, "settings": settings}, inputs)
+    render(artifact, {"outputs": {"stem": str(form_path(options.output, ""))}, "settings": settings}, inputs)
 
 
 # Where neither the function nor the kind of value says what it is if nobody does: as other commands have it.
