@@ -221,6 +221,13 @@ def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again
     assert changed(before, jobs_of(brought)) == {"data/tables/demo/systems.parquet"}
 
 
+def test_all_that_is_made_of_simulated_ratings_is_told_so(config):
+    jobs = Jobs(config)
+    told = {target: json.loads(jobs.job_of(target.rpartition(".")[0]))["settings"] for target in jobs.targets()}
+    others = {target for target, settings in told.items() if settings.get("source") != "simulated"}
+    assert others == {f"results/{name}.html" for name in OF_NONE}
+
+
 def test_what_is_told_of_a_job_names_no_folder_of_this_machine(config, tmp_path, root):
     told = "".join(jobs_of(config).values())
     assert not [name for name in (str(tmp_path), str(root), sys.prefix) if name in told]
@@ -260,14 +267,10 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
 
 
 def test_two_results_of_one_name_are_refused(config, tmp_path):
-    """A file that is called as another data set's table is."""
-    (tmp_path / "table.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
-    entry = {name: {"file": "table.csv"} for name in ("mine", "mine_table")}
-    jobs = Jobs(with_(with_(config, "own_data", entry), "datasets", ["mine", "mine_table"]))
-    assert "results/tables/mine_table_systems" in jobs.stems
-    entry = {"llm_evaluators": {"file": "table.csv"}}
+    (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
+    own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
     with pytest.raises(ComperdialError, match="two results have the name results/tables/llm_evaluators_correlations"):
-        Jobs(with_(with_(config, "own_data", entry), "datasets", ["llm_evaluators"])).targets()
+        Jobs(with_(own, "datasets", ["llm_evaluators"])).targets()
 
 
 # What it costs

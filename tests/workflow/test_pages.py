@@ -12,7 +12,6 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.artifact import table
-from comperdial.files import read_table
 from comperdial.report.document import Document, Section
 
 
@@ -28,8 +27,9 @@ from comperdial.report.document import Document, Section
 )
 def beside(*, correlations, reported, title):
     """Show ours beside theirs."""
-    found = schema.read(correlations, "correlations").query("level == 'turn' and grouping == 'pooled'")
-    ours = found.groupby(["metric", "output"], as_index=False)["value"].first().merge(read_table(reported), on="metric")
+    found = schema.read(correlations, "correlations").query("level == 'turn' and grouping == 'pooled' and output == 'f1'")
+    found = found.query("coefficient == 'pearson' and target == 'Overall'")
+    ours = found[["metric", "value"]].merge(pd.read_csv(reported), on="metric")
     rows = [[row.metric, f"{row.value:.3f}", f"{row.reported:.3f}"] for row in ours.itertuples()]
     return Document(title, "Toy.", [Section("", [("", "metric"), ("r", "ours"), ("r", "theirs")], rows)], ours)
 '''
