@@ -6,6 +6,7 @@ min_version("9.27")
 include: "workflow/rules/configuration.smk"
 
 
+configfile: "profiles/resources.yaml"
 configfile: "params.yaml"
 
 

@@ -161,7 +161,7 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
         "shards": [
             [*shard, "--shard", f"{number}/{SHARDS}", "--output", part] for number, part in enumerate(parts, start=1)
         ],
-        "merge": [["merge", *parts, "--table", "scores", "--output", folder / f"{SHARDED}_merged.parquet"]],
+        "merge": [["merge", *parts, "--output", folder / f"{SHARDED}_merged.parquet"]],
         "correlate": [
             ["correlate", *scores, *sampled, "--resamples", "1000", "--seed", "2024", "--ceilings",
              folder / "ceilings.parquet", "--comparisons", folder / "comparisons.parquet", "--output",

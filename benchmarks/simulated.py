@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from comperdial.simulation import read_raters
+from comperdial.raters import Rater, Raters, read_raters
 
 ROOT = Path(__file__).resolve().parents[1]
 Floats = npt.NDArray[np.float64]
@@ -96,18 +96,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print()
 
 
-def demo() -> tuple[Floats, dict[str, Any]]:
+def demo() -> tuple[Floats, Raters]:
     """Return the skills of the demo's systems and the parameters of its raters."""
     model = read_raters(ROOT / "data/demo/raters.yaml")
     agents = yaml.safe_load((ROOT / "data/demo/agents.yaml").read_text())["agents"]
-    return np.array([*(agent["skill"] for agent in agents if "skill" in agent), *model["skill"].values()]), model
+    return np.array([*(agent["skill"] for agent in agents if "skill" in agent), *model.skill.values()]), model
 
 
 def draw(
     rng: np.random.Generator,
     metrics: Sequence[Metric],
     skills: Floats,
-    model: Mapping[str, Any],
+    model: Raters,
     *,
     systems: int = 99,
     dialogues: int = 15,
@@ -116,31 +116,27 @@ def draw(
     """Draw systems (from the skills, with replacement) and dialogues, have them rated, and score them."""
     skill = rng.choice(skills, systems)
     shape = (systems, dialogues, turns)
-    part = model["turn"]
-    truth = np.broadcast_to(part["skill_weight"] * (2 * skill - 1)[:, None, None], shape).copy()
+    part = model.turn
+    truth = np.broadcast_to(part.skill_weight * (2 * skill - 1)[:, None, None], shape).copy()
     relevance = rng.normal(size=shape)
-    truth += part["relevance_weight"] * (relevance - relevance.mean(axis=0)) / relevance.std(axis=0)
-    truth += rng.normal(0, part["dialogue_noise"], (1, dialogues, 1))
-    truth += rng.normal(0, part["system_dialogue_noise"], (systems, dialogues, 1))
-    truth += rng.normal(0, part["turn_noise"], shape)
+    truth += part.relevance_weight * (relevance - relevance.mean(axis=0)) / relevance.std(axis=0)
+    truth += rng.normal(0, part.dialogue_noise, (1, dialogues, 1))
+    truth += rng.normal(0, part.system_dialogue_noise, (systems, dialogues, 1))
+    truth += rng.normal(0, part.turn_noise, shape)
     # A habit (long, dull or always alike answers) costs little turn by turn and much over a dialogue; a fifth of
     # systems has one.
     habit = rng.random(systems) < 0.2
-    whole = model["dialogue"]
-    as_whole = whole["spread"] * truth.mean(axis=2) + whole["dull"] * habit[:, None]
-    as_whole += rng.normal(0, whole["noise"], (systems, dialogues))
-    turn = np.stack([_rate(truth, rater, "turn_noise", model["thresholds"], rng) for rater in model["raters"]])
-    dialogue = np.stack(
-        [_rate(as_whole, rater, "dialogue_noise", model["thresholds"], rng) for rater in model["raters"]]
-    )
+    whole = model.dialogue
+    as_whole = whole.spread * truth.mean(axis=2) + whole.dull * habit[:, None]
+    as_whole += rng.normal(0, whole.noise, (systems, dialogues))
+    turn = np.stack([_rate(truth, rater, "turn_noise", model.thresholds, rng) for rater in model.raters])
+    dialogue = np.stack([_rate(as_whole, rater, "dialogue_noise", model.thresholds, rng) for rater in model.raters])
     scores = np.stack([_score(truth, metric, rng) for metric in metrics])
     return Benchmark(scores, turn.mean(axis=0), dialogue.mean(axis=0), turn)
 
 
-def _rate(
-    truth: Floats, rater: Mapping[str, float], noise: str, thresholds: Sequence[float], rng: np.random.Generator
-) -> Floats:
-    seen = rater["slope"] * truth + rater["bias"] + rng.normal(0, rater[noise], truth.shape)
+def _rate(truth: Floats, rater: Rater, noise: str, thresholds: Sequence[float], rng: np.random.Generator) -> Floats:
+    seen = rater.slope * truth + rater.bias + rng.normal(0, getattr(rater, noise), truth.shape)
     return 1.0 + np.searchsorted(np.asarray(thresholds), seen)
 
 

@@ -1,4 +1,4 @@
-"""Reading scores and ratings, and averaging ratings over annotators."""
+"""Reading scores, ratings and contexts, and how raters agree by position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.errors import SchemaError
 from comperdial.files import check_columns, read_json
 from comperdial.own_files import read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
@@ -160,7 +160,8 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
 
 def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
     """Read and join tables ``scores``; a score that stands twice, or one metric made in two ways, is an error."""
-    scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
+    tables = [schema.read(path, "scores") for path in paths]
+    scores = pd.concat(tables, ignore_index=True)
     where = ", ".join(map(str, paths))
     for metric, of_metric in scores.groupby("metric"):
         signatures = of_metric["signature"].unique()
@@ -171,7 +172,10 @@ def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
                 expected="one signature a metric",
                 hint="Score one of them under another --name",
             )
-    return schema.validate(scores, "scores", where=where)
+    # Each table has a key once; two of them may share one if they share a metric.
+    if scores["metric"].nunique() < sum(table["metric"].nunique() for table in tables):
+        return schema.validate(scores, "scores", where=where)
+    return scores
 
 
 def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
@@ -182,27 +186,6 @@ def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[
         if table is not None
         for name in table.loc[table["source"] == source, "dimension"].unique()
     }
-
-
-def mean_ratings(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
-    """Average the ratings of each response over its annotators.
-
-    Parameters
-    ----------
-    ratings
-        Table ``turn_ratings``.
-    source
-        Whose ratings: ``human`` or the name of a judge; never mixed.
-
-    Returns
-    -------
-    DataFrame
-        One row a data set, context and system (index), one column a dimension; missing where nobody rated.
-    """
-    chosen = ratings[ratings["source"] == source]
-    if chosen.empty:
-        raise UnknownNameError("source of ratings", source, ratings["source"].unique())
-    return chosen.pivot_table(index=_ITEM, columns="dimension", values="rating", aggfunc="mean")
 
 
 def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:

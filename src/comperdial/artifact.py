@@ -48,6 +48,9 @@ class Artifact:
         Given the plan and the wildcards, what the report says of it.
     category
         Its place in the report.
+    datasets
+        Given the plan and the wildcards: the data sets that it shows. `snakemake` alone makes what shows chosen ones only.
+        Default: the wildcard ``dataset``, or else all of the study's.
     temporary
         Whether its files go once they were used.
     on_request
@@ -64,6 +67,7 @@ class Artifact:
     libraries: tuple[str, ...] = ()
     caption: Callable[..., str] = field(default=lambda *_, **__: "")
     category: str = ""
+    datasets: Callable[..., Iterable[str]] | None = None
     temporary: bool = False
     on_request: Callable[..., bool] = field(default=lambda *_, **__: False)
 

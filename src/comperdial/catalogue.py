@@ -6,16 +6,17 @@ records these in ``sources.lock.yaml`` beside the catalogue, and every later one
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, FileError, UnknownNameError
+from pydantic import AfterValidator, Field, model_validator
+
+from comperdial.config.checking import Count, DatasetName, Expected, Maybe, Strict, Text, read_checked, rule, unknown
+from comperdial.errors import FileError, UnknownNameError
 from comperdial.files import write_text
 from comperdial.names import RATED_LEVELS
 
@@ -90,6 +91,86 @@ class Catalogue:
         return self.datasets[name]
 
 
+# What becomes the name of a file, a word of a command or a pattern of Snakemake's.
+_FileName = Annotated[
+    str,
+    Field(pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]*$"),
+    Expected("letters, digits, dots, hyphens and underscores, not a dot or a hyphen first"),
+]
+_Repository = Annotated[str, Field(pattern=r"^\w[\w.-]*/[\w.-]+$"), Expected("<owner>/<name>")]
+_Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$"), Expected("a commit: 40 hexadecimal digits")]
+_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expected("64 hexadecimal digits")]
+_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$"), Expected("one line of text")]
+
+
+class _File(Strict):
+    repository: _Repository
+    path: Annotated[str, Field(pattern=r"^[^{}\x00-\x1f\x7f]+$"), Expected("a path without braces")]
+    url: Annotated[str, Field(pattern="^https://.+"), Expected("https://…")]
+    licence: _Line
+    citation: _Line
+    commit: Maybe[_Commit] = None
+    sha256: Maybe[_Sha256] = None
+    bytes: Maybe[Count] = None
+    revision: Maybe[Annotated[str, Field(pattern=r"^[\w./-]+$"), Expected("a branch or a tag")]] = None
+
+    @model_validator(mode="after")
+    def _is_pinned(self) -> _File:
+        pins = [name for name in ("commit", "sha256", "bytes") if getattr(self, name) is not None]
+        if len(pins) != (0 if self.revision else 3):
+            found = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
+            raise rule(f"it has {found}", "`commit`, `sha256` and `bytes`, or `revision` alone")
+        path = PurePosixPath(self.path)
+        if path.is_absolute() or ".." in (*path.parts, *PurePosixPath(self.repository).parts):
+            raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
+        if self.commit and self.commit not in self.url:
+            raise rule("the URL does not name the commit", "a URL pinned to the commit", "url")
+        if self.revision and "{revision}" not in self.url:
+            raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
+        return self
+
+
+def _in_order(levels: list[str]) -> list[str]:
+    if [level for level in RATED_LEVELS if level in levels] != levels:
+        raise ValueError
+    return levels
+
+
+class _Dataset(Strict):
+    reader: DatasetName
+    title: _Line
+    files: dict[str, Text]
+    levels: Maybe[
+        Annotated[
+            list[Literal["turn", "dialogue"]],
+            AfterValidator(_in_order),
+            Expected("a list of turn, dialogue, or of neither"),
+        ]
+    ] = None
+    source: Maybe[Text] = None
+    target: Maybe[Text] = None
+
+
+class _CatalogueFile(Strict):
+    files: dict[_FileName, _File]
+    datasets: dict[DatasetName, _Dataset]
+
+    @model_validator(mode="after")
+    def _names_files(self) -> _CatalogueFile:
+        for name, entry in self.datasets.items():
+            for role, file in entry.files.items():
+                if file not in self.files:
+                    raise unknown("source", file, self.files, "datasets", name, "files", role)
+        return self
+
+
+class _Locked(Strict):
+    repository: Text
+    commit: _Commit | None
+    sha256: _Sha256
+    bytes: Count
+
+
 @cache
 def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     """Read and check ``data/sources.yaml``.
@@ -107,50 +188,29 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             expected="the catalogue of public files",
             hint="Run this in the repository's root, or say --catalogue FILE",
         )
-    content = load_yaml(path)
-    _check_keys(content, {"files", "datasets"}, str(path))
-    for part in ("files", "datasets"):
-        if not isinstance(content[part], dict):
-            raise ConfigError(f"{part} is {content[part]!r}", where=str(path), expected="a mapping of names")
+    content = read_checked(_CatalogueFile, path)
     locked = read_lock(lock_path(path))
-    files = {name: _source(name, entry, path, locked) for name, entry in content["files"].items()}
-    datasets = {}
-    for name, entry in content["datasets"].items():
-        where = f"{path}, dataset {name!r}"
-        _check_name(name, _DATASET_NAME, where)
-        _check_keys(entry, {"reader", "title", "files"}, where, optional={"levels", "source", "target"})
-        _check_rules(entry, {k: _RULES[k] for k in ("reader", "title")}, where)
-        if not isinstance(entry["files"], dict):
-            raise ConfigError(f"files is {entry['files']!r}", where=where, expected="a mapping of names")
-        for file in entry["files"].values():
-            if not isinstance(file, str) or file not in files:
-                raise UnknownNameError("source", str(file), files, where=where)
-        datasets[name] = Dataset(
+    files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}
+    datasets = {
+        name: Dataset(
             name,
-            entry["reader"],
-            entry["title"],
-            {role: files[file] for role, file in entry["files"].items()},
-            _levels(entry, where),
-            entry.get("source"),
-            entry.get("target"),
+            entry.reader,
+            entry.title,
+            {role: files[file] for role, file in entry.files.items()},
+            _levels(entry),
+            entry.source,
+            entry.target,
         )
+        for name, entry in content.datasets.items()
+    }
     return Catalogue(files, datasets, path)
 
 
-def _levels(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
+def _levels(entry: _Dataset) -> tuple[str, ...]:
     """Return which levels an entry says are rated; if it does not say, what its reader is known to read."""
-    if "levels" not in entry:
-        return RATED_LEVELS if entry["reader"] == "comperdial" else ("turn",)
-    levels = entry["levels"]
-    if not isinstance(levels, list) or [level for level in RATED_LEVELS if level in levels] != levels:
-        raise ConfigError(f"levels is {levels!r}", where=where, expected="a list of turn, dialogue, or of neither")
-    return tuple(levels)
-
-
-def _check_keys(entry: Any, expected: set[str], where: str, optional: Collection[str] = ()) -> None:  # noqa: ANN401
-    if not isinstance(entry, dict) or set(entry) - set(optional) != expected:
-        found = ", ".join(sorted(entry)) if isinstance(entry, dict) else repr(entry)
-        raise ConfigError(f"the entry has {found}", where=where, expected="exactly " + ", ".join(sorted(expected)))
+    if entry.levels is not None:
+        return tuple(entry.levels)
+    return RATED_LEVELS if entry.reader == "comperdial" else ("turn",)
 
 
 def lock_path(catalogue: str | Path) -> Path:
@@ -162,14 +222,7 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty when there is none."""
     if not path.is_file():
         return {}
-    locked = load_yaml(path)
-    for name, entry in locked.items():
-        where = f"{path}, file {name!r}"
-        _check_keys(entry, {"repository", "commit", "sha256", "bytes"}, where)
-        _check_rules(
-            entry, {k: _RULES[k] for k in ("sha256", "bytes", *(["commit"] if entry["commit"] else []))}, where
-        )
-    return locked
+    return {name: entry.model_dump() for name, entry in read_checked(dict[str, _Locked], path).items()}
 
 
 @contextmanager
@@ -190,58 +243,11 @@ def updating_lock(path: Path, head: str) -> Iterator[dict[str, dict[str, Any]]]:
             write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
 
 
-# What becomes the name of a file, a word of a command or a pattern of Snakemake's.
-_FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
-_DATASET_NAME = r"[a-z0-9_]+"
-_RULES = {
-    "repository": r"\w[\w.-]*/[\w.-]+",
-    "path": r"[^{}\x00-\x1f\x7f]+",
-    "commit": r"[0-9a-f]{40}",
-    "sha256": r"[0-9a-f]{64}",
-    "url": r"https://.+",
-    "bytes": r"[1-9]\d*",
-    "reader": r"[a-z0-9_]+",
-    "revision": r"[\w./-]+",
-    **dict.fromkeys(("title", "licence", "citation"), r"[^\x00-\x1f\x7f]+"),
-}
-_PINS = {"commit", "sha256", "bytes"}
-
-
-def _check_rules(entry: Mapping[str, Any], rules: Mapping[str, str], where: str) -> None:
-    for field, rule in rules.items():
-        fitting = type(entry[field]) is (int if field == "bytes" else str)
-        if not fitting or not re.fullmatch(rule, str(entry[field])):
-            raise ConfigError(f"{field} is {entry[field]!r}", where=where, expected=f"text that matches {rule}")
-
-
-def _check_name(name: str, rule: str, where: str) -> None:
-    if not re.fullmatch(rule, name):
-        raise ConfigError(f"the name {name!r}", where=where, expected=f"text that matches {rule}")
-
-
-def _source(name: str, entry: Any, path: Path, locked: Mapping[str, Mapping[str, Any]]) -> Source:  # noqa: ANN401
-    where = f"{path}, file {name!r}"
-    _check_name(name, _FILE_NAME, where)
-    by_lock = isinstance(entry, dict) and "revision" in entry
-    known = {field.name for field in fields(Source)} - {"name"}
-    _check_keys(entry, known - (_PINS if by_lock else {"revision"}), where)
-    _check_rules(entry, {k: rule for k, rule in _RULES.items() if k in entry}, where)
-    parts = PurePosixPath(str(entry["path"])).parts
-    if ".." in parts or entry["path"].startswith("/") or ".." in PurePosixPath(entry["repository"]).parts:
-        raise ConfigError(
-            f"path {entry['path']!r} leaves its folder", where=where, expected="a path inside the repository"
-        )
-    if by_lock:
-        return _locked(name, entry, locked.get(name), where)
-    if entry["commit"] not in entry["url"]:
-        raise ConfigError("the URL does not name the commit", where=where, expected="a URL pinned to the commit")
-    return Source(name=name, **entry)
-
-
-def _locked(name: str, entry: Mapping[str, Any], pins: Mapping[str, Any] | None, where: str) -> Source:
-    if "{revision}" not in entry["url"]:
-        raise ConfigError("the URL has no {revision}", where=where, expected="a URL with {revision} in it")
-    pins = pins or {"commit": None, "sha256": "", "bytes": 0}
-    found = {**pins, **entry, "commit": pins["commit"] or ""}
-    found["url"] = entry["url"].replace("{revision}", found["commit"] or entry["revision"])
-    return Source(name=name, **found)
+def _source(name: str, entry: _File, pins: Mapping[str, Any] | None) -> Source:
+    given = entry.model_dump()
+    if entry.revision is not None:
+        given |= pins or {"commit": None, "sha256": "", "bytes": 0}
+        given["repository"] = entry.repository
+        given["url"] = entry.url.replace("{revision}", given["commit"] or entry.revision)
+        given["commit"] = given["commit"] or ""
+    return Source(name, **given)

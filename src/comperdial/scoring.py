@@ -12,18 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial import schema, sharding
+from comperdial import schema
 from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import Batch, Metric, Scores
-from comperdial.schema.merging import writing_sorted
 from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
 
 # The columns of a context that hold what a metric needs, in a batch's order.
 _HELD = {"references": "references", "histories": "history", "facts": "facts"}
-# Responses that are read and scored at once: enough to share work, few enough to keep memory flat. Whole blocks.
-_PART = 16 * sharding.BLOCK
+# Responses that are read and scored at once: enough to share work, few enough to keep memory flat.
+_PART = 4096
 
 
 def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = WHOLE) -> pd.DataFrame:
@@ -39,8 +38,8 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
         Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
         their responses are what the others are held against.
     shard
-        Which of the table's rows are scored (:meth:`Shard.rows`); default: all. A response's scores are the same, to
-        the last digit, whatever the shards.
+        Which of the table's rows are scored (:meth:`Shard.of`); default: all. A response's scores are the same whatever
+        the shards; of a metric that runs a model without keeping vectors, but for the last digits.
 
     Returns
     -------
@@ -55,11 +54,11 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
 def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path, shard: Shard = WHOLE) -> None:
     """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow.
 
-    The files of all shards, merged (:mod:`comperdial.schema.merging`), are the file that is written without shards.
+    :func:`comperdial.schema.merge` makes of all shards' files the one that is written without shards.
     """
     total = schema.count(Path(folder) / "responses.parquet", "responses")
     made = f"{name} ({metric.signature()}), {total:,} responses"
-    with writing_sorted(output, "scores", shard, made) as add:
+    with schema.writing(output, "scores", shard, made) as add:
         for frame in _scored(metric, name, folder, shard):
             add(frame)
 
@@ -116,10 +115,9 @@ def compute(
     """Score responses with each metric, those that have what it needs; yields what :func:`tidy` takes."""
     lacking.total += len(batch)
     for name, metric in metrics.items():
-        whole = lacking.add(name, metric, batch)
-        for held in (whole & block for block in _blocks(metric, responses)):
-            if held.any():
-                yield responses[held], metric.compute(batch.only(held)), metric, name
+        held = lacking.add(name, metric, batch)
+        if held.any():
+            yield responses[held], metric.compute(batch.only(held)), metric, name
 
 
 def score_many(
@@ -172,20 +170,6 @@ def score_many(
     return frame, not_run
 
 
-def _blocks(metric: Metric, responses: pd.DataFrame) -> Iterator[npt.NDArray[np.bool_]]:
-    """Say which responses of a part are computed at once: all of them, or one block after another.
-
-    A model's numbers depend, in their last digits, on what else is in a batch. Where vectors are kept, they come from
-    batches of texts, and how these are made is up to the encoder.
-    """
-    if metric.keeps_vectors or not metric.runs_model:
-        yield np.ones(len(responses), dtype=np.bool_)
-        return
-    blocks = responses.index.to_numpy() // sharding.BLOCK
-    for block in np.unique(blocks):
-        yield blocks == block
-
-
 def score_all(metrics: Mapping[str, Metric], folder: str | Path, output: str | Path) -> None:
     """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
 
@@ -200,7 +184,7 @@ def score_all(metrics: Mapping[str, Metric], folder: str | Path, output: str | P
         if problem := metric.unavailable():
             raise MissingResourceError(problem, where=f"metric {name!r}", hint="Leave it out, or get what it needs")
     lacking = Lacking()
-    with writing_sorted(output, "scores") as add:
+    with schema.writing(output, "scores") as add:
         for responses, batch in batches(folder):
             frames = [tidy(*found) for found in compute(metrics, responses, batch, lacking)]
             if frames:
@@ -227,13 +211,13 @@ def parts(
         Of the table of responses, how many are read for a part; default: 4096. A response's index is its place among
         them: those of reference systems are left out.
     shard
-        Which rows of the table are read (:meth:`Shard.rows`); default: all.
+        Which rows of the table are read (:meth:`Shard.of`); default: all.
     """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
     systems = schema.read(folder / "systems.parquet", "systems").set_index("system_id")
     path = folder / "responses.parquet"
-    span = shard.rows(schema.count(path, "responses"))
+    span = shard.of(range(schema.count(path, "responses")))
     for part in schema.read_parts(path, "responses", rows or _PART, span.start, span.stop):
         _check_known(part, "context_id", contexts.index, path)
         _check_known(part, "system_id", systems.index, path)
@@ -251,7 +235,7 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
 
 
 def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
-    """Lay a metric's outputs out as table ``scores``, without the values that are missing.
+    """Lay a metric's outputs out as table ``scores``, not checked yet, without the values that are missing.
 
     What a model computed is rounded to single precision, which is more than holds on another machine; all else to
     twelve significant digits, so that equal scores tie whatever they were computed by: nlg-eval's BLEU tells responses
@@ -275,7 +259,7 @@ def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> 
         for output, column in values.items()
     ]
     frame = pd.concat(frames, ignore_index=True)
-    return schema.validate(frame[frame["value"].notna()], "scores")
+    return frame[frame["value"].notna()]
 
 
 def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from comperdial.errors import ConfigError
 
-BLOCK = 256
-"""Responses that are always scored together, whatever the shards: a shard is made of whole blocks.
-
-A model's numbers depend, in their last digits, on what stands in a batch with a text. Small enough that even the demo's
-10,395 responses make 16 shards, large enough that a batch is worth its start.
-"""
+S = TypeVar("S", bound=Sequence[object])
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,13 @@ class Shard:
         number, count = text.split("/")
         return cls(int(number), int(count))
 
-    def rows(self, total: int) -> range:
-        """Return which rows of a table of ``total`` responses are this shard's: a run of whole blocks.
+    def of(self, items: S) -> S:
+        """Return this shard's part of a sequence, such as the range of a table's rows.
 
-        All shards together have each row once, in order; their sizes differ by one block at most.
+        All shards together have each item once, in order; their sizes differ by one at most.
         """
-        blocks = -(-total // BLOCK)
-        start, stop = (blocks * number // self.count * BLOCK for number in (self.number - 1, self.number))
-        return range(min(start, total), min(stop, total))
+        start, stop = (len(items) * number // self.count for number in (self.number - 1, self.number))
+        return items[start:stop]  # type: ignore[return-value]
 
     def holds(self, text: str) -> bool:
         """Say whether something that is found by its text, such as a request to a judge, is this shard's.
@@ -64,16 +60,3 @@ class Shard:
 
 WHOLE = Shard()
 """The one shard of what is not cut."""
-
-
-def shards(total: int, size: int) -> int:
-    """Return into how many shards ``total`` responses are cut so that each has about ``size``; at least 1.
-
-    Raises
-    ------
-    ConfigError
-        When the size is not above 0.
-    """
-    if size < 1:
-        raise ConfigError(f"shards of {size} responses", expected="1 or more")
-    return max(1, min(-(-total // size), -(-total // BLOCK)))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +20,9 @@ import pyarrow.parquet as pq
 from comperdial import schema
 from comperdial.challenge.roster import read_roster
 from comperdial.errors import ConfigError, SchemaError
-from comperdial.raters import read_raters
+from comperdial.raters import Rater, Raters, TurnTruth, read_raters
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
-from comperdial.schema.merging import writing_sorted
-from comperdial.schema.parts import readable
+from comperdial.schema.parquet import readable
 
 SOURCE = "simulated"
 RATED = ("turn_ratings", "dialogue_ratings", "truth")
@@ -97,7 +95,7 @@ class Simulated:
 
 
 def simulate(
-    contexts: pd.DataFrame, responses: pd.DataFrame, skill: Mapping[str, float], model: Mapping[str, Any], *, seed: int
+    contexts: pd.DataFrame, responses: pd.DataFrame, skill: Mapping[str, float], model: Raters, *, seed: int
 ) -> dict[str, pd.DataFrame]:
     """Rate as :func:`rate` does, and return the tables ``turn_ratings``, ``dialogue_ratings`` and ``truth`` whole."""
     rated = rate(contexts, [responses], skill, model, seed=seed)
@@ -119,7 +117,7 @@ def rate(
     contexts: pd.DataFrame,
     responses: Iterable[pd.DataFrame],
     skill: Mapping[str, float],
-    model: Mapping[str, Any],
+    model: Raters,
     *,
     seed: int,
 ) -> Simulated:
@@ -148,17 +146,17 @@ def rate(
     """
     turns, names, dataset, unrated = _read(contexts, responses, skill)
     rng = np.random.default_rng([seed, 0])
-    turns["truth"] = _turn_truth(turns, np.array([skill[name] for name in names["system"]]), model["turn"], rng)
+    turns["truth"] = _turn_truth(turns, np.array([skill[name] for name in names["system"]]), model.turn, rng)
     dialogues = _dialogues(turns, model, rng)
     ratings: dict[str, dict[tuple[str, str], npt.NDArray[np.int8]]] = {"turn": {}, "dialogue": {}}
-    for number, rater in enumerate(model["raters"], start=1):
+    for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
-        given = _rate(turns["truth"].to_numpy(), rater, "turn_noise", model["thresholds"], rng)
-        ratings["turn"][rater["id"], OVERALL] = given
-        given = _rate(dialogues["truth"].to_numpy(), rater, "dialogue_noise", model["thresholds"], rng)
-        ratings["dialogue"][rater["id"], OVERALL] = given
-        for axis, marked in _marks(dialogues, given, rater["mark"], rng).items():
-            ratings["dialogue"][rater["id"], axis] = (~marked).astype(np.int8)
+        given = _rate(turns["truth"].to_numpy(), rater, "turn_noise", model.thresholds, rng)
+        ratings["turn"][rater.id, OVERALL] = given
+        given = _rate(dialogues["truth"].to_numpy(), rater, "dialogue_noise", model.thresholds, rng)
+        ratings["dialogue"][rater.id, OVERALL] = given
+        for axis, marked in _marks(dialogues, given, rater.mark, rng).items():
+            ratings["dialogue"][rater.id, axis] = (~marked).astype(np.int8)
     items = {"turn": turns[["context", "system", "truth"]], "dialogue": dialogues[["dialogue", "system", "truth"]]}
     return Simulated(dataset, names, items, ratings, unrated, f"simulated_truth|seed:{seed}")
 
@@ -229,39 +227,39 @@ def _relevance(turns: pd.DataFrame) -> Floats:
     return ((turns["share"] - of_context.transform("mean")) / spread.where(spread > 0, 1.0)).to_numpy()
 
 
-def _turn_truth(turns: pd.DataFrame, skill: Floats, model: Mapping[str, float], rng: np.random.Generator) -> Floats:
+def _turn_truth(turns: pd.DataFrame, skill: Floats, model: TurnTruth, rng: np.random.Generator) -> Floats:
     dialogue = turns["dialogue"].rank(method="dense").to_numpy(dtype=np.int64) - 1
     pair = turns.groupby(["dialogue", "system"], sort=True).ngroup().to_numpy()
     length = turns["length"].to_numpy()
-    truth = model["skill_weight"] * (2 * skill[turns["system"]] - 1)
-    truth = truth + model["relevance_weight"] * _relevance(turns)
-    truth += rng.normal(0, model["dialogue_noise"], dialogue.max() + 1)[dialogue]
-    truth += rng.normal(0, model["system_dialogue_noise"], pair.max() + 1)[pair]
-    truth += rng.normal(0, model["turn_noise"], len(turns))
-    truth += model["short_turn"] * (length < model["short_words"])
-    return np.asarray(truth + model["long_turn"] * (length > model["long_words"]))
+    truth = model.skill_weight * (2 * skill[turns["system"]] - 1)
+    truth = truth + model.relevance_weight * _relevance(turns)
+    truth += rng.normal(0, model.dialogue_noise, dialogue.max() + 1)[dialogue]
+    truth += rng.normal(0, model.system_dialogue_noise, pair.max() + 1)[pair]
+    truth += rng.normal(0, model.turn_noise, len(turns))
+    truth += model.short_turn * (length < model.short_words)
+    return np.asarray(truth + model.long_turn * (length > model.long_words))
 
 
-def _dialogues(turns: pd.DataFrame, model: Mapping[str, Any], rng: np.random.Generator) -> pd.DataFrame:
+def _dialogues(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) -> pd.DataFrame:
     """Return one row a system's dialogue: the habits that show across its turns, and its truth."""
     keys = ["dialogue", "system"]
     frame = turns[[*keys, "truth"]].assign(
-        long=turns["length"] > model["turn"]["long_words"],
-        dull=turns["length"] < model["turn"]["short_words"] + 2,
+        long=turns["length"] > model.turn.long_words,
+        dull=turns["length"] < model.turn.short_words + 2,
         same_opening=turns.duplicated([*keys, "opening"]),
     )
     found = frame.groupby(keys, sort=True)[["truth", "long", "dull", "same_opening"]].mean().reset_index()
-    weights = model["dialogue"]
-    truth = weights["spread"] * found["truth"] + rng.normal(0, weights["noise"], len(found))
+    weights = model.dialogue
+    truth = weights.spread * found["truth"] + rng.normal(0, weights.noise, len(found))
     for habit in ("long", "dull", "same_opening"):
-        truth += weights[habit] * found[habit]
+        truth += getattr(weights, habit) * found[habit]
     return found.assign(truth=truth)
 
 
 def _rate(
-    truth: Floats, rater: Mapping[str, float], noise: str, thresholds: list[float], rng: np.random.Generator
+    truth: Floats, rater: Rater, noise: str, thresholds: list[float], rng: np.random.Generator
 ) -> npt.NDArray[np.int8]:
-    seen = rater["slope"] * truth + rater["bias"] + rng.normal(0, rater[noise], len(truth))
+    seen = rater.slope * truth + rater.bias + rng.normal(0, getattr(rater, noise), len(truth))
     return np.asarray(1 + np.searchsorted(np.asarray(thresholds), seen), dtype=np.int8)
 
 
@@ -302,7 +300,7 @@ def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | Non
     """
     folder = Path(folder)
     model = read_raters(raters)
-    skill = (read_roster(roster).skills if roster else {}) | model["skill"]
+    skill = (read_roster(roster).skills if roster else {}) | model.skill
     contexts = schema.read(folder / "contexts.parquet", "contexts")
     responses = schema.read_parts(folder / "responses.parquet", "responses", _PART)
     rated = rate(contexts, responses, skill, model, seed=seed)
@@ -318,6 +316,6 @@ def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | Non
                 hint="Simulate in a copy of the folder",
             )
     for name in RATED:
-        with writing_sorted(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
+        with schema.writing(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):
                 add(part)

@@ -1,4 +1,4 @@
-"""WordNet: find it, or set it up once where nltk looks for it, and read its files (format: manual page wndb(5WN)).
+"""WordNet: find it, or set it up once where nltk looks for it.
 
 nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we
 write to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
@@ -71,22 +71,17 @@ def own_root() -> Path:
 
 def locate() -> WordNet | None:
     """Return the WordNet that nltk would load, or None when there is none."""
-    for root in roots():
-        folder, archive = root / "corpora" / "wordnet", root / "corpora" / "wordnet.zip"
-        if (folder / "data.noun").is_file() and (folder / "lexnames").is_file():
-            with (folder / "data.noun").open("rb") as file:
-                return WordNet(str(folder), _version(file.read(2048)), _origin(folder))
-        if zipfile.is_zipfile(archive):
-            try:
-                return WordNet(str(archive), _version(_zipped(archive, "data.noun", 2048)), _origin(archive))
-            except MissingResourceError as error:
-                log.debug("%s", error)
+    folders = [root / "corpora" / "wordnet" for root in roots()]
+    # As nltk looks: unpacked in any root first.
+    for place in (*folders, *(folder.with_suffix(".zip") for folder in folders)):
+        try:
+            _read(place, "lexnames", 1)
+            version = re.search(rb"WordNet (\d+\.\d+)", _read(place, "data.noun", 2048))
+        except MissingResourceError as error:
+            log.debug("%s", error)
+        else:
+            return WordNet(str(place), version.group(1).decode() if version else "unknown", _origin(place))
     return None
-
-
-def _version(head: bytes) -> str:
-    match = re.search(rb"WordNet (\d+\.\d+)", head)
-    return match.group(1).decode() if match else "unknown"
 
 
 def _origin(place: Path) -> str:
@@ -116,7 +111,7 @@ def set_up() -> WordNet:
         return found
     roads: tuple[tuple[str, Callable[[], str | None]], ...] = (
         ("nltk download", _from_nltk),
-        (f"Debian's files in {DEBIAN}", _from_debian_files),
+        (f"Debian's files in {DEBIAN}", lambda: _copy_from(DEBIAN)),
         ("Debian's packages " + " and ".join(PACKAGES), _from_debian_packages),
     )
     answers = []
@@ -142,7 +137,6 @@ def set_up() -> WordNet:
 def _from_nltk() -> str | None:
     import io
     import socket
-    from contextlib import redirect_stderr, redirect_stdout
 
     import nltk
 
@@ -150,18 +144,11 @@ def _from_nltk() -> str | None:
     socket.setdefaulttimeout(20)
     said = io.StringIO()
     try:
-        with redirect_stdout(said), redirect_stderr(said):
-            done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=said)
-    except OSError as error:
-        return str(error)
+        done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=said)
     finally:
         socket.setdefaulttimeout(before)
     log.debug("%s", said.getvalue())
     return None if done else "no answer from nltk's server"
-
-
-def _from_debian_files() -> str | None:
-    return _copy_from(DEBIAN)
 
 
 def _copy_from(folder: Path) -> str | None:
@@ -241,48 +228,22 @@ def read_files(path: str | Path, names: Iterable[str]) -> dict[str, bytes]:
     Raises
     ------
     MissingResourceError
-        When an archive lacks one of them or is damaged.
+        When one of them is not there, or the archive is damaged.
     """
-    place = Path(path)
-    if place.suffix == ".zip":
-        return {name: _zipped(place, name) for name in names}
-    return {name: (place / name).read_bytes() for name in names}
+    return {name: _read(Path(path), name) for name in names}
 
 
-def _zipped(archive: Path, name: str, size: int = -1) -> bytes:
-    """Return the first bytes of a file in a zipped WordNet, or all of it."""
+def _read(place: Path, name: str, size: int = -1) -> bytes:
+    """Return the first bytes of a file of WordNet, or all of it."""
     try:
-        with zipfile.ZipFile(archive) as content, content.open(f"wordnet/{name}") as member:
-            return member.read(size)
-    except KeyError:
-        problem = f"no file wordnet/{name} in it"
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        # RuntimeError: encrypted, or compressed in a way that Python does not know.
-        problem = f"wordnet/{name} cannot be read: {error}"
-    raise MissingResourceError(
-        problem, where=str(archive), expected="nltk's wordnet.zip", hint="Remove it and run `comperdial wordnet`"
-    )
-
-
-def entries(content: bytes) -> list[str]:
-    """Return the lines of one of WordNet's files, without the licence, which stands before them, indented."""
-    return [line for line in content.decode().split("\n") if line and not line.startswith(" ")]
-
-
-def offsets(entry: str) -> list[int]:
-    """Return where a word's synsets begin in its file, commonest first, by what follows the word in the index."""
-    # The number of synsets comes second, their offsets last.
-    fields = entry.split()
-    return [int(offset) for offset in fields[-int(fields[1]) :]]
-
-
-def synset(data: bytes, offset: int) -> str:
-    """Return the line of a data file that begins at an offset."""
-    return data[offset : data.index(b"\n", offset)].decode()
-
-
-def synset_names(line: str) -> list[str]:
-    """Return the names in a synset, a data file's line; those of several words have "_" between them."""
-    fields = line.split()
-    # Fourth the number of names, in hexadecimal digits; then each with a number. Adjectives may end in "(p)".
-    return [name.partition("(")[0] for name in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]
+        folder = zipfile.Path(place, "wordnet/") if place.suffix == ".zip" else place
+        with folder.joinpath(name).open("rb") as file:
+            return file.read(size)
+    # RuntimeError: encrypted, or compressed in a way that Python does not know.
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise MissingResourceError(
+            f"{name} of WordNet cannot be read ({type(error).__name__}: {error})",
+            where=str(place),
+            expected="all of WordNet's files",
+            hint="Remove it and run `comperdial wordnet`",
+        ) from error

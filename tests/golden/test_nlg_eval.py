@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import aggregate
 from comperdial.metrics import create
 
 METRICS = [
@@ -33,7 +32,7 @@ def cells(real_tables):
         target = "coherence" if dataset in GRADE else "Overall"
         references = tables["contexts"].set_index("context_id")["references"]
         rows = tables["responses"].query("system_id != 'Original Ground Truth'").reset_index(drop=True)
-        human = aggregate.mean_ratings(tables["turn_ratings"])[target].droplevel("dataset")
+        human = tables["turn_ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")[target]
         rows["human"] = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
         for metric in METRICS:
             for output, scores in metric.score(list(rows["response"]), list(references[rows["context_id"]])).items():

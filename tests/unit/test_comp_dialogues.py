@@ -223,5 +223,5 @@ def test_a_data_set_may_say_what_is_rated(tmp_path, root):
     for wrong in ("turn", ["system"], ["dialogue", "turn"], ["turn", "turn"], None):
         entry = {"reader": "usr", "title": "X", "files": {}, "levels": wrong}
         path.with_name(f"{wrong}.yaml").write_text(yaml.safe_dump({"files": {}, "datasets": {"x": entry}}))
-        with pytest.raises(ConfigError, match="dataset 'x': levels is"):
+        with pytest.raises(ConfigError, match=r"datasets\.x\.levels.*: got"):
             load_catalogue(path.with_name(f"{wrong}.yaml"))

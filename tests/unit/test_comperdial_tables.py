@@ -1,30 +1,16 @@
-"""ComperDial's descriptive tables and drawn figures: cells typed from the paper, counts of ours that are invented."""
+"""ComperDial's descriptive tables: cells typed from the paper, counts of ours that are invented."""
 
 import itertools
-import re
 
 import pandas as pd
 import pytest
-
-from comperdial import schema
-from comperdial.errors import ComperdialError, SchemaError
-from comperdial.files import read_table
-from comperdial.report import document, figures
-from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document, pipeline_numbers
-from comperdial.report.diagrams import pipeline_figure, techniques_figure
+from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document
 from comperdial.report.personas import ages_document, example_document, family_document, names_document
 
-NUMBERS = {
-    "workers": 40,
-    "dialogues": 15,
-    "turns": 7,
-    "agents": 97,
-    "humans": 2,
-    "annotators": 6,
-    "systems": 99,
-    "rated_turns": 10395,
-    "rated_dialogues": 1485,
-}
+from comperdial import schema
+from comperdial.errors import ComperdialError
+from comperdial.files import read_table
+from comperdial.report import document
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +56,6 @@ def test_the_benchmarks_of_table_7(benchmarks):
     assert "the abstract calls all of them dialogue agents" in notes
     assert "250 dialogues; the dataset card speaks of 100" in notes
     assert len(set(made.notes)) == len(made.notes)
-
-
-def test_the_figure_s_numbers_come_from_the_files(benchmarks, counts):
-    assert pipeline_numbers(benchmarks, counts) == NUMBERS
-    assert NUMBERS["agents"] + NUMBERS["humans"] == NUMBERS["systems"]
-    assert NUMBERS["systems"] * NUMBERS["dialogues"] == NUMBERS["rated_dialogues"]
-    assert NUMBERS["rated_dialogues"] * NUMBERS["turns"] == NUMBERS["rated_turns"]
-    for broken in (benchmarks[:0], benchmarks.assign(value="many"), benchmarks.drop(columns="property")):
-        with pytest.raises(SchemaError, match="the reported numbers lack one of the pipeline's"):
-            pipeline_numbers(broken, counts)
 
 
 def test_every_fact_has_a_known_source(root, benchmarks, counts):
@@ -139,8 +115,6 @@ def test_our_counts_stand_beside_the_reported_ones(counts):
     ("change", "message"),
     [
         (lambda c, m: (c.assign(turn="many"), m), "the count is 'many'"),
-        (lambda c, m: (c.drop(columns="note"), m), "no column note"),
-        (lambda c, m: (c, m.drop(columns="title")), "no column title"),
         (lambda c, m: (c, pd.concat([m, m])), "two counts of one dataset"),
     ],
 )
@@ -297,75 +271,3 @@ def test_every_table_can_be_written(tmp_path, benchmarks, counts):
         assert all((tmp_path / name).with_suffix(suffix).stat().st_size for suffix in (".md", ".tex", ".html", ".csv"))
         for section in made.sections:
             assert {len(row) for row in section.rows} == {len(section.columns)}
-
-
-# Figures 1 and 2
-
-FIGURES = {
-    "pipeline": lambda: pipeline_figure(**NUMBERS),
-    "pipeline, other numbers": lambda: pipeline_figure(
-        **dict.fromkeys(NUMBERS, 1234567), note="SIMULATED: counts of invented tables"
-    ),
-    "techniques": lambda: techniques_figure(7),
-    "techniques, longer": lambda: techniques_figure(12),
-}
-
-
-@pytest.fixture(params=FIGURES)
-def figure(request):
-    import matplotlib.pyplot as plt
-
-    made = FIGURES[request.param]()
-    yield made
-    plt.close(made)
-
-
-def inside(inner, outer, slack=1.0):
-    return (
-        inner.x0 >= outer.x0 - slack
-        and inner.y0 >= outer.y0 - slack
-        and inner.x1 <= outer.x1 + slack
-        and inner.y1 <= outer.y1 + slack
-    )
-
-
-def test_no_text_leaves_its_box_or_the_figure_or_lies_on_another(figure):
-    renderer = figure.canvas.get_renderer()
-    (ax,) = figure.axes
-    boxes = {patch.get_gid(): patch.get_window_extent(renderer) for patch in ax.patches if patch.get_gid()}
-    texts = [(text, text.get_window_extent(renderer)) for text in ax.texts]
-    assert len(boxes) > 10
-    for text, extent in texts:
-        assert inside(extent, figure.bbox, slack=0), text.get_text()
-        assert text.get_fontsize() >= 5
-        if text.get_gid():
-            assert inside(extent, boxes[re.sub(r"-text-\d+$", "", text.get_gid())]), text.get_text()
-    for (one, first), (two, second) in itertools.combinations(texts, 2):
-        apart = first.x1 <= second.x0 or second.x1 <= first.x0 or first.y1 <= second.y0 or second.y1 <= first.y0
-        assert apart, (one.get_text(), two.get_text())
-    for patch in ax.patches:
-        assert inside(patch.get_window_extent(renderer), figure.bbox), patch
-
-
-def test_the_pipeline_has_the_numbers_passed_in():
-    made = pipeline_figure(
-        workers=41, dialogues=16, turns=8, agents=91, humans=3, annotators=9, systems=94, rated_turns=12032,
-        rated_dialogues=1504, note="SIMULATED",
-    )  # fmt: skip
-    said = "\n".join(text.get_text() for text in made.axes[0].texts)
-    for part in ("41 workers", "16, 8 turns each", "91", "3", "9 annotators", "94", "12,032", "1,504", "SIMULATED"):
-        assert part in said
-    assert "7" not in said
-    assert made.get_size_inches()[0] == pytest.approx(8.6)
-
-
-@pytest.mark.parametrize("name", ["pipeline", "techniques"])
-def test_a_figure_has_the_same_bytes_on_every_run(tmp_path, name):
-    for run in ("first", "second"):
-        figures.save(FIGURES[name](), tmp_path / run)
-    for suffix in (".svg", ".pdf", ".png"):
-        assert (tmp_path / f"first{suffix}").read_bytes() == (tmp_path / f"second{suffix}").read_bytes()
-    svg = (tmp_path / "first.svg").read_text()
-    ids = re.findall(r'id="(box-[^"]+)"', svg)
-    assert ids
-    assert len(set(ids)) == len(ids)

@@ -1,11 +1,18 @@
 """YAML files that are wrong in ways that PyYAML lets pass, or fails on without saying where."""
 
+import copy
+import subprocess
+import sys
+
 import pytest
+import yaml
 
 from comperdial.catalogue import load_catalogue, read_lock
 from comperdial.challenge.roster import read_roster
-from comperdial.config import load_yaml
-from comperdial.errors import ComperdialError, FileError
+from comperdial.config import line_of, load_yaml
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import json_schema, read_parameters
+from comperdial.errors import ComperdialError, ConfigError, FileError
 from comperdial.judges.prices import Prices
 from comperdial.raters import read_raters
 
@@ -69,3 +76,113 @@ def test_messages_are_short_and_control_no_terminal():
     assert said.startswith(r"a\x1b[31m\n\u202efile: it is xxx")
     assert said.endswith("Paste:\na: 1\\x07")
     assert error.problem == "it is " + "x" * 10_000
+
+
+# --- what params.yaml may hold ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shipped(root):
+    return load_yaml(root / "params.yaml")
+
+
+def test_the_shipped_configuration_is_read_as_it_stands(root, shipped):
+    parameters = read_parameters(shipped)
+    assert parameters.metrics["bertscore"].options == {"model": "roberta-large", "layer": 17}
+    assert parameters.metrics["f1_raw"].datasets == shipped["metrics"]["f1_raw"]["datasets"]
+    sent = parameters.judges["gpt-4"].parameters
+    assert repr(sent) == "{'temperature': 1.0, 'max_tokens': 256}", "a score's signature has them word for word"
+    for path in (root / "tests/configs").glob("*.yaml"):
+        read_parameters({**shipped, **load_yaml(path)})
+
+
+def test_the_schema_for_editors_is_that_of_the_models(root):
+    assert (root / "params.schema.json").read_text() == json_schema(), "`make params.schema.json` writes it"
+    assert (root / "params.yaml").read_text().startswith("# yaml-language-server: $schema=params.schema.json\n")
+
+
+def test_reading_the_configuration_imports_nothing_that_takes_long():
+    code = "import comperdial.config.parameters, sys; sys.exit(bool({'numpy', 'pandas', 'snakemake'} & {*sys.modules}))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+GONE = object()
+MISTAKES = [
+    ("judging.budget", "ten", "judging.budget: got 'ten'; expected US dollars, 0 or more"),
+    ("judging.bugdet", 5, "judging: unknown key 'bugdet'; .*Did you mean 'budget'"),
+    ("dataset", [], "unknown key 'dataset'; .*Did you mean 'datasets'"),
+    ("datasets", [], "datasets: got an empty list"),
+    ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
+    ("evaluation.target", GONE, "evaluation: no 'target'"),
+    ("evaluation.levels", ["turn", "dialog"], r"evaluation\.levels\[1\]: got 'dialog'; expected 'turn', 'dialogue' or"),
+    ("evaluation.resamples", 1000.0, r"evaluation\.resamples: got 1000\.0; expected a whole number"),
+    ("evaluation.resamples", True, r"evaluation\.resamples: got True"),
+    ("agreement", [1], "agreement: got a list; expected a mapping"),
+    ("metrics.f1", {"knd": "f1"}, r"metrics\.f1: no 'kind'"),
+    ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
+    ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
+    ("own_data.mine", {"file": "mine.txt"}, r"own_data\.mine\.file: got 'mine\.txt'; expected a file \.csv"),
+    ("challenges.demo.comperdial", "x", r"challenges\.demo: it has comperdial, dialogues, .*expected `dialogues` with"),
+    ("challenges.demo.agents", GONE, r"challenges\.demo: `simulated` without `agents`"),
+    ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a path"),
+    ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),
+    ("recorded.unieval_recorded.about", "a | b", r"recorded\.unieval_recorded\.about: .*without a bar"),
+    ("resources.default.threads", 4, r"resources\.default\.threads: .*expected mem_mb, runtime, cores or gpu"),
+    ("resources.default.licences", 0.5, r"resources\.default\.licences: got 0\.5; expected a whole number or a text"),
+    ("llm_evaluators.perturbed.strategies", "al", r"perturbed\.strategies: got 'al'; expected `all`, or a list"),
+    ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),
+]
+
+
+@pytest.mark.parametrize(("setting", "value", "message"), MISTAKES, ids=[f"{s}-{v!s:.20}" for s, v, _ in MISTAKES])
+def test_the_first_thing_wrong_is_named_with_its_line(tmp_path, shipped, setting, value, message):
+    config, path = copy.deepcopy(shipped), tmp_path / "params.yaml"
+    *parents, key = setting.split(".")
+    section = config
+    for parent in parents:
+        section = section.setdefault(parent, {}) if section.get(parent, 1) is not None else section
+    section.pop(key, None) if value is GONE else section.update({key: value})
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    with pytest.raises(ConfigError, match=rf"^{path}, line \d+(, |: ).*{message}"):
+        read_parameters(config, lines=Lines(path))
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [("a", 1), ("by", 3), ("b?", 2), ("c1", 6), ("c1z", 7), ("c1x", 2), ("c9", 4), ("?", 1)],
+)
+def test_the_line_of_a_setting_or_of_what_lacks_it(tmp_path, keys, line):
+    path = tmp_path / "file.yaml"
+    path.write_text("a: 1\nb: &b {x: 1,\n  y: 2}\nc:\n- 1\n- {<<: *b,\n   z: 3}\n")
+    assert line_of(path, [int(key) if key.isdecimal() else key for key in keys]) == line
+
+
+def test_what_was_given_on_the_command_line_has_no_line(tmp_path, shipped):
+    path, other = tmp_path / "params.yaml", tmp_path / "other.yaml"
+    path.write_text(yaml.safe_dump(shipped))
+    other.write_text("# ours\nfigures: {resamples: few}\n")
+    lines = Lines(path, other)
+    given = shipped | {"figures": {**shipped["figures"], "resamples": "few"}}
+    with pytest.raises(ConfigError, match=rf"^{other}, line 2, figures\.resamples: got 'few'"):
+        read_parameters(given, lines=lines)
+    given["figures"]["resamples"] = "fewer"
+    with pytest.raises(ConfigError, match=r"^--config, figures\.resamples: got 'fewer'"):
+        read_parameters(given, lines=lines)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("key", "sk-my-own-secret", "got a text that is not shown, .*expected the name of an environment variable"),
+        ("base_url", "ftp://me:my-own-secret@here", "got a text that is not shown"),
+        ("parameters", {"api_key": "my-own-secret"}, "'api_key' looks like a secret"),
+        ("parameters", {"extra": [{"token": "my-own-secret"}]}, "'token' looks like a secret"),
+        ("model", ["sk-my-own-secret"], "got a list; expected a text"),
+        ("timeout", "sk-my-own-secret", "got a text; expected a number above 0"),
+    ],
+)
+def test_what_may_be_a_key_is_never_shown(shipped, setting, value, message):
+    judges = {**shipped["judges"], "gpt-4": {**shipped["judges"]["gpt-4"], setting: value}}
+    with pytest.raises(ConfigError, match=rf"judges\.gpt-4\.{setting}: {message}") as caught:
+        read_parameters({**shipped, "judges": judges})
+    assert "my-own-secret" not in str(caught.value)

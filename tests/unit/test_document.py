@@ -5,6 +5,7 @@ import subprocess
 import pandas as pd
 import pytest
 
+from comperdial.report import document
 from comperdial.report.document import Document, Section, html_page, latex, markdown, number, write
 
 DOCUMENT = Document(
@@ -84,3 +85,17 @@ def test_four_forms_of_one_content(tmp_path):
     write(DOCUMENT, tmp_path / "t")
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".html", ".md", ".tex"]
     assert (tmp_path / "t.csv").read_text() == "a,b\n0.333333,\n"
+
+
+def test_a_pivot_has_a_row_for_each_key_and_a_dash_where_there_is_no_record():
+    frame = pd.DataFrame(
+        [("a", "d", 0.5, 1200), ("a", "e", None, 3), ("b", "e", -0.25, None)], columns=["metric", "set", "value", "n"]
+    )
+    columns = [document.Column("Pearson", name, document.value_of("value"), (name,)) for name in "de"]
+    columns.append(document.Column("Count", "n", document.count_of("n"), ("d",)))
+    cells = document.records_by(frame, ["metric", "set"])
+    rows = {("b",): ["B"], ("c",): ["C"], ("a",): ["A"]}
+    made = document.pivot("Title", cells, rows, ["Metric"], columns, first=[["", "x", "y", "z"]], empty="–")
+    assert made.columns == [("", "Metric"), ("Pearson", "d"), ("Pearson", "e"), ("Count", "n")]
+    assert made.rows == [["", "x", "y", "z"], ["B", "–", "-0.250", "–"], ["A", "0.500", "–", "1,200"]]
+    assert len(document.pivot("Title", cells, rows, ["Metric"], columns).rows) == 3

@@ -271,7 +271,7 @@ def test_scores_of_nothing_that_was_rated_are_refused(made):
 
 
 def test_detail_named_by_text():
-    assert Detail.named(["f1:f1", "m:a:b"], None, 100, 1).outputs == [("f1", "f1"), ("m", "a:b")]
+    assert Detail.named(["f1:f1", "m:a:b"], None, 100, 1).outputs == [("f1", "f1"), ("m:a", "b")]
     assert Detail.named(None, None, 100, 1).outputs is None
     with pytest.raises(ConfigError, match="expected METRIC:OUTPUT"):
         Detail.named(["f1"], None, 100, 1)

@@ -320,7 +320,7 @@ def test_a_server_on_this_machine_can_cost_money(own, command, mine, params, cap
         ("http://me:secret@localhost:8000/v1", (), "--base-url: base_url has a user, a query or a fragment"),
         ("http://localhost:8000/v1", ("--name", "My Judge"), "--name: 'My Judge' cannot name a judge; expected lower"),
         ("http://localhost:8000/v1", ("--name", "rules"), "--name: 'rules' is a judge of params.yaml"),
-        ("http://localhost:8000/v1", ("--key", "sk-12345678"), "--key: `key` is no name of an environment variable"),
+        ("http://localhost:8000/v1", ("--key", "sk-12345678"), "--key: got a text that is not shown"),
         ("http://localhost:8000/v1", ("--key", "NOT_SET"), "the environment variable NOT_SET is not set"),
         ("http://localhost:8000/v1", ("--params", "none.yaml"), "none.yaml"),
     ],

@@ -297,7 +297,11 @@ def test_a_paid_judge_without_budget_is_named_as_not_run_whatever_key_there_is(r
             UnknownNameError,
             "dimension 'al'",
         ),
-        (lambda j, g: g["variants"]["cpds-s"].pop("dimensions"), ConfigError, "'dimensions' is a required"),
+        (
+            lambda j, g: g["variants"]["cpds-s"].pop("dimensions"),
+            ConfigError,
+            "judging.variants.cpds-s: no 'dimensions'",
+        ),
         (lambda j, g: g["variants"]["cpds-s"].update(samples=0), ConfigError, "variants.cpds-s.samples"),
         (lambda j, g: j["gpt-4"].update(parameters={"max_tokens": "9"}), ConfigError, "parameters.max_tokens"),
         (lambda j, g: j["gpt-4"].update(timeout="60"), ConfigError, "judges.gpt-4.timeout"),
@@ -328,7 +332,7 @@ def test_a_judge_of_a_data_set_that_there_is_not_is_named(sections):
 
 @pytest.mark.parametrize("key", ["gsk_SECRETSECRET123", "sk-abc", "hf_abcdef"])
 def test_a_key_written_where_its_variable_belongs_is_never_shown(changed, key):
-    with pytest.raises(ConfigError, match="no name of an environment variable") as error:
+    with pytest.raises(ConfigError, match="expected the name of an environment variable") as error:
         changed(lambda j, g: j["gpt-4"].update(key=key))
     assert key not in str(error.value)
 

@@ -5,13 +5,13 @@ import json
 
 import pandas as pd
 import pytest
+from comperdial.report.llm_evaluators.listing import correlations_document
 
 from comperdial import schema
 from comperdial.cli import llm_evaluators
 from comperdial.errors import SchemaError
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.report.llm_evaluators import correlations, ensembles
-from comperdial.report.llm_evaluators.listing import correlations_document
 from comperdial.schema.evaluated import DIMENSIONS
 
 LABELS = {"judge-turn": "Judge", "judge-dial": "Judge", "f1": "Word F1", "gpt-4_fed": "GPT-4 (recorded)"}

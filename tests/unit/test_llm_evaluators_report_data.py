@@ -4,6 +4,8 @@ import argparse
 
 import pandas as pd
 import pytest
+from comperdial.report.llm_evaluators.figures import interdimensional_figure
+from comperdial.report.llm_evaluators.questions import table_9
 
 from comperdial import schema
 from comperdial.cli import llm_evaluators
@@ -12,8 +14,6 @@ from comperdial.evaluation.dimensions import RatedSet
 from comperdial.judges import questions
 from comperdial.perturbations.registry import PERTURBATIONS
 from comperdial.report.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
-from comperdial.report.llm_evaluators.figures import interdimensional_figure
-from comperdial.report.llm_evaluators.questions import table_9
 from comperdial.schema.evaluated import DIMENSIONS
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from comperdial.errors import SchemaError
 from comperdial.perturbations.registry import PERTURBATIONS
-from comperdial.report.llm_evaluators.common import read_reported
+from comperdial.report.tables import read_reported
 from comperdial.schema.evaluated import DIMENSIONS
 
 SHORT = {name[:3].capitalize(): name for own in DIMENSIONS.values() for name in own if name != "overall"}
@@ -164,8 +164,18 @@ def test_data_sets_stand_where_the_paper_has_them(root, paper):
         assert set(row["human"].split()) | set(row["gpt-4"].split()) == set(DIMENSIONS[row["level"]])
 
 
-def test_a_reported_number_stands_once(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("metric,value\na,0.5\nb,0.5\na,0.6\n", "line 4: the row stands there a second time; expected each once"),
+        ("metric,value\na,0.5\nb,half\n", "line 3: column 'value' holds 'half'; expected a number"),
+        ("metric,value\na,0.5\nb,\n", "line 3: column 'value' holds ''; expected a number"),
+        ("metric,value,starred\na,0.5,\nb,0.5,yes\n", "line 3: column 'starred' holds 'yes'; expected true or false"),
+        ("name,value\na,0.5\n", ": no column metric; expected metric, value"),
+    ],
+)
+def test_a_wrong_reported_number_is_named_with_its_line_and_column(tmp_path, text, message):
     path = tmp_path / "numbers.csv"
-    path.write_text("metric,dimension,value\na,b,0.5\na,c,0.5\na,b,0.6\n")
-    with pytest.raises(SchemaError, match=r"numbers\.csv, line 4: the same number a second time"):
-        read_reported(path, ("metric", "dimension", "value"), ("value",))
+    path.write_text(text)
+    with pytest.raises(SchemaError, match="numbers.csv.*" + re.escape(message)):
+        read_reported(path, ["metric"], given=["value"])

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
+from comperdial.report.paper_tables import CEILING, expand, paper_document, paper_frame, read_layout
 
 from comperdial import schema
 from comperdial.cli import main
@@ -14,11 +16,7 @@ from comperdial.errors import ComperdialError
 from comperdial.files import read_table
 from comperdial.metrics import create
 from comperdial.report import comparison_tables, document
-from comperdial.report.paper_rows import expand, read_layout
-from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
-from comperdial.report.paper_tables import CEILING, paper_document, paper_frame
 from comperdial.report.tables import REPORTED_COLUMNS, read_reported
-from comperdial.report.wide import wide_power
 
 NUMBERS = ("03", "04", "05", "06", "15", "16")
 ROWS = "data/paper/comperdial_rows.yaml"
@@ -163,10 +161,10 @@ def test_a_pair_without_power_stays_in_the_wide_frame():
         for size in (2, 4)
     ]
     frame = pd.DataFrame(rows).astype({"a": "category", "b": "category", "level": "category"})
-    found = wide_power(frame)
+    found = comparison_tables.wide_power(frame)
     assert found[["a", "b"]].to_numpy().tolist() == [["x", "y"], ["x", "z"]]
     assert found["power_4"].isna().tolist() == [False, True]
-    assert wide_power(frame.iloc[:0]).empty
+    assert comparison_tables.wide_power(frame.iloc[:0]).empty
 
 
 def test_the_same_data_set_has_differences_and_reported_asterisks(layout):
@@ -265,7 +263,7 @@ def test_every_reported_value_of_a_table_stands_in_it_once(root, number):
         layout,
         pd.DataFrame(known),
         pd.DataFrame(),
-        read_reported(root / "data/paper" / layout.reported, REPORTED_COLUMNS),
+        read_reported(root / "data/paper" / layout.reported, REPORTED_COLUMNS, given=["value"]),
         datasets=datasets,
         target="Overall",
         not_run={},
@@ -515,3 +513,18 @@ def test_the_command_says_that_data_are_simulated(tmp_path, root):
         assert "SIMULATED" in text
         assert "not to be compared with ours" in text
     assert pd.read_csv(out.with_suffix(".csv"))["simulated"].all()
+
+
+def test_comparisons_in_one_row_a_pair():
+    what = {"level": "turn", "against": "turn", "p": 0.01234}
+    rows = [
+        what | {"coefficient": "spearman", "a": "y", "b": "x", "difference": 0.2},
+        what | {"coefficient": "pearson", "a": "x", "b": "y", "difference": 0.1},
+        what | {"coefficient": "pearson", "a": "x", "b": "z", "difference": 0.3},
+    ]
+    found = comparison_tables.wide_comparisons(pd.DataFrame(rows), ["p"], ["pearson", "spearman"])
+    assert found[["a", "b"]].to_numpy().tolist() == [["x", "y"], ["x", "z"]]
+    assert found["spearman_difference"].tolist()[0] == -0.2
+    assert found["spearman_difference"].isna().tolist() == [False, True]
+    assert found["pearson_p"].tolist() == [0.012, 0.012]
+    assert comparison_tables.wide_comparisons(pd.DataFrame(rows).iloc[:0], ["p"], ["pearson"]).empty

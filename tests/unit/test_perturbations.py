@@ -27,10 +27,9 @@ from comperdial.perturbations import (
     modules,
     perturbation,
 )
-from comperdial.perturbations._lexicon import lexicon
-from comperdial.perturbations._text import join, split
-from comperdial.perturbations._verbs import base_of_past, ing_of, past_of, with_s
+from comperdial.perturbations.strategies.paraphrase import rarest
 from comperdial.perturbations.strategies.pronouns import rewritten
+from comperdial.perturbations.text import join, split
 from comperdial.schema.evaluated import DIMENSIONS
 
 POOL = Pool(
@@ -87,7 +86,7 @@ def test_modules_of_strategies_can_be_watched():
     assert modules() == modules(None) == [f"perturbations.strategies.{name}" for name in generated()]
     files = code_files(*modules(["paraphrase"]), root=Path(__file__).parents[2] / "src")
     names = {Path(file).name for file in files}
-    assert {"paraphrase.py", "_lexicon.py", "wordnet.py"} <= names and "dullness.py" not in names
+    assert {"paraphrase.py", "text.py", "wordnet.py"} <= names and "dullness.py" not in names
     with pytest.raises(UnknownNameError, match="'dullness'"):
         modules(["dulness"])
 
@@ -143,6 +142,16 @@ def test_a_strategy_of_another_level_than_its_entry_s_is_refused(monkeypatch):
         ("If you like it, I will stay.", "If you like it, I won't stay."),
         ("Are you sure? I really enjoy it.", "Are you sure? I really don't enjoy it."),
         ("Let's see who it is.", "Let's see who it isn't."),
+        # What is one form of a verb, several, or none.
+        ("I dug it up.", "I didn't dig it up."),
+        ("He read it.", "He didn't read it."),
+        ("I read a lot.", "I don't read a lot."),
+        ("I quit my job.", "I didn't quit my job."),
+        ("I'd put it there.", "I wouldn't put it there."),
+        ("She misses me.", "She doesn't miss me."),
+        ("I homeschooled them.", "I didn't homeschool them."),
+        ("I sure hope we can come.", "I sure hope we can't come."),
+        ("We guys indeed.", "We guys indeed."),
         ("May I come in?", "May I come in?"),
         ("Nice day!", "Nice day!"),
         # A second negation would contradict nothing.
@@ -188,6 +197,7 @@ def test_contradiction(text, expected):
         ({"i": "he"}, "i 've told my son", "he 's told his son"),
         ({"you": "i", "i": "you"}, "How are you? I'll help you.", "How am I? You'll help me."),
         ({"we": "i"}, "people in the us know us", "people in the us know me"),
+        ({"she": "they"}, "She's tired, she's eaten, she's done it.", "They're tired, they've eaten, they've done it."),
         ({"he": "she"}, "HE said it's his, not mine.", "SHE said it's hers, not mine."),
     ],
 )
@@ -237,23 +247,15 @@ def test_dullness_and_random_response():
     assert turned("random_response", "Yes.", 0.9, 1, 2) == "My boat is red."
 
 
-def test_spelling_of_verbs():
-    pasts = "hoped stopped tried visited opened closed smiled changed belonged moved used enjoyed agreed preferred"
-    bases = "hope stop try visit open close smile change belong move use enjoy agree prefer"
-    assert [base_of_past(word) for word in pasts.split()] == bases.split()
-    assert [past_of(word) for word in ("take", "stop", "try", "hope", "permit")] == [
-        *("took", "stopped", "tried", "hoped", "permitted"),
-    ]
-    assert [ing_of(word) for word in ("lie", "make", "sit", "see")] == ["lying", "making", "sitting", "seeing"]
-    assert [with_s(word) for word in ("try", "watch", "play")] == ["tries", "watches", "plays"]
-
-
 @pytest.mark.parametrize(
     ("word", "synonym"),
-    [("dreamed", "stargazed"), ("years", "twelvemonths"), ("helps", "assists"), ("tables", None), ("know", "cognise")],
+    [
+        *(("dreamed", "stargazed"), ("years", "twelvemonths"), ("helps", "assists"), ("tables", None)),
+        *(("know", "cognise"), ("sports", "athletics"), ("animals", "brutes"), ("older", None)),
+    ],
 )
 def test_rarest_synonym(real_wordnet, word, synonym):
-    assert lexicon(real_wordnet.path).rarest(word) == synonym
+    assert rarest(word) == synonym
 
 
 def test_paraphrase(real_wordnet):
@@ -286,6 +288,23 @@ def test_content_reduction():
         *("Do you fish?", "Yes, I often fish.", "Lovely! Near Oslo?", "I drive for hours."),
     ]
     assert create("content_reduction").change(talk("Hi.", "I see."), POOL, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sounds like an excellent idea.", "Sounds like an idea."),
+        ("It was a really early start!", "It was an early start."),
+        ("I saw a big owl.", "I saw an owl."),
+        ("My left foot hurts.", "My foot hurts."),
+        ("My back hurts.", "My back hurts."),
+        ("The game ended too soon.", "The game ended soon."),
+        ("I read a few books.", "I read a few books."),
+    ],
+)
+def test_what_content_reduction_leaves_out(text, expected):
+    reduced = create("content_reduction").change(talk("Hi.", f"{text} " + "So it goes. " * 9), POOL, Fixed())
+    assert reduced == ["Hi.", expected]
 
 
 def test_repeating_others_quotes_and_duplication_appends():

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError, FileError
+from comperdial.errors import ConfigError
 from comperdial.judges._pace import Level
 from comperdial.judges.limits import Bucket, Limits, Throttle
 from comperdial.judges.prices import (
@@ -64,21 +64,21 @@ GOOD = {"from": DAY, "input": 1, "output": 1, "source": "s"}
 @pytest.mark.parametrize(
     ("entries", "problem"),
     [
-        ([], "m: holds no prices"),
-        ({}, "m: holds no prices"),
-        ([{}], "m: an entry is not a price"),
-        ([GOOD | {"currency": "EUR"}], "m: an entry is not a price"),
-        ([GOOD | {"from": "January"}], "m: `from` is 'January'"),
-        ([GOOD | {"input": -1}], "m: `input` is -1"),
-        ([GOOD | {"output": True}], "m: `output` is True"),
-        ([GOOD | {"batch": ".5"}], "m: `batch` is '.5'"),
+        ([], "m: got an empty list; expected at least one entry"),
+        ({}, "m: got an empty mapping; expected a list"),
+        ([{}], r"m\[0\]: no 'from'"),
+        ([GOOD | {"currency": "EUR"}], r"m\[0\]: unknown key 'currency'"),
+        ([GOOD | {"from": "January"}], r"m\[0\]\.from: got 'January'; expected a date such as"),
+        ([GOOD | {"input": -1}], r"m\[0\]\.input: got -1"),
+        ([GOOD | {"output": True}], r"m\[0\]\.output: got True"),
+        ([GOOD | {"batch": ".5"}], r"m\[0\]\.batch: got '\.5'"),
         ([GOOD, GOOD], "m: two prices begin on the same day"),
     ],
 )
 def test_a_price_list_that_is_none(tmp_path, entries, problem):
     path = tmp_path / "prices.yaml"
     path.write_text(yaml.safe_dump({"m": entries}))
-    with pytest.raises(FileError, match=problem):
+    with pytest.raises(ConfigError, match=problem):
         Prices.read(path)
 
 

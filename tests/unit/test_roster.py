@@ -83,38 +83,31 @@ def api(**values):
 
 
 MISTAKES = [
-    (lambda r: r.pop("agents"), "it has api; expected a list `agents`"),
-    (lambda r: r.update(agents={"one": 1}), "expected a list `agents`"),
-    (lambda r: r.update(judges=[]), "it has agents, api, judges"),
-    (lambda r: r.update(x=1), "it has agents, api, x"),
-    (lambda r: r["agents"].append("three"), "agent 3: the entry is 'three'"),
-    (first(colour="blue"), "agent 1: the entry is"),
-    (first(file="mine.py"), "agent 1: the entry is"),
-    (without("kind"), "agent 1: the entry is"),
-    (without("id"), "agent 1: id None"),
-    (first(id=7), "agent 1: id 7"),
-    (first(id="../up"), "agent 1: id '../up'"),
-    (first(id="two words"), "agent 1: id 'two words'"),
-    (lambda r: r["agents"][1].update(id="one"), "agent 'one' stands there twice"),
-    (first(track="cpu"), "agent 1: track 'cpu'; expected gpu or api"),
-    (first(skill=1.1), "agent 1: skill 1.1"),
-    (first(skill=-0.1), "agent 1: skill -0.1"),
-    (first(skill=float("inf")), "agent 1: skill inf"),
-    (first(skill=True), "agent 1: skill True"),
-    (first(skill="high"), "agent 1: skill 'high'"),
-    (first(skill=None), "agent 1: skill None"),
-    (first(options=[1]), "agent 1: options are [1]"),
-    (first(kind=3), "agent 1: kind 3; expected a text"),
-    (first(description=None), "agent 1: description None; expected a text"),
-    (lambda r: r["agents"][1].update(file=["mine.py"]), "agent 2: file ['mine.py']; expected a text"),
-    (lambda r: r["agents"][1].update({"class": 5}), "agent 2: class 5; expected a text"),
-    (lambda r: r["api"].pop("seed"), "api: it is {"),
-    (lambda r: r.update(api={}), "api: it is {}"),
-    (api(model="gpt"), "api: it is {"),
-    (api(strength="high"), "api: strength 'high'; expected a number from 0 to 1"),
-    (api(strength=1.5), "api: strength 1.5"),
-    (api(seed=-1), "api: seed -1; expected a whole number from 0 up"),
-    (api(seed=1.5), "api: seed 1.5"),
+    (lambda r: r.pop("agents"), "no 'agents'"),
+    (lambda r: r.update(agents={"one": 1}), "agents: got a mapping; expected a list"),
+    (lambda r: r.update(agent=[]), "unknown key 'agent'; expected one of agents, api. Did you mean 'agents'"),
+    (lambda r: r["agents"].append("three"), "agents[2]: got a text; expected a mapping"),
+    (first(colour="blue"), "agents[0]: unknown key 'colour'"),
+    (first(file="mine.py"), "agents[0]: both `kind` and `file`; expected one of the two"),
+    (without("kind"), "agents[0]: no `kind` and no `file`"),
+    (without("id"), "agents[0]: no 'id'"),
+    (first(id=7), "agents[0].id: got 7"),
+    (first(id="../up"), "agents[0].id: got '../up'"),
+    (first(id="two words"), "agents[0].id: got 'two words'"),
+    (lambda r: r["agents"][1].update(id="one"), "agents[1].id: agent 'one' is there already"),
+    (first(track="cpu"), "agents[0].track: got 'cpu'; expected 'gpu' or 'api'"),
+    (first(skill=1.1), "agents[0].skill: got 1.1; expected a number from 0 to 1"),
+    (first(skill=float("inf")), "agents[0].skill: got inf"),
+    (first(skill=True), "agents[0].skill: got True"),
+    (first(skill=None), "agents[0].skill: got null"),
+    (first(options=[1]), "agents[0].options: got a list; expected a mapping"),
+    (first(kind=3), "agents[0].kind: got 3; expected a text"),
+    (first(description=None), "agents[0].description: got null; expected a text"),
+    (lambda r: r["agents"][1].update({"class": 5}), "agents[1].class: got 5; expected a text"),
+    (lambda r: r["api"].pop("seed"), "api: no 'seed'"),
+    (api(model="gpt"), "api: unknown key 'model'"),
+    (api(strength=1.5), "api.strength: got 1.5; expected a number from 0 to 1"),
+    (api(seed=-1), "api.seed: got -1; expected a whole number of 0 or more"),
 ]
 
 
@@ -123,7 +116,7 @@ def test_a_mistake_in_a_roster_is_named(written, change, message):
     with pytest.raises(ConfigError) as caught:
         read_roster(written(change))
     assert message in str(caught.value)
-    assert "roster.yaml" in str(caught.value)
+    assert "roster.yaml, line " in str(caught.value)
 
 
 def test_a_roster_whose_bank_is_not_there(written):

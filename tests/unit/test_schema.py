@@ -220,28 +220,27 @@ def test_parts_of_a_file_are_the_file(tmp_path):
         pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
 
 
-def test_parts_that_repeat_a_key_are_found_at_the_end(tmp_path):
+def test_a_table_that_others_wrote_is_checked_and_sorted_before_its_first_part(tmp_path):
     path = tmp_path / "responses.parquet"
     rows = [RESPONSE | {"context_id": name} for name in ("a", "b", "c", "a")]
     write_table(path, pd.DataFrame(rows))
-    parts = schema.read_parts(path, "responses", 2)
-    assert [len(next(parts)) for _ in range(2)] == [2, 2]
     with pytest.raises(SchemaError, match=r"record 4 \(context_id=a, system_id=s1\): the same key a second time"):
-        next(parts)
-    write_table(path, pd.DataFrame([*rows[:3], rows[0] | {"system_id": "s2"}]))
-    assert [len(part) for part in schema.read_parts(path, "responses", 2)] == [2, 2], "part of a key may repeat"
+        next(schema.read_parts(path, "responses", 2))
+    write_table(path, pd.DataFrame([*rows[2:0:-1], rows[0]]))
+    parts = schema.read_parts(path, "responses", 2)
+    assert [list(part["context_id"]) for part in parts] == [["a", "b"], ["c"]]
 
 
 def test_written_part_by_part_it_is_what_is_written_at_once(tmp_path):
     rows = [RESPONSE | {"context_id": f"{n:02}", "system_id": s} for n in range(6) for s in ("a", "b")]
     schema.write(tmp_path / "once.parquet", pd.DataFrame(rows), "responses")
-    with schema.writing_parts(tmp_path / "parts.parquet", "responses") as add:
+    with schema.writing(tmp_path / "parts.parquet", "responses") as add:
         for start in (0, 4, 8):
             # Each part the wrong way round.
-            add(schema.validate(pd.DataFrame(rows[start : start + 4][::-1]), "responses"))
+            add(pd.DataFrame(rows[start : start + 4][::-1]))
     once, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "parts"))
     assert parts.equals(once, check_metadata=True)
-    with schema.writing_parts(tmp_path / "none.parquet", "contexts"):
+    with schema.writing(tmp_path / "none.parquet", "contexts"):
         pass
     none = schema.read(tmp_path / "none.parquet", "contexts")
     assert (list(none.columns), len(none)) == (schema.table("contexts").columns, 0)
@@ -253,7 +252,7 @@ def test_an_error_between_two_parts_leaves_the_file_as_it_was(tmp_path):
     for before in (None, b"an earlier file"):
         if before:
             path.write_bytes(before)
-        with pytest.raises(RuntimeError), schema.writing_parts(path, "responses") as add:
+        with pytest.raises(RuntimeError), schema.writing(path, "responses") as add:
             add(rows)
             raise RuntimeError
         assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == (

@@ -17,7 +17,7 @@ import pytest
 from comperdial.cli import main
 from comperdial.errors import FileError
 from comperdial.report.document import SIMULATED, number
-from comperdial.report.site import contents, dialogues, statistics
+from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of
 from comperdial.report.site.page import data_of, page
 
@@ -224,7 +224,7 @@ def test_every_score_rating_and_text_is_that_of_the_tables(tables):
 
 def test_systems_that_said_the_same_share_what_was_said_of_it():
     keys = [(c, s) for c in "xy" for s in "abc"]
-    units = dialogues.Units(keys, {"r": ["1", "1", "2", "3", None, "3"], "v": [1.0, 1.0, 1.0, 2.0, np.nan, 2.5]})
+    units = contents.Units(keys, {"r": ["1", "1", "2", "3", None, "3"], "v": [1.0, 1.0, 1.0, 2.0, np.nan, 2.5]})
     assert units.starts == [0, 2]
     assert units.of.tolist() == [0, 0, 1, *[units.of[3], units.of[4], units.of[5]]]
     assert len({*units.of[3:].tolist()}) == 3
@@ -259,18 +259,18 @@ def test_the_statistics_are_those_of_the_tables(tables):
 
 
 def test_outputs_can_be_chosen_as_far_as_they_have_scores(tables):
-    chosen = dialogues.chosen_outputs(tables.scores, ["m:two", "absent:x"])
+    chosen = contents.chosen_outputs(tables.scores, ["m:two", "absent:x"])
     assert chosen == [("turn", "m", "two")]
 
 
 def test_long_rationales_are_cut(monkeypatch, tables):
-    monkeypatch.setattr(dialogues, "MOST_CHARACTERS", 500)
+    monkeypatch.setattr(contents, "MOST_CHARACTERS", 500)
     judged = tables.judgements[0].assign(rationale=[f"{n} " * 150 for n in range(12)], failure=None, value=1.0)
     keys = [(c, s) for c in tables.contexts["context_id"] for s in SYSTEMS]
-    entries, cut = dialogues.judgements([judged], "turn", keys)
+    entries, cut = contents.judgements([judged], "turn", keys)
     assert cut == 0 and "rationale" not in entries[0]
-    monkeypatch.setattr(dialogues, "MOST_CHARACTERS", 1300)
-    entries, cut = dialogues.judgements([judged], "turn", keys)
+    monkeypatch.setattr(contents, "MOST_CHARACTERS", 1300)
+    entries, cut = contents.judgements([judged], "turn", keys)
     assert cut == 100 and {len(text) for text in entries[0]["rationale"]} == {101}
 
 
@@ -355,7 +355,7 @@ def test_alpha_is_read_from_its_table(tmp_path):
         "level,dimension,annotator_id,statistic,value,low,high\nturn,Overall,,alpha_ordinal,0.57232,0.5,\n"
         "turn,Overall,r1,mean,3.0,,\n"
     )
-    assert statistics.alphas(path) == [
+    assert contents.alphas(path) == [
         {"level": "turn", "dimension": "Overall", "kind": "ordinal", "value": "0.572", "low": "0.500", "high": "–"}
     ]
 

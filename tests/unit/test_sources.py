@@ -182,18 +182,18 @@ ENTRY = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sha256": "short"}, "sha256 is 'short'"),
-        ({"url": "http://example.invalid"}, "url is"),
+        ({"sha256": "short"}, "files.x.sha256: got 'short'"),
+        ({"url": "http://example.invalid"}, "files.x.url: got"),
         ({"url": "https://example.invalid/main/x.json"}, "does not name the commit"),
         ({"path": "../../etc/passwd"}, "leaves its folder"),
         ({"path": "/etc/passwd"}, "leaves its folder"),
-        ({"repository": "../x"}, "leaves its folder|repository is"),
-        ({"extra": 1}, "expected exactly"),
-        ({"bytes": 0}, "bytes is 0"),
-        ({"path": None}, "path|leaves"),
-        ({"path": "data/{x}.json"}, "path is 'data/{x}.json'"),
-        ({"commit": 10**39}, "commit is 1"),
-        ({"licence": ["MIT"]}, "licence is"),
+        ({"repository": "../x"}, "files.x.repository: got"),
+        ({"extra": 1}, "files.x: unknown key 'extra'"),
+        ({"bytes": 0}, "files.x.bytes: got 0"),
+        ({"path": None}, "files.x.path: got null"),
+        ({"path": "data/{x}.json"}, "files.x.path: got 'data/{x}.json'"),
+        ({"commit": 10**39}, "files.x.commit: got 1"),
+        ({"licence": ["MIT"]}, "files.x.licence: got a list"),
     ],
 )
 def test_a_wrong_catalogue_is_refused(tmp_path, change, message):
@@ -223,7 +223,7 @@ def test_unknown_names_in_the_catalogue(tmp_path):
     entry = {"reader": "usr", "title": "X", "files": {"ratings": "y"}}
     path = tmp_path / "other.yaml"
     path.write_text(yaml.safe_dump({"files": {"x_ratings": ENTRY}, "datasets": {"x": entry}}))
-    with pytest.raises(UnknownNameError, match="dataset 'x': unknown source 'y'"):
+    with pytest.raises(UnknownNameError, match=r"datasets\.x\.files\.ratings: unknown source 'y'"):
         load_catalogue(path)
 
 

@@ -2,6 +2,7 @@ import json
 
 import pandas as pd
 import pytest
+from comperdial.report.usr import usr_document, usr_frame
 
 from comperdial import schema
 from comperdial.cli import main
@@ -9,7 +10,6 @@ from comperdial.errors import ComperdialError
 from comperdial.report import readme
 from comperdial.report.summary import summarise
 from comperdial.report.tables import READING, correlation_document
-from comperdial.report.usr import usr_document, usr_frame
 
 SOURCES = pd.DataFrame({"source": ["p"], "short": ["Paper"], "citation": ["A paper"], "read_from": ["Table 1"]})
 ROWS = """rows:
@@ -209,15 +209,15 @@ COVERAGE = "metric,dimension,target,items,answers,unread,why,n,pearson,kendall,o
     ("command", "content", "message"),
     [
         ("recorded-judges", f"{COVERAGE}\na,b,c,300,6000,1,1 empty,300,.5,,.5,\n", None),
-        ("recorded-judges", "metric\na\n", "no column 'dimension'"),
-        ("recorded-judges", f"{COVERAGE}\na,b,c,,6000,1,,300,.5,,.5,\n", "record 1: column 'items' holds ''"),
+        ("recorded-judges", "metric\na\n", "no column dimension"),
+        ("recorded-judges", f"{COVERAGE}\na,b,c,,6000,1,,300,.5,,.5,\n", "line 2: column 'items' holds ''"),
         (
             "recorded-judges",
             f"{COVERAGE}\na,b,c,1,6000,1,,300,high,,.5,\n",
             "column 'pearson' holds 'high'",
         ),
         ("recorded-judges", "", "the file is empty"),
-        ("readme", "level,label\n", "no column 'dataset'"),
+        ("readme", "level,label\n", "no column dataset"),
     ],
 )
 def test_commands_check_the_tidy_files_that_they_read(tmp_path, root, capsys, command, content, message):

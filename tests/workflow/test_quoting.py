@@ -9,7 +9,7 @@ import pytest
 import yaml
 from snakemake.utils import QuotedFormatter, SequenceFormatter
 
-from comperdial.config import check
+from comperdial.config.parameters import read_parameters
 from comperdial.errors import ConfigError
 from workdir import copy_repository
 
@@ -89,12 +89,12 @@ def test_a_hostile_configuration_reaches_the_commands_as_it_is(hostile):
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("catalogue", "{x}.yaml", "setting catalogue"),
-        ("personas.graph", "-graph.json", "setting personas.graph"),
-        ("challenges.mine.submissions", ["a{b}"], "setting challenges.mine.submissions.0"),
-        ("tables.systems", ["--outputs:x"], "setting tables.systems.0"),
-        ("datasets", ["$(touch x)"], "setting datasets.0"),
-        ("metrics", {"$(touch x)": {"kind": "f1"}}, "setting metrics"),
+        ("catalogue", "{x}.yaml", "catalogue: got"),
+        ("personas.graph", "-graph.json", "personas.graph: got"),
+        ("challenges.mine.submissions", ["a{b}"], r"challenges.mine.submissions\[0\]: got"),
+        ("tables.systems", ["--outputs:x"], r"tables.systems\[0\]: got"),
+        ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),
+        ("metrics", {"$(touch x)": {"kind": "f1"}}, "metrics.*: the name"),
     ],
 )
 def test_what_cannot_be_a_name_or_a_path_is_refused(hostile, setting, value, message, tmp_path):
@@ -105,4 +105,4 @@ def test_what_cannot_be_a_name_or_a_path_is_refused(hostile, setting, value, mes
         section = section[part]
     section[last] = value
     with pytest.raises(ConfigError, match=message):
-        check(params, hostile.path / "workflow/schemas/params.schema.yaml")
+        read_parameters(params)

@@ -9,7 +9,7 @@ from comperdial.config import load_yaml
 from comperdial.errors import ComperdialError
 
 try:
-    for path in filter(os.path.exists, ["params.yaml", *workflow.configfiles]):
+    for path in filter(os.path.exists, ["profiles/resources.yaml", "params.yaml", *workflow.configfiles]):
         load_yaml(path)
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None

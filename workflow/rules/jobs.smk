@@ -6,6 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from comperdial.config.checking import Lines
 from comperdial.errors import ComperdialError
 from comperdial.jobs.dag import Jobs
 from comperdial.judging.sections import SETTINGS_VARIABLE
@@ -27,7 +28,7 @@ if workflow.is_main_process and "--unlock" not in sys.argv and any(Path(".snakem
     )
 
 try:
-    JOBS = Jobs(config)
+    JOBS = Jobs(config, lines=Lines("profiles/resources.yaml", "params.yaml", *workflow.overwrite_configfiles))
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 

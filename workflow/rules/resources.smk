@@ -1,4 +1,4 @@
-# Every rule gets its resources and its group here, from one table (`resources` in params.yaml): included last, when all rules are
+# Every rule gets its resources and its group here, from one table (profiles/resources.yaml): included last, when all rules are
 # there. Nothing of it makes a result stale, and on one machine nothing of it matters but the threads.
 
 from comperdial.errors import UnknownNameError
@@ -104,7 +104,7 @@ def check_names(section, kind, known):
     """An entry of the table that is about nothing is a mistake."""
     for name in RESOURCES.get(section) or {}:
         if name not in known:
-            where = f"params.yaml, resources.{section}"
+            where = f"profiles/resources.yaml, resources.{section}"
             raise WorkflowError(f"Wrong configuration. {UnknownNameError(kind, name, known, where=where)}")
 
 

@@ -28,7 +28,7 @@ rule sites:
 
 rule summaries:
     input:
-        expand("results/summary/{dataset}/metrics.json", dataset=JOBS.plan.rated),
+        [f"results/summary/{name}/metrics.json" for name in JOBS.plan.rated if name in JOBS.plan.chosen],
 
 
 for study in JOBS.studies:

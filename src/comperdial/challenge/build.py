@@ -13,7 +13,6 @@ from comperdial.challenge.submissions import read_submissions
 from comperdial.challenge.tables import Answer, make_setting, responses_of
 from comperdial.errors import SchemaError
 from comperdial.files import read_json, write_json
-from comperdial.schema.merging import writing_sorted
 
 # Responses that are held at once.
 _PART = 16_384
@@ -62,7 +61,7 @@ def build(
     known = read_roster(roster).systems if roster else {}
     systems = {s: known.get(s) or about for s, about in found.systems.items() if s in found.files}
     setting = make_setting(name, read, systems, where=where)
-    with writing_sorted(Path(folder) / "responses.parquet", "responses") as add:
+    with schema.writing(Path(folder) / "responses.parquet", "responses") as add:
         for part in _parts(found.answers(), _PART):
             add(responses_of(name, part, where=where))
     for table, frame in setting.items():

@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
 
 from comperdial.challenge.api import Api, SimulatedApi
-from comperdial.challenge.limits import TRACKS
-from comperdial.config import load_yaml
+from comperdial.config.checking import Expected, Lines, Maybe, Seed, Share, Strict, Text, checked, read_checked, rule
 from comperdial.errors import ConfigError
 
 MakeApi = Callable[[Mapping[str, Any], str], Api]
 """Makes the language model of an entry ``api`` that names a service; is told where the entry stands."""
 
-_ENTRY = {"id", "kind", "file", "class", "track", "skill", "description", "options"}
+
+class _Agent(Strict):
+    id: Annotated[
+        str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"), Expected("letters, digits, dots, hyphens and underscores")
+    ]
+    kind: Maybe[Text] = None
+    file: Maybe[Text] = None
+    class_: Annotated[Maybe[Text], Field(alias="class")] = None
+    track: Literal["gpu", "api"] | None = None
+    skill: Maybe[Share] = None
+    description: Maybe[Annotated[str, Expected("a text")]] = None
+    options: Maybe[dict[str, Any]] = None
+
+    @model_validator(mode="after")
+    def _is_of_one_make(self) -> _Agent:
+        if (self.kind is None) == (self.file is None):
+            raise rule("both `kind` and `file`" if self.kind else "no `kind` and no `file`", "one of the two")
+        return self
+
+
+class _RosterFile(Strict):
+    agents: list[_Agent]
+    api: Maybe[dict[str, Any]] = None
+
+    @model_validator(mode="after")
+    def _have_names(self) -> _RosterFile:
+        names: set[str] = set()
+        for number, agent in enumerate(self.agents):
+            if agent.id in names:
+                raise rule(f"agent {agent.id!r} is there already", "each id once", "agents", number, "id")
+            names.add(agent.id)
+        return self
+
+
+class _SimulatedModel(Strict):
+    bank: Text
+    strength: Share
+    seed: Seed
 
 
 @dataclass(frozen=True)
@@ -85,54 +122,13 @@ def read_roster(path: str | Path, make_api: MakeApi | None = None) -> Roster:
     ConfigError
         Names the entry at fault.
     """
-    content = load_yaml(path)
-    if set(content) - {"agents", "api"} or not isinstance(content.get("agents"), list):
-        raise ConfigError(
-            f"it has {', '.join(map(str, content))}", where=str(path), expected="a list `agents`, and maybe `api`"
-        )
-    for number, entry in enumerate(content["agents"], start=1):
-        _check(entry, f"{path}, agent {number}")
-    names = [entry["id"] for entry in content["agents"]]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError(f"agent {repeated!r} stands there twice", where=str(path), expected="each id once")
-    api, where = content.get("api"), f"{path}, api"
+    content = read_checked(_RosterFile, path)
+    agents = [entry.model_dump(exclude_unset=True) for entry in content.agents]
+    api, where = content.api, f"{path}, api"
+    if api is None:
+        return Roster(agents, None)
     # What names a key may hold one by mistake: nothing here shows it.
-    if isinstance(api, Mapping) and {"service", "key"} & set(api):
-        return Roster(content["agents"], *((make_api(api, where), None) if make_api else (None, where)))
-    return Roster(content["agents"], None if api is None else _simulated(api, where))
-
-
-def _check(entry: Any, where: str) -> None:  # noqa: ANN401
-    if not isinstance(entry, dict) or set(entry) - _ENTRY or ("kind" in entry) == ("file" in entry):
-        raise ConfigError(
-            f"the entry is {entry!r:.200}",
-            where=where,
-            expected=f"`kind` or `file`, and some of {', '.join(sorted(_ENTRY))}",
-        )
-    if not isinstance(entry.get("id"), str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", entry["id"]):
-        raise ConfigError(f"id {entry.get('id')!r}", where=where, expected="letters, digits, dots, - and _")
-    for key in ("kind", "file", "class", "description"):
-        if not isinstance(entry.get(key, ""), str):
-            raise ConfigError(f"{key} {entry[key]!r}", where=where, expected="a text")
-    if entry.get("track") not in (None, *TRACKS):
-        raise ConfigError(f"track {entry['track']!r}", where=where, expected=" or ".join(TRACKS))
-    _check_share(entry.get("skill", 0), "skill", where)
-    if not isinstance(entry.get("options", {}), dict):
-        raise ConfigError(f"options are {entry['options']!r}", where=where, expected="a mapping")
-
-
-def _check_share(value: Any, name: str, where: str) -> None:  # noqa: ANN401
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigError(f"{name} {value!r}", where=where, expected="a number from 0 to 1")
-
-
-def _simulated(options: Any, where: str) -> Api:  # noqa: ANN401
-    if not isinstance(options, Mapping) or set(options) != {"bank", "strength", "seed"}:
-        raise ConfigError(
-            f"it is {options!r}", where=where, expected="bank, strength and seed of the simulated model, or a service"
-        )
-    _check_share(options["strength"], "strength", where)
-    seed = options["seed"]
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ConfigError(f"seed {seed!r}", where=where, expected="a whole number from 0 up")
-    return SimulatedApi(options["bank"], strength=options["strength"], seed=options["seed"])
+    if {"service", "key"} & set(api):
+        return Roster(agents, *((make_api(api, where), None) if make_api else (None, where)))
+    simulated = checked(_SimulatedModel, api, path, lines=Lines(path), under=["api"])
+    return Roster(agents, SimulatedApi(simulated.bank, strength=simulated.strength, seed=simulated.seed))

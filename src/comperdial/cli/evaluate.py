@@ -43,6 +43,13 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     _output(command)
     command.set_defaults(run=_score)
 
+    command = commands.add_parser("merge", help="append the tables that `score --shard` has made")
+    command.add_argument(
+        "shards", type=Path, nargs="+", metavar="SHARD", help="all of them, .parquet files in any order"
+    )
+    command.add_argument("--output", type=Path, required=True, help="a .parquet file")
+    command.set_defaults(run=_merge)
+
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
     command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
@@ -184,6 +191,14 @@ def _score(options: argparse.Namespace) -> None:
         scoring.write_scores(metric, name, options.input, options.output, shard)
     else:
         _emit(scoring.score_tables(metric, name, options.input, shard), options.output, "scores")
+
+
+def _merge(options: argparse.Namespace) -> None:
+    from comperdial import schema
+
+    if options.output.suffix != ".parquet":
+        raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
+    schema.merge(options.shards, options.output)
 
 
 def _score_several(options: argparse.Namespace) -> None:

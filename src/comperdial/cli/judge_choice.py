@@ -47,12 +47,16 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     import dataclasses
 
     from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
     from comperdial.errors import UnknownNameError
     from comperdial.judging.config import read_judging
     from comperdial.judging.groups import groups_of
+    from comperdial.studies import with_studies
 
-    config = load_yaml(options.params)
-    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config))
+    config = with_studies(load_yaml(options.params))
+    judging = read_judging(
+        config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(options.params)
+    )
     if (budget := getattr(options, "budget", None)) is not None and budget < 0:
         raise ConfigError(f"the budget is {budget:g}", where="--budget", expected="US dollars, 0 or more")
     for chosen, known, what in (
@@ -118,8 +122,9 @@ def _known(options: argparse.Namespace) -> set[str]:
     """Return the data sets that there are or that can be made; none where there is no catalogue to say so."""
     from comperdial.config import load_yaml
     from comperdial.judging.groups import groups_of
+    from comperdial.studies import with_studies
 
-    config = load_yaml(options.params)
+    config = with_studies(load_yaml(options.params))
     if not (catalogued := _catalogued(options.params, Path.cwd())):
         return set()
     groups = {name for names in groups_of(config).values() for name in names}

@@ -74,14 +74,16 @@ def _file(options: argparse.Namespace) -> None:
 
     from comperdial import schema
     from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
     from comperdial.files import check_table_output
     from comperdial.judging.config import read_judging
     from comperdial.judging.files import file_task, judge_file, why_silent
 
     check_table_output(options.output)
     check_table_output(options.judgements, "--judgements")
-    config = load_yaml(_params(options))
-    judging = read_judging(config.get("judges"), config.get("judging"))
+    path = _params(options)
+    config = load_yaml(path)
+    judging = read_judging(config.get("judges"), config.get("judging"), lines=Lines(path))
     given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
     judging = dataclasses.replace(judging, **given)
     if server := _server(options, judging.judges):

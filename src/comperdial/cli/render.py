@@ -104,8 +104,8 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
 def _readme(options: argparse.Namespace) -> None:
     from comperdial.catalogue import load_catalogue
     from comperdial.report import readme
-    from comperdial.report.tables import read_tidy
+    from comperdial.report.tables import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
     texts = ("level", "label", "dataset", "coefficient", "reported_starred")
-    readme.update(options.output, read_tidy(options.table, texts, ("ours", "p", "reported")), titles)
+    readme.update(options.output, read_reported(options.table, texts, ("ours", "p", "reported")), titles)

@@ -45,7 +45,7 @@ def _validate(options: argparse.Namespace) -> None:
     for path in options.files:
         name = options.table or path.stem
         if options.table or name in schema.TABLES:
-            frame = schema.read(path, name)
+            frame = schema.validate(schema.read(path, name), name, where=str(path))
             print(f"{path}: {len(frame)} records of table {name!r}, all valid")
             continue
         content = RatedFile(name, {"table": path}, rated_file_options(options)).content()

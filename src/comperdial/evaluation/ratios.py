@@ -19,7 +19,7 @@ from comperdial.evaluation.rated import dataset_of, matched
 from comperdial.evaluation.samples import NAME, check_scores
 from comperdial.names import RATED_LEVELS, Output
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
-from comperdial.stats.means import TIED
+from comperdial.stats.means import TIED, group_means
 from comperdial.stats.proportions import share
 
 log = logging.getLogger(__name__)
@@ -137,11 +137,8 @@ class PairSet:
         for system in (ORIGINAL, PERTURBED):
             mine = (frame["system_id"] == system).to_numpy()
             values = frame["value"].to_numpy(dtype=np.float64)[mine]
-            size = len(names) * len(self.pairs)
-            counts = np.bincount(cells[mine], minlength=size)
-            sums = np.bincount(cells[mine], weights=values, minlength=size)
-            means = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
-            sides.append(means.reshape(len(names), len(self.pairs)))
+            shape = (len(names), len(self.pairs))
+            sides.append(group_means(values, cells[mine], shape[0] * shape[1]).reshape(shape))
         return names, sides[0], sides[1]
 
 

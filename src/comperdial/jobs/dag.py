@@ -15,6 +15,8 @@ from typing import Any
 
 from comperdial.artifact import Artifact
 from comperdial.closure import code_version
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import read_parameters
 from comperdial.errors import ConfigError
 from comperdial.jobs import discover
 from comperdial.jobs.plan import Plan
@@ -27,10 +29,18 @@ class Jobs:
     ----------
     config
         ``params.yaml`` as Snakemake has it.
+    lines
+        Where the lines of settings are looked up, for messages.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`~comperdial.config.parameters.read_parameters` and :class:`Plan`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.plan = Plan(config)
+    def __init__(self, config: Mapping[str, Any], *, lines: Lines | None = None) -> None:
+        read_parameters(config, lines=lines)
+        self.plan = Plan(config, lines)
         found = list(discover().values())
         # Rules name files' makers by their functions; what is rendered goes by its path.
         self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}
@@ -59,9 +69,17 @@ class Jobs:
             stem + artifact.suffix
             for stem, (artifact, names) in self.stems.items()
             if not artifact.on_request(self.plan, **names)
-            and (artifact.study == study if study else artifact.study != "llm_evaluators")
+            and (artifact.study == study if study else {*self._shown(artifact, names)} <= {*self.plan.chosen})
             and (category is None or artifact.category == category)
         ]
+
+    def _shown(self, artifact: Artifact, names: Mapping[str, str]) -> Iterable[str]:
+        """Return the data sets that an artifact shows."""
+        if artifact.datasets:
+            return artifact.datasets(self.plan, **names)
+        if "dataset" in names:
+            return [names["dataset"]]
+        return self.plan.config["studies"][artifact.study].get("datasets", []) if artifact.study else []
 
     @property
     def studies(self) -> list[str]:
@@ -116,7 +134,11 @@ class Jobs:
             "inputs": artifact.inputs(self.plan, **names),
             "outputs": {name: pattern.format(**names) for name, pattern in artifact.outputs.items()},
             "settings": artifact.settings(self.plan, **names),
-            "code": code_version(artifact.name, *artifact.code(self.plan, **names)),
+            "code": code_version(
+                artifact.name,
+                *artifact.code(self.plan, **names),
+                *([] if artifact.kind == "files" else ["report.rendering:render"]),
+            ),
             "libraries": {name: version(name) for name in artifact.libraries},
         }
         return json.dumps(job, sort_keys=True, separators=(",", ":"))

@@ -18,6 +18,7 @@ from comperdial.catalogue import Catalogue, load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
 from comperdial.errors import ConfigError, UnknownNameError
 from comperdial.export import published_files
 from comperdial.files import TABLE_SUFFIXES, printable, read_json
@@ -35,7 +36,10 @@ from comperdial.perturbations import modules as strategy_modules
 from comperdial.recorded.entries import read_entries
 from comperdial.scoring import expected_of
 from comperdial.sources import raw_path
+from comperdial.studies import with_studies
 
+# What an entry of a metric says beside what it is.
+ABOUT = ("datasets", "main", "label")
 STUDY_FOLDER = "results/llm_evaluators"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
@@ -70,8 +74,9 @@ class Plan:
         When names or files in it do not exist or do not fit together.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.config: dict[str, Any] = dict(config)
+    def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
+        self.lines = lines
+        self.config = with_studies(config)
         self.answers: dict[Any, Any] = {}
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
@@ -99,6 +104,15 @@ class Plan:
         for name in wanted:
             if name not in self.names:
                 raise UnknownNameError("dataset", name, self.names, where="params.yaml")
+        # What `snakemake` alone makes; the data sets of studies that score as all others do can be asked for.
+        self.chosen = list(wanted)
+        studies = {name: study for name, study in config["studies"].items() if not study.get("metrics")}
+        self.sets_of = {
+            name: study["datasets"]
+            for name, study in studies.items()
+            if study.get("datasets") and {*study["datasets"]} <= {*self.names}
+        }
+        wanted = list(dict.fromkeys([*wanted, *(name for names in self.sets_of.values() for name in names)]))
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
         self.own = {name: own[name] for name in wanted if name in own}
         self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
@@ -115,8 +129,7 @@ class Plan:
         self.by_turn = [name for name in self.datasets if "turn" in self.levels[name]]
         self.by_dialogue = [name for name in self.datasets if "dialogue" in self.levels[name]]
         self.raw = {str(raw_path(source)): source for source in catalogue.files.values()}
-        self.usr = [catalogue.dataset(name).name for name in config["tables"]["usr"]["datasets"]]
-        self.usr = [name for name in self.usr if name in self.public]
+        self.usr = self.sets_of.get("usr", [])
         self.benchmark = config["tables"]["benchmark"]
         if self.benchmark not in self.names:
             raise UnknownNameError("dataset", self.benchmark, self.names, where="params.yaml, tables.benchmark")
@@ -276,7 +289,7 @@ class Plan:
 
     def metric_options(self, name: str) -> dict[str, Any]:
         """Return what a metric is made with: the entry, less what says what it is and of which data sets."""
-        return _without(self.config["metrics"][name], "kind", "datasets")
+        return _without(self.config["metrics"][name], "kind", *ABOUT)
 
     def is_wanted(self, dataset: str, metric: str) -> bool:
         """Say whether a data set is scored with a metric: all are, unless the metric's entry names some."""
@@ -371,7 +384,11 @@ class Plan:
         config = self.config
         datasets = [*config["challenges"], *self.catalogue.datasets, *self.paired]
         self.judging = read_judging(
-            config.get("judges"), config.get("judging"), datasets=datasets, groups=groups_of(config)
+            config.get("judges"),
+            config.get("judging"),
+            datasets=datasets,
+            groups=groups_of(config),
+            lines=self.lines,
         )
         # As <data set>/<metric>: a judge is asked of the data sets that name it.
         self.judged: dict[str, Task] = {}
@@ -482,13 +499,39 @@ class Plan:
 
     # What is evaluated and shown
 
+    def main_outputs(self, metric: str, dataset: str) -> list[str]:
+        """Return the outputs that stand for a metric or judge, as METRIC:OUTPUT: its entry's, a judge's main dimension."""
+        if (task := self.judged.get(f"{dataset}/{metric}")) is not None:
+            return [f"{metric}:{slug(task.variant.form.main)}"]
+        return [f"{metric}:{output}" for output in self._main(metric)]
+
+    def _entry_of(self, metric: str) -> Mapping[str, Any]:
+        for section in ("metrics", "recorded", "recorded_judges"):
+            if entry := (self.config.get(section) or {}).get(metric):
+                return dict(entry)
+        return {}
+
+    def _main(self, metric: str) -> list[str]:
+        main = self._entry_of(metric).get("main", [])
+        return [main] if isinstance(main, str) else list(main)
+
+    def outputs_named(self, names: Iterable[str], dataset: str) -> list[str]:
+        """Return METRIC:OUTPUT of names that may leave the output out, as far as a data set has scores of the metric."""
+        there = self.scores_by_metric(dataset)
+        found = [
+            output
+            for name in names
+            for output in ([name] if ":" in name else self.main_outputs(name, dataset))
+            if output.rpartition(":")[0] in there
+        ]
+        return list(dict.fromkeys(found))
+
     @remembered
     def detailed_outputs(self, dataset: str) -> list[str]:
-        """Return the scores of a data set that get intervals, tests and curves, as metric:output."""
-        there = self.scores_by_metric(dataset)
-        named = [name for name in self.config["evaluation"]["outputs"] if metric_of(name) in there]
-        judged = [f"{task.name}:{slug(task.variant.form.main)}" for task in self.judged_tasks(dataset)]
-        return list(dict.fromkeys([*named, *judged]))
+        """Return the scores of a data set that get intervals, tests and curves, as METRIC:OUTPUT: the main ones."""
+        judged = self.judged_by(dataset)
+        names = [name for name in self.scores_by_metric(dataset) if name not in judged]
+        return self.outputs_named([*names, *judged], dataset)
 
     def evaluation_settings(self, dataset: str) -> dict[str, Any]:
         """Return what evaluation is told of a data set's ratings, and of which scores it looks at in detail."""
@@ -505,11 +548,15 @@ class Plan:
         asked = [task.name for task in self.judged_tasks(dataset) if task.samples > 1]
         return self.judgements(dataset, [*asked, *self.heard_of(dataset)])
 
+    def systems_outputs(self, dataset: str) -> list[str]:
+        """Return the scores that tables of systems show, those included that the data set has none of: a note names them."""
+        names = self.config["tables"]["systems"]
+        return [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
+
     @remembered
     def figure_outputs(self, figure: str, dataset: str) -> list[str]:
         """Return the outputs that a figure shows: those that `figures` names for it, as far as there are scores."""
-        there = self.scores_by_metric(dataset)
-        named = [name for name in self.config["figures"].get(figure, []) if metric_of(name) in there]
+        named = self.outputs_named(self.config["figures"].get(figure, []), dataset)
         return named or self.detailed_outputs(dataset)
 
     @remembered
@@ -524,9 +571,11 @@ class Plan:
     @remembered
     def labels(self, dataset: str) -> dict[str, str]:
         """Return what figures call the outputs of a data set."""
-        there = self.scores_by_metric(dataset)
-        named = self.config["figures"].get("labels", {})
-        return self.judge_labels(dataset) | {key: label for key, label in named.items() if metric_of(key) in there}
+        found = self.judge_labels(dataset)
+        for name in self.scores_by_metric(dataset):
+            entry = self._entry_of(name)
+            found = found | _labels(name, entry, [*self._main(name), *entry.get("sources", ())])
+        return found
 
     def figure_settings(self, dataset: str) -> dict[str, Any]:
         """Return what every drawing of a data set is told."""
@@ -544,8 +593,8 @@ class Plan:
     # The study of LLMs as dialogue evaluators
 
     def _read_study(self) -> None:
-        self.study: dict[str, Any] = self.config.get("llm_evaluators") or {}
-        catalogue, where = self.catalogue, "params.yaml, llm_evaluators"
+        self.study: dict[str, Any] = self.config["studies"].get("llm_evaluators") or {}
+        catalogue, where = self.catalogue, "study llm_evaluators"
         self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
         # Pairs of an original and a perturbed version: those that others recorded, and those made here.
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
@@ -581,12 +630,22 @@ class Plan:
         """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
         options = self.study["metrics"][name] or self.config["metrics"].get(name)
         if options is None:
-            raise UnknownNameError("metric", name, self.config["metrics"], where="params.yaml, llm_evaluators.metrics")
-        return _without(options, "datasets")
+            raise UnknownNameError("metric", name, self.config["metrics"], where="study llm_evaluators, metrics")
+        return _without(options, *ABOUT)
 
     def study_outputs(self) -> list[str]:
         """Return the outputs that stand for metrics, of those that run here."""
-        return [name for name in self.study.get("outputs", []) if metric_of(name) in self.study_here]
+        return list(self._study_labels())
+
+    def _study_labels(self) -> dict[str, str]:
+        """Return the main output of each metric that runs here, with what tables call it."""
+        found: dict[str, str] = {}
+        for name, said in self.study.get("metrics", {}).items():
+            entry = said or self.config["metrics"][name]
+            if name in self.study_here and (main := entry.get("main")):
+                output = f"{name}:{main if isinstance(main, str) else main[0]}"
+                found[output] = _labels(name, entry, [output.rpartition(":")[2]]).get(output, output)
+        return found
 
     def study_tables(self, *datasets: str, names: Iterable[str] = TABLES) -> list[str]:
         """Return tables of data sets; a catalogue's reader writes all of them."""
@@ -696,9 +755,7 @@ class Plan:
         implicit = {name: f"Implicit by {task.judge.name}" for name, task in judges.items() if task.variant.labels}
         asked = {name: task.label for name, task in judges.items()} | programs | implicit
         recorded = dict.fromkeys(self.recorded_rounds(), "GPT-4 (recorded)")
-        named = self.config["figures"].get("labels", {}) | self.study.get("labels", {})
-        outputs = self.study_outputs()
-        return {name: label for name, label in named.items() if name in outputs} | asked | recorded | groups
+        return self._study_labels() | asked | recorded | groups
 
     def study_shared(self) -> dict[str, Any]:
         """Return what the study's tables are told alike."""
@@ -714,31 +771,31 @@ class Plan:
         """Refuse names of scores that nothing makes: a slip must not pass for a metric that was not run."""
         config = self.config
         known = {*self.metrics, *self.recorded, *self.entries, *(task.name for task in self.judged.values())}
-        shown = [name for names in config["figures"].values() if isinstance(names, list) for name in names]
-        main = [*config["evaluation"]["outputs"], *config["tables"]["systems"]]
-        for name in [*main, *shown]:
-            metric, _, output = name.partition(":")
-            # An output that a metric does not have is a slip; one that a data set has no scores of is not.
-            if metric in self.metrics and output not in self.metrics[metric].outputs:
-                where = "params.yaml, evaluation.outputs, tables.systems or figures"
-                raise UnknownNameError(f"output of {metric}", output, self.metrics[metric].outputs, where=where)
-        for name in main:
-            if metric_of(name) not in known:
-                # A metric that was taken out of `metrics` leaves its outputs behind.
-                raise ConfigError(
-                    f"{name}: no metric of that name",
-                    where="params.yaml, evaluation.outputs or tables.systems",
-                    hint="Take it out, or add the metric",
-                )
+        known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
+        shown = {f"figures.{name}": names for name, names in config["figures"].items() if isinstance(names, list)}
+        mains = {f"metrics.{name}.main": [f"{name}:{output}" for output in self._main(name)] for name in self.metrics}
+        for place, names in {**shown, **mains, "tables.systems": config["tables"]["systems"]}.items():
+            for name in names:
+                metric, _, output = name.rpartition(":") if ":" in name else (name, "", "")
+                if metric not in known:
+                    # A metric that was taken out of `metrics` leaves its name behind.
+                    raise UnknownNameError("metric", metric, known, where=f"params.yaml, {place}")
+                # An output that a metric does not have is a slip; one that a data set has no scores of is not.
+                if output and metric in self.metrics and output not in self.metrics[metric].outputs:
+                    outputs = self.metrics[metric].outputs
+                    raise UnknownNameError(f"output of {metric}", output, outputs, where=f"params.yaml, {place}")
         self._check_study_names()
 
     def _check_study_names(self) -> None:
-        study, where = self.study, "params.yaml, llm_evaluators"
+        study, where = self.study, "study llm_evaluators"
         judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
         known = {*self.study_metrics, *judges, *self.entries}
         ensembles = study.get("ensembles") or {}
         members = [member for names in ensembles.get("models", {}).values() for member in names]
-        places = {"outputs": study.get("outputs", []), "ensembles": [*ensembles.get("dimensions", []), *members]}
+        mains = [
+            f"{name}:{entry['main']}" for name, entry in study.get("metrics", {}).items() if entry and "main" in entry
+        ]
+        places = {"metrics": mains, "ensembles": [*ensembles.get("dimensions", []), *members]}
         for place, names in places.items():
             for name in names:
                 metric, _, output = name.partition(":")
@@ -761,6 +818,15 @@ class Plan:
 def metric_of(name: str) -> str:
     """Return the metric of METRIC:OUTPUT."""
     return name.partition(":")[0]
+
+
+def _labels(metric: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> dict[str, str]:
+    """Return what an entry calls outputs of its metric: ``label`` is a text for all, or one for each; by METRIC:OUTPUT."""
+    label = entry.get("label")
+    if label is None:
+        return {}
+    texts = label if isinstance(label, Mapping) else {name: label.replace("{output}", name) for name in outputs}
+    return {f"{metric}:{name}": text for name, text in texts.items()}
 
 
 def _without(options: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def score(
     signature: str,
     shard: str,
 ) -> None:
-    """Score a data set with a metric, or one shard of it."""
+    """Score a data set with a metric."""
     from comperdial import scoring
     from comperdial.metrics import create
     from comperdial.sharding import Shard
@@ -104,9 +104,9 @@ def _shards(plan: Plan, dataset: str) -> list[str]:
 )
 def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: Any) -> None:  # noqa: ANN401
     """Merge the scores of a data set's shards."""
-    from comperdial.schema.merging import merge
+    from comperdial.schema.parquet import merge
 
-    merge(shards, outputs["scores"], "scores")
+    merge(shards, outputs["scores"])
 
 
 def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:

@@ -10,9 +10,13 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from comperdial.challenge.api import Completion
+from comperdial.config.checking import Expected, Maybe, Strict, Text, VariableName, checked, rule
+from comperdial.config.secrets import refuse_secrets
 from comperdial.errors import ConfigError
 from comperdial.judges.base import Answer, Family, Message, canonical, key
 from comperdial.judges.base import Completion as Reply
@@ -29,14 +33,9 @@ from comperdial.judges.prices import (
     estimate_tokens,
     most_input,
 )
-from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection, Service, address
 
-_OPTIONS = {"service", "model", "key", "base_url", "budget", "parameters"}
-_TEXTS = ("service", "model", "key", "base_url")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LENGTHS = ("max_tokens", "max_completion_tokens")
 _DATASET = "api-track"
 
 T = TypeVar("T")
@@ -228,6 +227,23 @@ class ChatApi:
         return self._price.of(answer.input_tokens, answer.output_tokens)
 
 
+class _Entry(Strict):
+    service: Text
+    model: Text
+    key: Maybe[VariableName] = None
+    base_url: Maybe[Annotated[str, Expected("a URL", hidden=True)]] = None
+    budget: Maybe[Annotated[int | float, Field(gt=0), Expected("US dollars above 0, or no budget")]] = None
+    parameters: dict[str, Any] = Field(default={})
+
+    @model_validator(mode="after")
+    def _leaves_the_length_to_agents(self) -> _Entry:
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in self.parameters:
+                expected = "the agent to say how much it wants"
+                raise rule(f"`{name}` among the parameters", expected, "parameters", name)
+        return self
+
+
 def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES, ledger: Path | None = None) -> ChatApi:
     """Make the model that a roster's entry ``api`` describes.
 
@@ -250,49 +266,26 @@ def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES, l
     JudgeError
         When the service cannot answer here.
     """
+    entry = checked(_Entry, options, where)
     try:
-        service = _service(options)
-        price = Prices.read(prices).find(str(options["model"])) if service.paid else None
+        refuse_secrets(entry.parameters, "parameters")
+        connection = Connection(
+            entry.service,
+            entry.model,
+            base_url=entry.base_url,
+            key_variable=entry.key,
+            identity={"base_url": address(entry.base_url)} if entry.base_url else {},
+        )
+        service = find(entry.service)(connection)
+        price = Prices.read(prices).find(entry.model) if service.paid else None
         return ChatApi(
             service,
-            parameters=options.get("parameters"),
+            parameters=entry.parameters,
             price=price,
-            budget=options.get("budget"),
+            budget=entry.budget,
             ledger=Ledger(ledger) if ledger else None,
         )
     except ConfigError as error:
         raise ConfigError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
     except JudgeError as error:
         raise JudgeError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
-
-
-def _service(options: Mapping[str, Any]) -> Service:
-    if not {"service", "model"} <= set(options) <= _OPTIONS:
-        raise ConfigError(
-            f"it has {', '.join(map(str, options))}",
-            expected="service, model, and maybe " + ", ".join(sorted(_OPTIONS - {"service", "model"})),
-        )
-    for name in _TEXTS:
-        if name in options and (not isinstance(options[name], str) or not options[name]):
-            raise ConfigError(f"`{name}` is no text", expected="a text, or no such entry")
-    if not _VARIABLE.fullmatch(options.get("key", "A")):
-        # Not shown: it may be the key itself.
-        raise ConfigError("`key` is no name", expected="the environment variable that holds the key")
-    budget = options.get("budget")
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float)):
-        raise ConfigError(f"`budget` is {budget!r}", expected="US dollars")
-    parameters = options.get("parameters", {})
-    if not isinstance(parameters, Mapping):
-        raise ConfigError(f"`parameters` are {parameters!r}", expected="a mapping")
-    if taken := [name for name in _LENGTHS if name in parameters]:
-        raise ConfigError(f"`{taken[0]}` among the parameters", expected="the agent to say how much it wants")
-    refuse_secrets(parameters, "parameters")
-    url = options.get("base_url")
-    connection = Connection(
-        options["service"],
-        options["model"],
-        base_url=url,
-        key_variable=options.get("key"),
-        identity={"base_url": address(url)} if url else {},
-    )
-    return find(options["service"])(connection)

@@ -24,6 +24,7 @@ from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comperdial.config.secrets import refuse_secrets
 from comperdial.errors import ComperdialError, ConfigError
 from comperdial.judges import _parts
 from comperdial.judges._account import Account
@@ -32,7 +33,6 @@ from comperdial.judges._disk import make_folder
 from comperdial.judges._families import in_use, read_family, settle
 from comperdial.judges._locks import claimed
 from comperdial.judges.base import Family
-from comperdial.judges.secrets import refuse_secrets
 from comperdial.judges.shelf import Shelf
 from comperdial.sharding import WHOLE, Shard
 

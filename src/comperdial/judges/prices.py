@@ -8,14 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, FileError
+from pydantic import AfterValidator, Field
+
+from comperdial.config.checking import Expected, FromZero, Maybe, Strict, Text, read_checked, rule
+from comperdial.errors import ConfigError
 from comperdial.judges.base import Message
 
 PRICES = Path("data/prices.yaml")
-_KEYS = {"from", "input", "output", "batch", "source", "note"}
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 _MILLION = 1_000_000
 
@@ -60,6 +61,23 @@ class Price:
         return (input_tokens * self.input + output_tokens * self.output) * share / _MILLION
 
 
+class _Entry(Strict):
+    since: Annotated[datetime.date, Field(alias="from"), Expected("a date such as 2024-01-25")]
+    input: FromZero
+    output: FromZero
+    source: Text
+    batch: Maybe[FromZero] = None
+    note: str = ""
+
+
+def _one_a_day(entries: list[_Entry]) -> list[_Entry]:
+    if len({entry.since for entry in entries}) < len(entries):
+        raise rule("two prices begin on the same day", "one price a day")
+    return entries
+
+
+_Entries = Annotated[list[_Entry], Field(min_length=1), AfterValidator(_one_a_day)]
+
 FREE = Price("", datetime.date.min, 0.0, 0.0, 1.0, source="answers of this machine's own cost nothing")
 
 
@@ -77,47 +95,22 @@ class Prices:
         Raises
         ------
         FileError
-            When it cannot be read, or an entry is not a price; names the model.
+            When it cannot be read.
+        ConfigError
+            When an entry is not a price; names the model.
         """
-        content = load_yaml(path)
-        return cls({str(model): _entries(str(model), entries, path) for model, entries in content.items()}, str(path))
+        content = read_checked(dict[str, _Entries], path)
+        prices = {
+            model: [Price(model, e.since, e.input, e.output, e.batch, e.source, e.note) for e in entries]
+            for model, entries in content.items()
+        }
+        return cls(prices, str(path))
 
     def find(self, model: str, day: datetime.date | None = None) -> Price | None:
         """Return the price on a day (default: today), or None where none is known."""
         day = day or datetime.datetime.now(datetime.UTC).date()
         known = [price for price in self._prices.get(model, ()) if price.since <= day]
         return known[-1] if known else None
-
-
-def _entries(model: str, entries: Any, path: Path) -> list[Price]:  # noqa: ANN401
-    where = f"{path}, {model}"
-    if not isinstance(entries, list) or not entries:
-        raise FileError("holds no prices", where=where, expected="a list of prices, each with the day it began")
-    prices = [_price(model, entry, where) for entry in entries]
-    if len({price.since for price in prices}) < len(prices):
-        raise FileError("two prices begin on the same day", where=where, expected="one price a day")
-    return prices
-
-
-def _price(model: str, entry: Any, where: str) -> Price:  # noqa: ANN401
-    expected = "from (a date), input, output, source, and perhaps batch and note"
-    if not isinstance(entry, dict) or not {"from", "input", "output", "source"} <= set(entry) <= _KEYS:
-        raise FileError("an entry is not a price", where=where, expected=expected)
-    if type(entry["from"]) is not datetime.date:
-        raise FileError(f"`from` is {entry['from']!r}", where=where, expected="a date such as 2024-01-25")
-    for key in ("input", "output", "batch"):
-        value = entry.get(key, 0)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise FileError(f"`{key}` is {value!r}", where=where, expected="a number from 0 up")
-    return Price(
-        model,
-        entry["from"],
-        entry["input"],
-        entry["output"],
-        entry.get("batch"),
-        entry["source"],
-        entry.get("note", ""),
-    )
 
 
 def estimate_tokens(text: str) -> int:

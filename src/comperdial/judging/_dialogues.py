@@ -49,19 +49,14 @@ def spoken(folder: str | Path, scores: Iterable[tuple[Key, float]] | None = None
         Holds ``contexts``, ``responses`` and ``systems``.
     scores
         Of the turns, sorted by key, for what was said to have its own; none without.
-
-    Raises
-    ------
-    SchemaError
-        When the responses are not sorted by their key, as the project writes them.
     """
     columns = ["dataset", "context_id", "dialogue_id", "turn"]
     contexts = schema.read(Path(folder) / "contexts.parquet", "contexts")[columns]
     rows = _rows(folder)
-    return gathered(rows if scores is None else _with_scores(rows, iter(scores)), contexts, where=str(folder))
+    return gathered(rows if scores is None else _with_scores(rows, iter(scores)), contexts)
 
 
-def gathered(rows: Iterable[Said], contexts: pd.DataFrame, *, where: str) -> Iterator[Spoken]:
+def gathered(rows: Iterable[Said], contexts: pd.DataFrame) -> Iterator[Spoken]:
     """Yield dialogues as soon as the last context of each has passed; only those under way are in memory.
 
     Parameters
@@ -70,8 +65,6 @@ def gathered(rows: Iterable[Said], contexts: pd.DataFrame, *, where: str) -> Ite
         Sorted by data set and context.
     contexts
         Their ``dataset``, ``context_id``, ``dialogue_id`` and ``turn``.
-    where
-        What an error names.
     """
     ordered = contexts.sort_values(["dataset", "context_id"], kind="stable")
     place = {context: number for number, context in enumerate(ordered["context_id"])}
@@ -92,8 +85,6 @@ def gathered(rows: Iterable[Said], contexts: pd.DataFrame, *, where: str) -> Ite
 
     for row in rows:
         dataset, context, system = row.key
-        if place[context] < passed:
-            raise _unsorted(where, row.key)
         if place[context] > passed:
             yield from ended(place[context])
             passed = place[context]
@@ -114,7 +105,7 @@ def turn_scores(turns: pd.DataFrame | str | Path, output: str) -> Iterator[tuple
     Raises
     ------
     SchemaError
-        When there is none, or a Parquet file is not sorted by its key, or a turn has two.
+        When there is none, or a turn has two.
     """
     name = "table scores" if isinstance(turns, pd.DataFrame) else str(turns)
     before: Key | None = None
@@ -122,8 +113,8 @@ def turn_scores(turns: pd.DataFrame | str | Path, output: str) -> Iterator[tuple
         chosen = part[(part["level"] == "turn") & (part["output"] == output)]
         keys = zip(chosen["dataset"], chosen["item_id"], chosen["system_id"], strict=True)
         for key, value in zip(keys, chosen["value"], strict=True):
-            if before is not None and key <= before:
-                raise _unsorted(name, key) if key < before else _second(name, key, output)
+            if key == before:
+                raise _second(name, key, output)
             before = key
             yield key, float(value)
     if before is None:
@@ -150,26 +141,13 @@ def _rows(folder: str | Path) -> Iterator[Said]:
 def _with_scores(rows: Iterable[Said], scores: Iterator[tuple[Key, float]]) -> Iterator[Said]:
     """Give what was said its score, from two sorted streams side by side."""
     found = next(scores, None)
-    before: Key | None = None
     for row in rows:
-        if before is not None and row.key < before:
-            raise _unsorted("responses", row.key)
-        before = row.key
         while found is not None and found[0] < row.key:
             found = next(scores, None)
         yield row._replace(score=found[1]) if found is not None and found[0] == row.key else row
-    # To the end, where it is seen that they were in order: otherwise scores were passed over.
+    # To the end, where it is seen that no turn has two.
     for _ in scores:
         pass
-
-
-def _unsorted(where: str, key: Key) -> SchemaError:
-    return SchemaError(
-        f"{', '.join(key[1:])} comes after what it belongs before",
-        where=where,
-        expected="rows sorted by data set, context and system, so that dialogues need not be in memory all at once",
-        hint="`comperdial.schema.write(path, comperdial.schema.read(path, name), name)` sorts a table",
-    )
 
 
 def _second(where: str, key: Key, output: str) -> SchemaError:

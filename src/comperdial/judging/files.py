@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from comperdial.config.checking import VariableName, checked
 from comperdial.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.services.base import address
 from comperdial.judging.base import ANY_ROLE, Judge, Judging, Task, sample_counts, unasked
-from comperdial.judging.config import check_key
 from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
@@ -58,7 +58,8 @@ def server_judge(
             where="--name",
             expected="lower-case letters, digits, dots and hyphens, beginning with a letter or a digit",
         )
-    check_key(connection.get("key"), "--key")
+    if (key := connection.get("key")) is not None:
+        checked(VariableName, key, "--key")
     reached = {"base_url": url, **connection}
     return Judge(made, "openai", model, ANY_ROLE, "generate", parameters, None, reached, identity={"base_url": url})
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 """The entry of all data sets that have none of their own."""
-STUDIES = ("llm_evaluators",)
-"""The sections of ``params.yaml`` whose name stands for their data sets."""
 PERTURBATIONS = ("turn_perturbations", "dialogue_perturbations")
 """The recorded perturbations, which a study with `perturbed` judges too."""
 PERTURBED = "_perturbed"
@@ -32,13 +30,12 @@ def unperturbed(dataset: str) -> str:
 
 
 def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return each study with its data sets in a configuration, perturbed ones included; without a section, none."""
+    """Return each study with its data sets in a configuration, perturbed ones included."""
     groups: dict[str, tuple[str, ...]] = {}
-    for study in STUDIES:
-        section = found if isinstance(found := config.get(study), Mapping) else {}
-        spoiled = section.get("perturbed") or {}
+    for name, study in (config.get("studies") or {}).items():
+        spoiled = study.get("perturbed") or {}
         generated = [perturbed(name) for name in spoiled.get("datasets") or ()]
-        groups[study] = (*(section.get("datasets") or ()), *(PERTURBATIONS if spoiled else ()), *generated)
+        groups[name] = (*(study.get("datasets") or ()), *(PERTURBATIONS if spoiled else ()), *generated)
     return groups
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from comperdial import schema
 from comperdial.errors import ComperdialError, SchemaError
-from comperdial.schema.merging import merge
 
 # Judgements that are read at once.
 _ROWS = 65_536
@@ -17,7 +16,7 @@ _ROWS = 65_536
 def merge_judged(
     scores: Sequence[str | Path], judgements: Sequence[str | Path], output: str | Path, output_judgements: str | Path
 ) -> None:
-    """Merge the shards' tables as :func:`comperdial.schema.merging.merge` does.
+    """Merge the shards' tables as :func:`comperdial.schema.merge` does.
 
     Parameters
     ----------
@@ -48,8 +47,8 @@ def merge_judged(
             expected="a rating in each",
             hint="The shards' warnings show an answer",
         )
-    merge(judgements, output_judgements, "judgements")
-    merge(scores, output, "scores")
+    schema.merge(judgements, output_judgements)
+    schema.merge(scores, output)
 
 
 def unread(judgements: int, failures: Counter[str]) -> str:

@@ -30,7 +30,7 @@ from comperdial.judging.scores import (
     slug,
 )
 from comperdial.judging.tasks import family_of, service_of, signature, step_of, unpaid
-from comperdial.schema.merging import writing_sorted
+from comperdial.schema.parquet import writing
 from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def _write_turns(judging: Judging, task: Task, folder: str | Path, path: Path, *
     step = step_of(judging, task)
     shelf = Ledger(judging.ledger).shelf(dataset, family_of(judging, step))
     items = items_of(judging, step, folder)
-    with writing_sorted(path, "scores") as add:
+    with writing(path, "scores") as add:
         for scores, _ in replay_parts(step, items, shelf, reader(step), Tally(), signature=signature(judging, step)):
             add(scores)
 
@@ -238,8 +238,8 @@ def write_judged(
 
     made = f"{task.name} ({signature(judging, task)})"
     with (
-        writing_sorted(scores, "scores", shard, made) as add,
-        writing_sorted(judgements, "judgements", shard, made) as add_how,
+        writing(scores, "scores", shard, made) as add,
+        writing(judgements, "judgements", shard, made) as add_how,
     ):
         for rated, how in _judged(judging, task, items, tally, dataset=dataset, shard=shard):
             add(rated)

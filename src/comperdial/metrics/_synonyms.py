@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from comperdial.wordnet import entries, offsets, read_files, synset, synset_names
+from comperdial.wordnet import read_files
 
 # Endings and what nltk's `morphy` puts in their place: the rules of detachment of manual page morphy(7WN).
 _ENDINGS = {
@@ -26,8 +26,8 @@ class _WordClass:
 
     def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
         self._data = files[f"data.{name}"]
-        self._index = dict(line.split(" ", 1) for line in entries(files[f"index.{name}"]))
-        self._irregular = {form: bases for form, *bases in map(str.split, entries(files[f"{name}.exc"]))}
+        self._index = dict(line.split(" ", 1) for line in _entries(files[f"index.{name}"]))
+        self._irregular = {form: bases for form, *bases in map(str.split, _entries(files[f"{name}.exc"]))}
         self._endings = [ending.split(":") for ending in _ENDINGS[name].split()]
 
     def names(self, word: str) -> Iterator[str]:
@@ -36,9 +36,22 @@ class _WordClass:
         if bases is None:
             bases = [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
         for form in {word, *bases}:
-            if entry := self._index.get(form):
-                for offset in offsets(entry):
-                    yield from synset_names(synset(self._data, offset))
+            if form in self._index:
+                # The number of synsets comes second, their offsets last.
+                fields = self._index[form].split()
+                for offset in fields[-int(fields[1]) :]:
+                    yield from self._synset(int(offset))
+
+    def _synset(self, offset: int) -> list[str]:
+        """Return the names in a synset; those of several words have "_" between them."""
+        fields = self._data[offset : self._data.index(b"\n", offset)].decode().split()
+        # Fourth the number of names, in hexadecimal digits; then each with a number. Adjectives may end in "(p)".
+        return [name.partition("(")[0] for name in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]
+
+
+def _entries(content: bytes) -> list[str]:
+    """Return the lines of a file, without the licence, which stands before them, indented."""
+    return [line for line in content.decode().split("\n") if line and not line.startswith(" ")]
 
 
 class Thesaurus:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import OrderedDict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -18,7 +19,7 @@ import numpy as np
 from comperdial import versions
 from comperdial.errors import ConfigError, FileError
 from comperdial.files import read_json
-from comperdial.models import runtime, shapes
+from comperdial.models import runtime
 from comperdial.models.store import Model, find, verified
 from comperdial.models.vectors import Encoded, VectorStore
 
@@ -33,10 +34,8 @@ _BLOCK = 4096
 # Tokens of a batch. All batches of one length are of one shape, the last one filled up: of 4,096 demo responses
 # and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512; at 2,048 three times as many.
 _CPU_TOKENS, _OTHER_TOKENS = 128, 2048
-# Attention makes one small product a head, one after the other in memory. MKL's products of 5, 7, 9 and 11 tokens have
-# other last digits where they do not begin at a multiple of 16 bytes. With so many heads, or twice or thrice as many,
-# those of all texts of a batch begin alike; models with another number of heads get one text at a time.
-_HEADS = 4
+# Batches that are computed or wait for it, for each thread: one more than it works at, so that it never waits.
+_AHEAD = 2
 # Vectors kept at hand: references and contexts are asked for again and again.
 _RECENT = 512
 # Models whose tokenisers are of RoBERTa's kind.
@@ -148,8 +147,11 @@ class Vectors:
     """The vectors of an encoder: from the store, and from the model for texts that it does not hold yet.
 
     A text's vectors depend on the text and on nothing else, to the last bit: not on the texts that it is encoded with,
-    their order, the number of threads or what the store held before (:mod:`comperdial.models.shapes`). That holds for
-    one machine and device, one ``COMPERDIAL_BATCH_TOKENS``; between machines, equal texts differ by rounding.
+    their order, the number of threads or what the store held before. The last digits of a matrix product depend on its
+    shape and on how many threads share it, since both decide in which order numbers are added. So texts of equal length
+    make a batch, always as many of them, and each batch is one thread's. That holds for one machine and device, one
+    ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5, 7, 9 and 11
+    tokens have other last digits where they do not begin at a multiple of 16 bytes, and of other models some do not.
 
     Parameters
     ----------
@@ -219,13 +221,11 @@ class Vectors:
         from tqdm import tqdm
 
         tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
-        if self._config.get("num_attention_heads", 1) % _HEADS:
-            tokens = 1
         # Loaded here: two threads would do it twice.
         _ = self._network
         with tqdm(total=0, desc="encode", delay=2, disable=None) as bar:
-            batches = shapes.equal(self._rows(texts, bar), lambda row: len(row.ids), tokens)
-            for group, (states, pooled) in shapes.run(lambda group: self._forward(group, tokens), batches):
+            batches = _of_one_length(self._rows(texts, bar), tokens)
+            for group, (states, pooled) in _side_by_side(lambda group: self._forward(group, tokens), batches):
                 for place, row in enumerate(group):
                     # Copied: a part would keep the whole batch in memory.
                     vectors, marks = states[place].copy(), np.array(row.special, dtype=np.bool_)
@@ -252,7 +252,7 @@ class Vectors:
         """Run one batch; return its hidden states and, if wanted, its pooled outputs, as float32."""
         import torch
 
-        lacking = shapes.rows(len(group[0].ids), tokens) - len(group)
+        lacking = _batch_size(group[0], tokens) - len(group)
         place = next(self._network.parameters()).device
         inputs = torch.tensor([row.ids for row in (*group, *[group[-1]] * lacking)], device=place)
         with (
@@ -262,6 +262,59 @@ class Vectors:
             found = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
         pooled = found.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
         return found.last_hidden_state.float().cpu().numpy(), pooled
+
+
+def _of_one_length(blocks: Iterable[list[_Row]], tokens: int) -> Iterator[list[_Row]]:
+    """Group texts of one length into full batches; only the last batch of a length may lack some.
+
+    Of each block the longest come first, so that a lack of memory shows early.
+    """
+    waiting: dict[int, list[_Row]] = {}
+    for block in blocks:
+        for row in sorted(block, key=lambda row: len(row.ids), reverse=True):
+            group = waiting.setdefault(len(row.ids), [])
+            group.append(row)
+            if len(group) == _batch_size(row, tokens):
+                yield waiting.pop(len(row.ids))
+    for length in sorted(waiting, reverse=True):
+        yield waiting[length]
+
+
+def _batch_size(row: _Row, tokens: int) -> int:
+    return max(1, tokens // max(1, len(row.ids)))
+
+
+def _side_by_side(
+    function: Callable[[list[_Row]], tuple[Any, Any]], batches: Iterable[list[_Row]]
+) -> Iterator[tuple[list[_Row], tuple[Any, Any]]]:
+    """Yield batches and what a function makes of them, in their order.
+
+    On a cpu as many are computed at the same time as torch would use threads, each by one thread, and some few wait.
+    Any other device gets one after the other.
+    """
+    if runtime.device().type != "cpu":
+        for batch in batches:
+            yield batch, function(batch)
+        return
+    import torch
+
+    count = torch.get_num_threads()
+    # Also what threads begin with that start from here on: the pool's.
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
+    waiting: deque[tuple[list[_Row], Future[tuple[Any, Any]]]] = deque()
+    try:
+        for batch in batches:
+            waiting.append((batch, pool.submit(function, batch)))
+            if len(waiting) >= _AHEAD * count:
+                first, found = waiting.popleft()
+                yield first, found.result()
+        while waiting:
+            first, found = waiting.popleft()
+            yield first, found.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(count)
 
 
 def _config(folder: Path) -> dict[str, Any]:

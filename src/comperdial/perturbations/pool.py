@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from comperdial.perturbations._entities import Entity, Finder
-from comperdial.perturbations._text import same
+from comperdial.perturbations.entities import Entity, Finder
+from comperdial.perturbations.text import same
 
 _TRIES = 100
 

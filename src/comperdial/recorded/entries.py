@@ -50,7 +50,7 @@ def read_entries(
     Parameters
     ----------
     section
-        As ``workflow/schemas/params.schema.yaml`` has it; None for no such section.
+        As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
     taken
         Names that scores made elsewhere may not have: those of the configured metrics, and of all kinds of metric.
     datasets

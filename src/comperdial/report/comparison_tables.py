@@ -8,17 +8,17 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import Document, Section, number, records_by, with_suffix
+from comperdial.report.document import Column, Document, Section, number, pivot, records_by, with_suffix
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
     level_pairs,
     level_title,
     of_target,
+    significant,
     with_interval,
     with_star,
 )
-from comperdial.report.wide import wide_comparisons, wide_power
 from comperdial.stats.correlation import ALPHA, is_starred
 
 # The power that is taken to be enough.
@@ -54,25 +54,15 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
     beyond = (chosen["grouping"] != "pooled") | ~chosen["coefficient"].isin(list(COEFFICIENT_NAMES))
     # Only these were looked at in detail; of the others there is nothing here that the table of all metrics lacks.
     detailed = set(zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True))
-    cells = records_by(chosen, ["metric", "output", *_WHAT, "grouping"])
     sections = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         present = set(zip(of_pair["coefficient"], of_pair["grouping"], strict=True))
         measures = [(c, g) for c in _SHOWN[level] for g in _GROUPINGS if (c, g) in present]
-        rows = []
-        for name in sorted(set(zip(of_pair["metric"], of_pair["output"], strict=True))):
-            if name not in detailed:
-                continue
-            found = [cells.get((*name, level, against, *measure)) for measure in measures]
-            rows.append(
-                [
-                    " ".join(name),
-                    *(_measure(cell) for cell in found),
-                ]
-            )
-        columns = [("", "Metric"), *((_MEASURES[c], _GROUPINGS[g]) for c, g in measures)]
-        sections.append(Section(level_title(level, against), columns, rows))
+        cells = records_by(of_pair, ["metric", "output", "coefficient", "grouping"])
+        rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells} & detailed)}
+        columns = [Column(_MEASURES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
+        sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
     return Document(
         title=f"Other measures of agreement on {title}",
         caption=with_suffix(
@@ -91,7 +81,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
             "systems (Thompson et al. 2024)",
             "By item: correlated over the systems within each context (of dialogues: within each dialogue), then "
             "averaged: what makes one context harder than another does not count",
-            "The metrics are those of evaluation.outputs in params.yaml and the judges'",
+            "The metrics are those with `main` in params.yaml, and the judges'",
             "Intervals and ranks of the pooled correlations stand in the table of all metrics, Pearson and Kendall by "
             "item in the CSV file",
             *READING,
@@ -99,9 +89,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
     )
 
 
-def _measure(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return "–"
+def _measure(cell: Mapping[Any, Any]) -> str:
     if cell["grouping"] == "pooled" and cell["coefficient"] in COEFFICIENT_NAMES:
         # Its interval stands in the table of all metrics.
         return with_star(cell["value"], is_starred(cell["p"]))
@@ -295,3 +283,33 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
 def _span(values: Sequence[Any] | pd.Series) -> str:
     found = sorted({int(value) for value in values})
     return " to ".join(dict.fromkeys([str(found[0]), str(found[-1])])) if found else "none"
+
+
+def wide_comparisons(pairs: pd.DataFrame, tests: Sequence[str], coefficients: Sequence[str]) -> pd.DataFrame:
+    """Return one row a pair, its columns once for each coefficient: half the bytes of one row each.
+
+    ``pairs`` has the metrics' names as a and b; in what is returned, a comes first in the alphabet.
+    """
+    turned = pairs["a"] > pairs["b"]
+    found = pairs.assign(
+        a=pairs["a"].where(~turned, pairs["b"]),
+        b=pairs["b"].where(~turned, pairs["a"]),
+        difference=pairs["difference"].where(~turned, -pairs["difference"]).round(3) + 0.0,
+        **{test: significant(pairs[test], 2) for test in tests},
+    )
+    index = ["level", "against", "a", "b"]
+    columns = ["difference", *tests]
+    wide = found.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
+    order = [(column, c) for c in coefficients if c in set(pairs["coefficient"].astype(str)) for column in columns]
+    wide = wide.reindex(columns=order).dropna(how="all")
+    wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in order])
+    return wide.reset_index()
+
+
+def wide_power(power: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a pair, with its power or without, one column a size: a quarter of the bytes of one row each."""
+    index = ["level", "against", "coefficient", "varied", "a", "b", "difference"]
+    rounded = power.round({"power": 3, "difference": 5})
+    # A pivot table would leave out pairs without any power, or have a row of every combination.
+    wide = rounded.groupby([*index, "size"], observed=True)["power"].mean().unstack("size")
+    return wide.rename(columns="power_{}".format).rename_axis(columns=None).reset_index()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -74,6 +74,74 @@ class Document:
     sections: Sequence[Section]
     tidy: pd.DataFrame
     notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of cells: its group and name, how a record is written in it, and the key of its records in a row."""
+
+    group: str
+    name: str
+    write: Callable[[Mapping[Any, Any]], str]
+    key: tuple[str, ...] = ()
+
+
+def value_of(name: str, *, digits: int = 3, sign: bool = False) -> Callable[[Mapping[Any, Any]], str]:
+    """Return what writes a column's value in a record as :func:`number` does."""
+    return lambda record: number(record[name], digits=digits, sign=sign)
+
+
+def count_of(name: str) -> Callable[[Mapping[Any, Any]], str]:
+    """Return what writes a column's count in a record, with commas between thousands; a dash when it is missing."""
+    return lambda record: "–" if pd.isna(record[name]) else f"{record[name]:,.0f}"
+
+
+def listed(title: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Section:
+    """Return a section with a row for each record of a frame."""
+    rows = [[column.write(record) for column in columns] for record in frame.to_dict("records")]
+    return Section(title, [(column.group, column.name) for column in columns], rows)
+
+
+def pivot(
+    title: str,
+    cells: Mapping[tuple[str, ...], Mapping[Any, Any]],
+    rows: Mapping[Any, Sequence[str]],
+    labels: Sequence[str],
+    columns: Sequence[Column],
+    *,
+    first: Sequence[Sequence[str]] = (),
+    empty: Collection[str] = (),
+) -> Section:
+    """Return a section of tidy records: a row for each key of ``rows``, in each column a record or a dash.
+
+    Parameters
+    ----------
+    title
+        The section's heading.
+    cells
+        The records by the key of their row, then that of their column (:func:`records_by`).
+    rows
+        What stands in the columns of labels, by the row's key, in order.
+    labels, columns
+        The names of the columns of labels, and the columns of cells.
+    first
+        Rows of text that come before the others.
+    empty
+        A row is left out if its cells say nothing but these.
+    """
+    made = []
+    for key, texts in rows.items():
+        found = [(column, cells.get((*key, *column.key))) for column in columns]
+        written = ["–" if record is None else column.write(record) for column, record in found]
+        if not empty or not set(written) <= set(empty):
+            made.append([*texts, *written])
+    heads = [*(("", label) for label in labels), *((column.group, column.name) for column in columns)]
+    return Section(title, heads, [*first, *made])
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval after its value, with a space before it; nothing where there is none."""
+    return "" if pd.isna(low) or pd.isna(high) else f" [{number(low, digits=2)}, {number(high, digits=2)}]"
 
 
 def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:

@@ -16,24 +16,28 @@ from comperdial.files import form_path, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Fonts go into PDF as TrueType and into SVG as outlines, and SVG ids do not change from run to run.
+# Fonts go into PDF as TrueType. SVG holds text as text, in the font that it was measured in or else the reader's own
+# sans-serif, and its ids do not change from run to run.
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "pdf.fonttype": 42,
     "pdf.compression": 9,
-    "svg.fonttype": "path",
+    "font.sans-serif": ["DejaVu Sans"],
+    "svg.fonttype": "none",
     "svg.hashsalt": "comperdial",
     "savefig.bbox": "tight",
 }
-_WITHOUT_DATE = {
-    ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-    ".svg": {"Date": None, "Creator": None},
+# Neither the date nor the machine: the same bytes on every run.
+_METADATA: dict[str, dict[str, Any]] = {
+    ".pdf": dict.fromkeys(("CreationDate", "Producer", "Creator")),
+    ".svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
     ".png": {"Software": None},
 }
 # Dots an inch: 950 in the width of a page. The PDF and the SVG have what is finer.
 DPI = 100
+_COLOURS = 64
 _MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
 _LEVELS = {"turn": "Turn level", "system": "System level"}
 
@@ -44,7 +48,7 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     Parameters
     ----------
     frame
-        As :func:`comperdial.report.usr.usr_frame` gives it; rows that were not run are left out.
+        As :func:`comperdial.studies.usr.frame.usr_frame` gives it; rows that were not run are left out.
         A data set has the rows that have a value on it.
     titles
         A title for each dataset.
@@ -109,23 +113,45 @@ def saving() -> Iterator[list[Path]]:
 def save(figure: Figure, stem: str | Path) -> None:
     """Write a figure as ``stem.pdf``, ``stem.png`` and ``stem.svg``, then close it.
 
-    The PNG has :data:`DPI` and a palette, the SVG no more digits than can be seen (:mod:`comperdial.report.compact`).
-    What a figure rasterises has that resolution in the PDF and the SVG too.
+    The PNG has :data:`DPI` and a palette. What a figure rasterises has that resolution in the PDF and the SVG too.
     """
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    from comperdial.report import compact
-
     with mpl.rc_context(_STYLE):
-        for suffix, metadata in _WITHOUT_DATE.items():
+        for suffix, metadata in _METADATA.items():
             with replacing(form_path(stem, suffix)) as temporary:
                 figure.savefig(temporary, dpi=DPI, metadata=metadata)
                 if suffix == ".png":
-                    compact.png(temporary, temporary)
-                elif suffix == ".svg":
-                    text = compact.svg(temporary.read_text(encoding="utf-8"), alone=True)
-                    temporary.write_text(text, encoding="utf-8", newline="\n")
+                    _reduce(temporary)
     plt.close(figure)
     if (stems := _saved.get()) is not None:
         stems.append(Path(stem))
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as an SVG element for a page, the same bytes on every run, and close it."""
+    import io
+
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context(_STYLE), io.StringIO() as file:
+        figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
+        text = file.getvalue()
+    plt.close(figure)
+    return text[text.index("<svg") :]
+
+
+def _reduce(path: Path) -> None:
+    """Write a picture anew with a palette of few colours, on white: a third of the bytes."""
+    from PIL import Image
+
+    with Image.open(path) as opened:
+        resolution = opened.info["dpi"]
+        layered = opened.convert("RGBA")
+    picture = Image.new("RGB", layered.size, "white")
+    picture.paste(layered, mask=layered.getchannel("A"))
+    # One round of k-means: without it, edges of letters get colours that are off.
+    reduced = picture.quantize(_COLOURS, method=Image.Quantize.MEDIANCUT, kmeans=1, dither=Image.Dither.NONE)
+    reduced.save(path, "PNG", optimize=True, dpi=resolution)

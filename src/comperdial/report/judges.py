@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from comperdial import schema
-from comperdial.report.document import Document, Section, number, with_suffix
+from comperdial.report.document import Column, Document, count_of, listed, value_of, with_suffix
 
 # The most kinds of failure that a note names.
 _KINDS = 5
@@ -86,23 +86,15 @@ def judges_document(
         Ends the caption.
     """
     columns = [
-        ("", "Variant"), ("judgements", "all"), ("judgements", "distinct"), ("judgements", "not readable"),
-        ("judgements", "by fresh samples"), ("items", "without a score"), ("tokens", "in"), ("tokens", "out"),
-        ("cost", "US dollars"),
-    ]  # fmt: skip
-    rows = [
-        [
-            labels.get(row["metric"], row["metric"]),
-            f"{row['judgements']:,}",
-            f"{row['answers']:,}",
-            f"{row['failed']:,}",
-            f"{row['fresh']:,}",
-            f"{row['items'] - row['scored']:,}",
-            _count(row["input_tokens"]),
-            _count(row["output_tokens"]),
-            number(row["cost"], digits=2),
-        ]
-        for row in frame.to_dict("records")
+        Column("", "Variant", lambda row: labels.get(row["metric"], row["metric"])),
+        Column("judgements", "all", count_of("judgements")),
+        Column("judgements", "distinct", count_of("answers")),
+        Column("judgements", "not readable", count_of("failed")),
+        Column("judgements", "by fresh samples", count_of("fresh")),
+        Column("items", "without a score", lambda row: f"{row['items'] - row['scored']:,}"),
+        Column("tokens", "in", count_of("input_tokens")),
+        Column("tokens", "out", count_of("output_tokens")),
+        Column("cost", "US dollars", value_of("cost", digits=2)),
     ]
     return Document(
         title=f"Judges on {title}",
@@ -111,7 +103,7 @@ def judges_document(
             "one dialogue of one system; what several systems said alike was asked once.",
             suffix,
         ),
-        sections=[Section(title, columns, rows)],
+        sections=[listed(title, frame, columns)],
         tidy=frame,
         notes=[
             "The judge `rules` is a program that counts words, no language model: its scores are no LLM's",
@@ -125,7 +117,3 @@ def judges_document(
             *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
         ],
     )
-
-
-def _count(value: float | None) -> str:
-    return "–" if value is None or pd.isna(value) else f"{value:,.0f}"

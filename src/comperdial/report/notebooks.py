@@ -32,7 +32,7 @@ _MODULES = {
         "metrics.bleu",
         "metrics.rouge",
     ],
-    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.resampling"],
+    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.intervals"],
 }
 _ABOUT = {
     "01": "What was rated, how far the raters agree, the best and the worst systems, one dialogue, and how the metrics do",
@@ -102,7 +102,11 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
             if scores := _scored_on_demo(plan, name):
                 found[name] = (name, "demo", [*tables("demo"), *scores, *_evaluated("demo"), demo["dialogues"]])
         reads_of_check = [f"results/tables/demo_{name}.csv" for name in ("systems", "alpha")]
-        reads_of_check += ["data/tables/demo/truth.parquet", "data/paper/benchmarks.csv", demo["simulated"]["raters"]]
+        reads_of_check += [
+            "data/tables/demo/truth.parquet",
+            "src/comperdial/studies/comperdial/benchmarks.csv",
+            demo["simulated"]["raters"],
+        ]
         found["07_checking_the_demo"] = ("07_checking_the_demo", "demo", tables("demo") + reads_of_check)
     if plan.usr:
         found["06_reading_the_usr_table"] = ("06_reading_the_usr_table", plan.usr[0], ["results/tables/usr.csv"])
@@ -127,6 +131,7 @@ def _recorded(plan: Plan, name: str) -> dict[str, Any]:
         {"folder": _folder(plan, notebook, dataset), "name": name}
         for name, (notebook, dataset, _) in pages(plan).items()
     ],
+    datasets=lambda plan, folder, name: plan.usr if name.startswith("06") else [pages(plan)[name][1]],
     inputs=lambda plan, folder, name: {
         "notebook": f"notebooks/{pages(plan)[name][0]}.py",
         "reads": pages(plan)[name][2],

@@ -48,7 +48,7 @@ def _caption(text: str) -> Any:  # noqa: ANN401 - a caption
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
-        "outputs": plan.config["tables"]["systems"],
+        "outputs": plan.systems_outputs(dataset),
         "not_run": plan.not_run([dataset]),
         **plan.target(dataset),
         **plan.rated_by(dataset),
@@ -229,7 +229,7 @@ def judges(
     of=lambda plan: [name for name in plan.datasets if plan.heard_of(name)],
     inputs=lambda plan, dataset: {
         "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.heard_of(dataset)],
-        "reported": "data/paper/recorded_judges.csv",
+        "reported": "src/comperdial/judging/answers/chiang2023_reported.csv",
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
@@ -252,12 +252,12 @@ def recorded_judges(
 ) -> Document:
     """Show recorded answers of judges, beside the reported figures."""
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-    from comperdial.report.tables import read_reported, read_tidy
+    from comperdial.report.tables import read_reported
 
     counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
     texts = ("metric", "dimension", "target", "why")
-    found = [read_tidy(path, texts, (*counts, *values), given=counts) for path in coverage]
-    known = read_reported(reported, ("prompt", "dimension", "coefficient", "value"))
+    found = [read_reported(path, texts, values, given=counts) for path in coverage]
+    known = read_reported(reported, ("prompt", "dimension", "coefficient"), given=("value",))
     frame = recorded_judges_frame(pd.concat(found, ignore_index=True), known, prompts)
     return recorded_judges_document(frame, title, models)
 
@@ -317,7 +317,7 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
     settings=lambda plan, folder, dataset: {
         "title": plan.title(dataset),
-        "main": plan.config["tables"]["systems"],
+        "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
         "labels": plan.judge_labels(dataset),

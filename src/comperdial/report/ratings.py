@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from comperdial.errors import SchemaError
 from comperdial.ratings import OVERALL
-from comperdial.report.document import Document, Section, number, records_by, with_suffix
+from comperdial.report.document import (
+    Column,
+    Document,
+    Section,
+    count_of,
+    number,
+    pivot,
+    records_by,
+    value_of,
+    with_suffix,
+)
 from comperdial.report.tables import LEVEL_NAMES
 
 REPORTED = (
@@ -76,40 +86,26 @@ def agreement_document(
 
 def _alpha_section(alphas: pd.DataFrame) -> Section:
     metrics = [metric for metric in METRIC_NAMES if metric in set(alphas["metric"])]
-    columns = [("", "Level"), ("", "Dimension")]
-    columns += [(f"{METRIC_NAMES[metric]} alpha", name) for metric in metrics for name in ("value", "interval")]
-    columns += [("Counts", name) for name in _COUNTS]
+    columns = []
+    for metric in metrics:
+        group = f"{METRIC_NAMES[metric]} alpha"
+        columns += [Column(group, "value", value_of("value"), (metric,)), Column(group, "interval", _range, (metric,))]
+    columns += [Column("Counts", name, count_of(name), (metrics[0],)) for name in _COUNTS]
     cells = records_by(alphas, ["level", "dimension", "metric"])
-    rows = []
-    for level, dimension in _ordered(alphas):
-        row = [LEVEL_NAMES[level], dimension]
-        for metric in metrics:
-            cell = cells[level, dimension, metric]
-            row += [number(cell["value"]), f"{number(cell['low'])} to {number(cell['high'])}"]
-        rows.append(row + [f"{cells[level, dimension, metrics[0]][name]:,}" for name in _COUNTS])
-    return Section("Krippendorff's alpha", columns, rows)
+    return pivot("Krippendorff's alpha", cells, _labels(alphas), ["Level", "Dimension"], columns)
+
+
+def _range(cell: Mapping[Any, Any]) -> str:
+    return f"{number(cell['low'])} to {number(cell['high'])}"
 
 
 def _bias_section(bias: pd.DataFrame) -> Section:
-    columns = [("", "Level"), ("", "Dimension"), ("", "Annotator")]
-    columns += [("Against the others", name) for name in ("items", "mean", "bias", "spread", "Spearman")]
-    rows = []
-    for level, dimension in _ordered(bias):
-        of_dimension = bias[(bias["level"] == level) & (bias["dimension"] == dimension)]
-        rows += [
-            [
-                LEVEL_NAMES[level],
-                dimension,
-                str(row["annotator_id"]),
-                f"{row['n']:,}",
-                number(row["mean"]),
-                number(row["bias"], sign=True),
-                number(row["spread"]),
-                number(row["spearman"]),
-            ]
-            for row in of_dimension.to_dict("records")
-        ]
-    return Section("Annotators", columns, rows)
+    values = {"mean": value_of("mean"), "bias": value_of("bias", sign=True), "spread": value_of("spread")}
+    shown = {"items": count_of("n"), **values, "Spearman": value_of("spearman")}
+    columns = [Column("Against the others", name, write) for name, write in shown.items()]
+    cells = records_by(bias, ["level", "dimension", "annotator_id"])
+    rows = {key: [*label, str(key[2])] for place, label in _labels(bias).items() for key in cells if key[:2] == place}
+    return pivot("Annotators", cells, rows, ["Level", "Dimension", "Annotator"], columns)
 
 
 def _agreement_tidy(alphas: pd.DataFrame, bias: pd.DataFrame) -> pd.DataFrame:
@@ -276,11 +272,12 @@ def _turn_sections(transcript: pd.DataFrame) -> list[Section]:
     return sections
 
 
-def _ordered(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the levels and dimensions of a frame, turn first and the overall rating before its parts."""
+def _labels(frame: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """Return the labels of each level and dimension, turn first and the overall rating before its parts."""
     pairs = {(str(level), str(dimension)) for level, dimension in zip(frame["level"], frame["dimension"], strict=True)}
     levels = list(LEVEL_NAMES)
-    return sorted(pairs, key=lambda pair: (levels.index(pair[0]), pair[1] != OVERALL, pair[1]))
+    ordered = sorted(pairs, key=lambda pair: (levels.index(pair[0]), pair[1] != OVERALL, pair[1]))
+    return {(level, dimension): [LEVEL_NAMES[level], dimension] for level, dimension in ordered}
 
 
 def _one_dataset(*frames: pd.DataFrame) -> None:

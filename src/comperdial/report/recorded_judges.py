@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 import pandas as pd
 
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Column, Document, count_of, listed, value_of
 
 
 def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompts: Mapping[str, str]) -> pd.DataFrame:
@@ -17,7 +18,7 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
     coverage
         What ``comperdial judge import`` counts, of one or more judges.
     reported
-        ``data/paper/recorded_judges.csv``.
+        ``src/comperdial/judging/answers/chiang2023_reported.csv``.
     prompts
         Which prompt each judge was given.
 
@@ -37,26 +38,17 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
 
 def recorded_judges_document(frame: pd.DataFrame, title: str, models: Mapping[str, str]) -> Document:
     """Render the frame of :func:`recorded_judges_frame`."""
+    counts = {"items": "items", "all": "answers", "not readable": "unread"}
+    values = {"ours": "", "read as theirs": "owners_", "reported": "reported_"}
     columns = [
-        ("", "Judge"), ("", "Dimension"), ("answers", "items"), ("answers", "all"), ("answers", "not readable"),
-        ("Pearson", "ours"), ("Pearson", "read as theirs"), ("Pearson", "reported"),
-        ("Kendall", "ours"), ("Kendall", "read as theirs"), ("Kendall", "reported"),
-    ]  # fmt: skip
-    rows = [
-        [
-            row["metric"],
-            row["dimension"],
-            f"{row['items']:,}",
-            f"{row['answers']:,}",
-            f"{row['unread']:,}",
-            number(row["pearson"]),
-            number(row["owners_pearson"]),
-            number(row["reported_pearson"]),
-            number(row["kendall"]),
-            number(row["owners_kendall"]),
-            number(row["reported_kendall"]),
-        ]
-        for row in frame.to_dict("records")
+        Column("", "Judge", itemgetter("metric")),
+        Column("", "Dimension", itemgetter("dimension")),
+        *(Column("answers", name, count_of(of)) for name, of in counts.items()),
+        *(
+            Column(coefficient.title(), name, value_of(whose + coefficient))
+            for coefficient in ("pearson", "kendall")
+            for name, whose in values.items()
+        ),
     ]
     named = "; ".join(f"{name}: {model}" for name, model in models.items())
     targets = frame.drop_duplicates("dimension")
@@ -67,7 +59,7 @@ def recorded_judges_document(frame: pd.DataFrame, title: str, models: Mapping[st
             "the correlation of their means with the mean human ratings. All items count, the original responses too, "
             "as in the study that published them: the tables of metrics leave those out."
         ),
-        sections=[Section(title, columns, rows)],
+        sections=[listed(title, frame, columns)],
         tidy=frame,
         notes=[
             "Pearson pools all items; Kendall is tau-b within each context, averaged over contexts",

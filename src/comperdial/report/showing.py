@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import pandas as pd
 
-from comperdial.report import compact
 from comperdial.report.document import number
 
 # Text stands to the left, numbers to the right.
@@ -86,18 +84,7 @@ def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - wh
 
 
 def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types
-    """Return a matplotlib figure as SVG within the page, the same bytes on every run, and close it."""
-    import io
+    """Return a matplotlib figure as SVG within the page, and close it."""
+    from comperdial.report import figures
 
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-    style: Any = {"svg.hashsalt": "comperdial", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
-    with mpl.rc_context(style), io.StringIO() as file:
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-        text = file.getvalue()
-    plt.close(figure)
-    # Of each text matplotlib says its font, and that it stands level.
-    font = "font-family:'DejaVu Sans', sans-serif"
-    short = re.sub(rf' transform="rotate\(-0 [^)]*\)"|{font};', "", compact.svg(text))
-    return Page(short[short.index("<svg") :].replace("<svg", f'<svg style="{font};{_FIT}"', 1))
+    return Page(figures.svg_text(figure).replace("<svg", f'<svg style="{_FIT}"', 1))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import pandas as pd
 
 from comperdial.errors import SchemaError
 from comperdial.names import output_name
-from comperdial.report.document import Document, Section, number, with_suffix
+from comperdial.report.document import Column, Document, listed, number, value_of, with_suffix
 
 
 def systems_frame(
@@ -83,20 +84,13 @@ def systems_document(
     fixed = ["system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating"]
     outputs = [column for column in frame.columns if column not in fixed]
     columns = [
-        ("", "System"), ("", "Kind"), ("", "Track"), ("", "Responses"),
-        ("Mean rating", "of turns"), ("Mean rating", "of dialogues"), *(("Mean score", name) for name in outputs),
-    ]  # fmt: skip
-    rows = [
-        [
-            row["system_id"],
-            row["kind"],
-            row["track"] or "–" if isinstance(row["track"], str) else "–",
-            str(row["responses"]),
-            number(row["turn_rating"]) if pd.notna(row["turn_rating"]) else "not rated",
-            number(row["dialogue_rating"]) if pd.notna(row["dialogue_rating"]) else "not rated",
-            *(number(row[name]) for name in outputs),
-        ]
-        for row in frame.to_dict("records")
+        Column("", "System", itemgetter("system_id")),
+        Column("", "Kind", itemgetter("kind")),
+        Column("", "Track", lambda row: (row["track"] or "–") if isinstance(row["track"], str) else "–"),
+        Column("", "Responses", lambda row: str(row["responses"])),
+        Column("Mean rating", "of turns", lambda row: _rating(row["turn_rating"])),
+        Column("Mean rating", "of dialogues", lambda row: _rating(row["dialogue_rating"])),
+        *(Column("Mean score", name, value_of(name)) for name in outputs),
     ]
     return Document(
         title=f"Systems of {title}",
@@ -105,7 +99,7 @@ def systems_document(
             "Scores do not compare between columns.",
             suffix,
         ),
-        sections=[Section(f"Systems of {title}", columns, rows)],
+        sections=[listed(f"Systems of {title}", frame, columns)],
         tidy=frame,
         notes=[
             "The CSV file has a description of each system",
@@ -114,6 +108,10 @@ def systems_document(
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
         ],
     )
+
+
+def _rating(value: float) -> str:
+    return number(value) if pd.notna(value) else "not rated"
 
 
 def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.errors import NothingToShowError, SchemaError, UnknownNameError
 from comperdial.files import read_table
-from comperdial.report.document import Document, Section, number, records_by, with_suffix
+from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of, with_suffix
 from comperdial.stats.correlation import ALPHA, is_starred
 
 STAR = (
@@ -27,7 +27,7 @@ READING = (
     f"#1 is the first rank: outputs share a rank that the paired test does not tell apart at {ALPHA}, after Holm's "
     "correction; those without a rank were not compared",
 )
-REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "value", "starred")
+REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "starred")
 COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
 LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 
@@ -47,50 +47,77 @@ def of_target(correlations: pd.DataFrame, target: str) -> pd.DataFrame:
     return correlations[correlations["target"] == target]
 
 
-def read_reported(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read reported numbers (``data/paper/*.csv``); ``starred`` becomes True, False or missing."""
-    frame = read_table(path)
-    if missing := [column for column in columns if column not in frame]:
-        raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(columns))
-    frame["value"] = pd.to_numeric(frame["value"], errors="coerce")
-    if frame["value"].isna().any():
-        row = int(frame["value"].isna().to_numpy().argmax())
-        raise SchemaError("the value is not a number", where=f"{path}, line {row + 2}", expected="a number")
-    if "starred" in frame:
-        frame["starred"] = frame["starred"].astype(str).str.lower().map({"true": True, "false": False})
-    return frame
-
-
-def read_tidy(
-    path: str | Path, texts: Sequence[str], numbers: Sequence[str], *, given: Sequence[str] = ()
+def read_reported(
+    path: str | Path, columns: Sequence[str], numbers: Sequence[str] = (), *, given: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read a CSV that a command of ours wrote: columns of text, and of numbers, of which those ``given`` all are there.
+    """Read values that a paper reports, or that a command of ours wrote, from a CSV; the one check that they get.
+
+    Parameters
+    ----------
+    path
+        The file. A column ``starred`` in it becomes True, False or missing.
+    columns
+        The columns of text that must be there.
+    numbers, given
+        The columns of numbers that must be there: an empty cell is missing in ``numbers`` and an error in ``given``.
 
     Raises
     ------
     FileError, SchemaError
-        When it is no CSV, a column is missing, or a cell is no number.
+        When it is no CSV, a column is missing, a cell is not what its column holds, or a row stands there twice.
     """
     frame = read_table(path)
-    if missing := [column for column in (*texts, *numbers) if column not in frame]:
-        raise SchemaError(f"no column {missing[0]!r}", where=str(path), expected=", ".join((*texts, *numbers)))
-    for column in numbers:
+    need(frame, (*columns, *numbers, *given), str(path))
+    values = dict.fromkeys((*numbers, *given), "a number")
+    twice = frame[[name for name in frame if name not in values]].astype(str).duplicated()
+    if twice.any():
+        raise _wrong(path, twice, "the row stands there a second time", "each once")
+    for name, expected in (values | ({"starred": "true or false"} if "starred" in frame else {})).items():
         # Texts in a CSV, whatever in other files.
-        cells = frame[column].astype(str).replace("", None)
-        frame[column] = pd.to_numeric(cells, errors="coerce")
-        wrong = frame[column].isna() & (cells.notna() | (column in given))
+        cells = frame[name].astype(str).replace("", None)
+        found = pd.to_numeric(cells, errors="coerce") if name in values else cells.str.lower().map(_FLAGS)
+        wrong = found.isna() & (cells.notna() | (name in given))
         if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            cell = cells.iloc[row] if cells.notna().iloc[row] else ""
-            raise SchemaError(
-                f"column {column!r} holds {cell!r}", where=f"{path}, record {row + 1}", expected="a number"
-            )
+            raise _wrong(path, wrong, f"column {name!r} holds {cells.fillna('')[wrong].iloc[0]!r}", expected)
+        frame[name] = found
     return frame
 
 
-def with_star(value: float, marked: bool) -> str:
-    """Write a value with three digits and, if it is marked, an asterisk; a dash when it is missing."""
-    text = number(value)
+_FLAGS = {"true": True, "false": False}
+
+
+def need(frame: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raise :class:`SchemaError` unless the frame has the columns."""
+    if missing := [column for column in columns if column not in frame]:
+        raise SchemaError(f"no column {', '.join(missing)}", where=where, expected=", ".join(columns))
+
+
+def _wrong(path: str | Path, rows: pd.Series, what: str, expected: str) -> SchemaError:
+    return SchemaError(what, where=f"{path}, line {int(rows.to_numpy().argmax()) + 2}", expected=expected)
+
+
+def beside(
+    group: str,
+    key: tuple[str, ...],
+    ours: Callable[[Mapping[Any, Any]], str],
+    *,
+    reported: str = "reported",
+    digits: int = 3,
+    difference: bool = True,
+) -> list[Column]:
+    """Return columns of what is ours, of the reported value beside it, and of the difference of the two."""
+
+    def theirs(cell: Mapping[Any, Any]) -> str:
+        return with_star(cell["reported"], cell.get("reported_starred") is True, digits=digits)
+
+    columns = [Column(group, "ours", ours, key), Column(group, reported, theirs, key)]
+    more = Column(group, "difference", value_of("difference", digits=digits, sign=True), key)
+    return [*columns, more] if difference else columns
+
+
+def with_star(value: float, marked: bool, *, digits: int = 3) -> str:
+    """Write a value and, if it is marked, an asterisk; a dash when it is missing."""
+    text = number(value, digits=digits)
     return f"{text}*" if marked and text != "–" else text
 
 
@@ -184,9 +211,7 @@ def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
     if pd.isna(cell["value"]):
         return "not run" if cell["coverage"] == 0 else "–"
     text = with_star(cell["value"], starred and is_starred(cell["p"]))
-    if pd.notna(cell["low"]) and pd.notna(cell["high"]):
-        text += f" [{number(cell['low'], digits=2)}, {number(cell['high'], digits=2)}]"
-    return text + (f" #{int(cell['rank'])}" if pd.notna(cell["rank"]) else "")
+    return text + interval(cell["low"], cell["high"]) + (f" #{int(cell['rank'])}" if pd.notna(cell["rank"]) else "")
 
 
 def correlation_document(
@@ -197,17 +222,13 @@ def correlation_document(
     ``suffix`` ends the caption; with one, the ratings are not called human.
     """
     chosen = of_target(pooled(correlations), target)
-    columns = [("", "Metric"), *(("", name) for name in COEFFICIENT_NAMES.values())]
-    cells = records_by(chosen, ["metric", "output", "level", "against", "coefficient"])
-    names = sorted(set(zip(chosen["metric"], chosen["output"], strict=True)))
+    columns = [Column("", name, with_interval, (coefficient,)) for coefficient, name in COEFFICIENT_NAMES.items()]
     sections = []
     for level, against in level_pairs(chosen):
-        rows = []
-        for name in names:
-            found = [cells.get((*name, level, against, coefficient)) for coefficient in COEFFICIENT_NAMES]
-            if any(found):
-                rows.append([" ".join(name), *(with_interval(cell) if cell else "–" for cell in found)])
-        sections.append(Section(level_title(level, against), columns, rows))
+        of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
+        cells = records_by(of_pair, ["metric", "output", "coefficient"])
+        rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells})}
+        sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
     signatures = dict(sorted(zip(chosen["metric"], chosen["signature"], strict=True)))
     return Document(
         title=f"All metrics on {title}",
@@ -240,33 +261,26 @@ def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: 
     )
     frame = frame.rename(columns={"value": "ours"})
     frame["difference"] = frame["ours"] - frame["reported"]
-    datasets = list(dict.fromkeys(frame["dataset"]))
-    columns = [("", "Dimension")] + [
-        (f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}", name)
-        for dataset in datasets
+    columns = [
+        column
+        for dataset in dict.fromkeys(frame["dataset"])
         for coefficient in ("spearman", "pearson")
-        for name in ("ours", "reported", "difference")
+        for column in beside(
+            f"{titles.get(dataset, dataset)} {COEFFICIENT_NAMES[coefficient]}",
+            (dataset, coefficient),
+            value_of("ours", digits=4),
+            digits=4,
+        )
     ]
-    cells = records_by(frame, keys)
-    rows = []
-    for dimension in dict.fromkeys(frame["dimension"]):
-        row = [str(dimension)]
-        for dataset in datasets:
-            for coefficient in ("spearman", "pearson"):
-                cell = cells[dataset, dimension, coefficient]
-                row += [
-                    number(cell["ours"], digits=4),
-                    number(cell["reported"], digits=4),
-                    number(cell["difference"], digits=4, sign=True),
-                ]
-        rows.append(row)
+    cells = records_by(frame, ["dimension", "dataset", "coefficient"])
+    rows = {(name,): [str(name)] for name in dict.fromkeys(frame["dimension"])}
     return Document(
         title="Agreement between the annotators of USR",
         caption=(
             "Mean correlation over the three pairs of rater positions, all responses included, beside Table 1 of Mehri "
             "and Eskenazi 2020. A position is a column of the data, not a person."
         ),
-        sections=[Section("Inter-annotator agreement", columns, rows)],
+        sections=[pivot("Inter-annotator agreement", cells, rows, ["Dimension"], columns)],
         tidy=frame,
         notes=[
             f"{row['dataset']}, {row['dimension']}, {row['coefficient']}: {row['note']}"

@@ -1,48 +1,26 @@
-"""Hold a frame against its table; the first record at fault is named."""
+"""Check a frame against its table; the first record at fault is named."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.schema.tables import TABLES, Table, table
-
-if TYPE_CHECKING:
-    import pandera.pandas as pandera
+from comperdial.schema.fields import Field
+from comperdial.schema.tables import Table, table
 
 _IN_WORDS = {pa.string(): "a text", pa.int32(): "a whole number", pa.float64(): "a number", pa.float32(): "a number"}
+DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
+"""The types that a table's columns have as a frame; lists are Python objects."""
 
 
-@cache
-def _pandera(name: str) -> pandera.DataFrameSchema:
-    """Build the pandera schema of a table; pandera is imported here, because that takes 0.3 s."""
-    import pandera.pandas as pandera
-
-    # Texts are not coerced: a list would become the text of a list.
-    dtypes = {pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
-    spec = TABLES[name]
-    columns = {
-        f.name: pandera.Column(
-            dtypes.get(f.type),
-            pandera.Check(f.check, element_wise=True, error=f.expected) if f.check else None,
-            nullable=f.nullable,
-            coerce=f.type in dtypes,
-        )
-        for f in spec.fields
-    }
-    return pandera.DataFrameSchema(columns)
-
-
-def validate(frame: pd.DataFrame, name: str, *, where: str | None = None, before: int = 0) -> pd.DataFrame:
+def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.DataFrame:
     """Check a frame against a table and return it with the table's types and order of columns.
 
-    ``before`` says how many records of the same file went before this part of it, so that messages count right.
+    For frames from outside. What is written is checked on the way (:func:`comperdial.schema.write`,
+    :func:`comperdial.schema.writing`), and what was written is not checked again when it is read.
 
     Raises
     ------
@@ -62,21 +40,16 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None, before
             frame[field.name] = frame[field.name].map(_as_name).astype(object)
     if frame.empty:
         return spec.arrow().empty_table().to_pandas()
-    import pandera.errors
-
-    try:
-        checked = _pandera(name).validate(frame, lazy=True)
-    except pandera.errors.SchemaErrors as errors:
-        raise _first_failure(frame, spec, errors.failure_cases, where, before) from None
-    texts = {field.name: "str" for field in spec.fields if field.type == pa.string()}
-    checked = checked.astype(texts)
+    _check_values(frame, spec, where)
+    numbers = {f.name: _numbers(frame[f.name]) for f in spec.fields if f.type in DTYPES and f.type != pa.string()}
+    checked = frame.assign(**numbers).astype({f.name: DTYPES[f.type] for f in spec.fields if f.type in DTYPES})
     if spec.row_check:
         wrong = ~spec.row_check.holds(checked).to_numpy(dtype=bool)
         if wrong.any():
             row = int(wrong.argmax())
             raise SchemaError(
                 spec.row_check.problem(checked.iloc[row]),
-                where=f"{where}, {_record(checked, spec, row, before)}",
+                where=f"{where}, {_record(checked, spec, row)}",
                 expected=spec.row_check.expected(checked.iloc[row]),
                 hint=_how_many(int(wrong.sum())),
             )
@@ -84,31 +57,59 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None, before
     if repeated.any():
         raise SchemaError(
             "the same key a second time",
-            where=f"{where}, {_record(checked, spec, int(repeated.argmax()), before)}",
+            where=f"{where}, {_record(checked, spec, int(repeated.argmax()))}",
             expected="each (" + ", ".join(spec.key) + ") once",
             hint=_how_many(int(repeated.sum())),
         )
     return checked
 
 
-def sound(content: pa.Table, spec: Table) -> bool:
-    """Say whether rows, as they are stored, surely keep all rules but that each key stands once.
+def _check_values(frame: pd.DataFrame, spec: Table, where: str) -> None:
+    """Check each column by itself; of several faults, the one in the first record is named."""
+    faults = [(field, wrong) for field in spec.fields if (wrong := _wrong(frame[field.name], field)).any()]
+    if not faults:
+        return
+    field, wrong = min(faults, key=lambda fault: int(fault[1].argmax()))
+    row = int(wrong.argmax())
+    value = frame[field.name].iloc[row]
+    value = value.item() if isinstance(value, np.generic) else value
+    missing = value is None or (not isinstance(value, list) and pd.isna(value))
+    raise SchemaError(
+        f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}",
+        where=f"{where}, {_record(frame, spec, row)}",
+        expected=field.expected or _IN_WORDS.get(field.type, str(field.type)),
+        hint=_how_many(int(wrong.sum())),
+    )
 
-    Ten times as fast as :func:`validate`, because each value is looked at once however often it stands there. What is
-    not sound may yet be valid; :func:`validate` decides, and says what is wrong.
-    """
-    if content.schema.names != spec.columns or content.schema.types != spec.arrow().types:
-        return False
-    for field in spec.fields:
-        column = content[field.name]
-        if pa.types.is_list(field.type) or (column.null_count and not field.nullable):
-            return False
-        if pa.types.is_floating(field.type) and pc.any(pc.is_nan(column)).as_py():
-            return False
-        values = pc.unique(column).to_pylist() if field.check else []
-        if not all(field.check(value) for value in values if field.check and value is not None):
-            return False
-    return spec.row_check is None or bool(spec.row_check.holds(content.to_pandas()).all())
+
+def _wrong(column: pd.Series, field: Field) -> npt.NDArray[np.bool_]:
+    """Say which values of a column break its rules; each is looked at once however often it occurs."""
+    missing = column.isna().to_numpy()
+    wrong = np.zeros(len(column), dtype=bool) if field.nullable else missing.copy()
+    if field.type in DTYPES and field.type != pa.string():
+        numbers = _numbers(column).to_numpy(dtype=np.float64, na_value=np.nan)
+        with np.errstate(invalid="ignore", over="ignore"):
+            whole = (numbers % 1 == 0) & (np.abs(numbers) < 2**31)
+            column = pd.Series(numbers.astype(np.float32) if field.type == pa.float32() else numbers)
+        wrong |= ~missing & (np.isnan(numbers) | (field.type == pa.int32() and ~whole))
+    if field.check is None:
+        return wrong
+    try:
+        codes, distinct = pd.factorize(column)
+        values = list(distinct)
+    except TypeError:
+        # Lists, and what else no text is.
+        codes, values = np.arange(len(column)), list(column)
+    good = np.fromiter(map(field.check, values), dtype=bool, count=len(values))
+    return wrong | (~missing & ~np.append(good, True)[codes])
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Return a column as numbers; what is none is missing."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    lists = column.map(lambda value: isinstance(value, list | dict))
+    return pd.to_numeric(column.mask(lists), errors="coerce")
 
 
 def _as_name(value: object) -> object:
@@ -136,29 +137,6 @@ def _check_columns(frame: pd.DataFrame, spec: Table, where: str) -> None:
             raise UnknownNameError(f"column of table {spec.name!r}:", str(column), spec.columns, where=where)
 
 
-def _record(frame: pd.DataFrame, spec: Table, row: int, before: int) -> str:
+def _record(frame: pd.DataFrame, spec: Table, row: int) -> str:
     key = ", ".join(f"{c}={frame[c].iloc[row]}" for c in spec.key if c != "dataset")
-    return f"record {before + row + 1} ({key})"
-
-
-def _first_failure(frame: pd.DataFrame, spec: Table, cases: pd.DataFrame, where: str, before: int) -> SchemaError:
-    """Turn pandera's list of failures into one message about the first record at fault."""
-    by_record = cases[cases["index"].notna()].sort_values("index", kind="stable")
-    if by_record.empty:
-        # Pandera does not say which record keeps a column from becoming whole numbers.
-        column = str(cases.iloc[0]["column"])
-        numbers = pd.to_numeric(frame[column], errors="coerce")
-        rows = [int(row) for row in (numbers.isna() | (numbers % 1 != 0)).to_numpy().nonzero()[0]]
-    else:
-        column = str(by_record.iloc[0]["column"])
-        rows = [int(row) for row in by_record["index"].unique()]
-    field = next(f for f in spec.fields if f.name == column)
-    value = frame[column].iloc[rows[0]]
-    value = value.item() if isinstance(value, np.generic) else value
-    missing = value is None or (not isinstance(value, list) and pd.isna(value))
-    return SchemaError(
-        f"no value in column {column!r}" if missing else f"column {column!r} holds {value!r}",
-        where=f"{where}, {_record(frame, spec, rows[0], before)}",
-        expected=field.expected or _IN_WORDS.get(field.type, str(field.type)),
-        hint=_how_many(len(rows)),
-    )
+    return f"record {row + 1} ({key})"

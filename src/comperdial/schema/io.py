@@ -1,4 +1,4 @@
-"""Read and write tables, checked both ways."""
+"""Read and write tables as files of any kind."""
 
 from __future__ import annotations
 
@@ -7,44 +7,40 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from comperdial.errors import FileError, SchemaError
-from comperdial.files import parse_json, read_table, replacing, write_table
+from comperdial.files import parse_json, read_table, write_table
 from comperdial.schema.check import validate
-from comperdial.schema.parts import readable, storage, to_arrow, to_frame
+from comperdial.schema.parquet import read_whole, writing
 from comperdial.schema.tables import table
 
 
 def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
-    """Validate a frame as table ``name``, sort it by its key and write it (Parquet, CSV or JSONL by suffix)."""
+    """Check a frame as table ``name``, sort it by its key and write it (Parquet, CSV or JSONL by suffix)."""
+    if Path(path).suffix == ".parquet":
+        with writing(path, name) as add:
+            add(frame)
+        return
     spec = table(name)
     checked = validate(frame, name, where=str(path)).sort_values(list(spec.key), kind="stable")
-    if Path(path).suffix == ".parquet":
-        # With the schema given, an empty list keeps its type and equal content gives equal bytes.
-        content = to_arrow(checked, spec)
-        with replacing(path) as temporary:
-            pq.write_table(content, temporary, **storage(content))
-    else:
-        if Path(path).suffix == ".csv":
-            for field in spec.fields:
-                if pa.types.is_list(field.type):
-                    checked[field.name] = [json.dumps(v, ensure_ascii=False) for v in checked[field.name]]
-        write_table(path, checked)
+    if Path(path).suffix == ".csv":
+        for field in spec.fields:
+            if pa.types.is_list(field.type):
+                checked[field.name] = [json.dumps(v, ensure_ascii=False) for v in checked[field.name]]
+    write_table(path, checked)
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
-    """Read a table from Parquet, CSV or JSONL and validate it; lists come back as Python lists."""
-    spec = table(name)
+    """Read a table from Parquet, CSV or JSONL; lists come back as Python lists.
+
+    What we wrote as Parquet was checked then, and is not checked again; anything else is.
+    """
     path = Path(path)
     if path.suffix == ".parquet":
-        with readable(path, name):
-            content = pq.read_table(path)
-        frame = to_frame(content, spec)
-    else:
-        frame = read_table(path)
-        if path.suffix == ".csv":
-            frame = parse_cells(frame, name, path)
+        return read_whole(path, name)
+    frame = read_table(path)
+    if path.suffix == ".csv":
+        frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
 
 

@@ -709,7 +709,8 @@ class _Ranks(_Swapped):
         self.linear = (adds[:n] - adds[n:]) / 4
 
     def _lost(self, tied: Floats) -> Floats:
-        return np.asarray((tied**3 - tied).sum(axis=0) / 12)
+        # Not tied**3, which takes three times as long.
+        return np.asarray((tied * (tied * tied - 1)).sum(axis=0) / 12)
 
     def _even(self, signs: Floats, odd: Floats) -> Floats:
         found = np.empty(len(odd))

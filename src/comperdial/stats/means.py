@@ -96,16 +96,22 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
     return paired_averages(table, human, design.systems, design.counts[0])
 
 
+def group_means(values: Floats, codes: Integers, count: int) -> Floats:
+    """Return the mean of the values of each code from 0 to count - 1; NaN for one without values."""
+    counts = np.bincount(codes, minlength=count)
+    sums = np.bincount(codes, values, minlength=count)
+    return np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
+
+
 def averages(rows: Floats, systems: Integers, count: int) -> Floats:
     """Do what :func:`system_means` does for rows (k, n); of the systems 0 to count - 1 not all need be there."""
     found, sizes = np.full((len(rows), count), np.nan), np.zeros((len(rows), count))
     missing = np.isnan(rows)
-    for row, gap, means, size in zip(rows, missing, found, sizes, strict=True):
+    for at, (row, gap) in enumerate(zip(rows, missing, strict=True)):
         codes, values = (systems[~gap], row[~gap]) if gap.any() else (systems, row)
-        counts = np.bincount(codes, minlength=count)
-        np.divide(np.bincount(codes, values, minlength=count), counts, out=means, where=counts > 0)
+        found[at] = group_means(values, codes, count)
         if values.min(initial=0.0) < 0:
-            np.divide(np.bincount(codes, np.abs(values), minlength=count), counts, out=size, where=counts > 0)
+            sizes[at] = group_means(np.abs(values), codes, count)
     return merge_ties(found, sizes)
 
 

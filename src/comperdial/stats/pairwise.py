@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.stats.means import TIED, merge_ties
+from comperdial.stats.means import TIED, group_means, merge_ties
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -176,11 +176,7 @@ def system_matrix(values: npt.ArrayLike, systems: Integers, items: Integers) -> 
     shape = (int(systems.max()) + 1, int(items.max()) + 1)
     cell = np.ravel_multi_index((systems, items), shape)
     there = ~np.isnan(table)
-    counts = np.bincount(cell[there], minlength=shape[0] * shape[1])
-    sums = np.bincount(cell[there], table[there], minlength=shape[0] * shape[1])
-    means = np.full(len(sums), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means.reshape(shape)
+    return group_means(table[there], cell[there], shape[0] * shape[1]).reshape(shape)
 
 
 def system_p_values(matrix: Floats, signs: Floats) -> Floats:

@@ -73,7 +73,7 @@ def weighted(
     Parameters
     ----------
     scores, ratings, design
-        As in :func:`comperdial.stats.resampling.coefficients`.
+        As in :func:`comperdial.stats.intervals.coefficients`.
     names
         Coefficients.
     schemes

@@ -1,1 +1,65 @@
-"""Studies: what papers want measured, what they reported, and how their tables and figures look. A folder each."""
+"""Studies: what papers want measured, what they reported, and how their tables and figures look. A folder each.
+
+``study.yaml`` says what a study needs: its data sets and, where it has them, its metrics, judges, variants and recorded judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from comperdial.config import load_yaml
+from comperdial.config.checking import checked, read_checked
+from comperdial.config.parameters import Study
+from comperdial.errors import ConfigError, UnknownNameError
+
+FOLDER = Path(__file__).parent
+
+
+def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with all studies in ``studies``, and what they ask of judges where ``params.yaml`` has its own.
+
+    Parameters
+    ----------
+    config
+        As ``params.yaml`` has it; what its ``studies`` says of one goes before the study's own file.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such study, or it has no such setting.
+    ConfigError
+        When two things have one name.
+    """
+    own = config.get("studies") or {}
+    found = {}
+    for path in sorted(FOLDER.glob("*/study.yaml")):
+        read_checked(Study, path)
+        found[path.parent.name] = load_yaml(path)
+    for name, said in own.items():
+        if name not in found:
+            raise UnknownNameError("study", name, found, where="params.yaml, studies")
+        found[name] = {**found[name], **said}
+        checked(Study, found[name], where=f"study {name}, with what params.yaml says of it")
+    merged = {**config, "studies": found}
+    judging = dict(config.get("judging") or {})
+    for name, study in found.items():
+        merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
+        if judging:
+            judging["variants"] = _joined(judging, study, "variants", name)
+            for key, said in (("judges", study.get("judges")), ("asks", list(study.get("variants") or ()))):
+                if said and name not in judging.get(key, {}):
+                    judging[key] = {**judging.get(key, {}), name: said}
+    if judging:
+        merged["judging"] = judging
+    return merged
+
+
+def _joined(there: Mapping[str, Any], study: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
+    known, more = there.get(key) or {}, study.get(key) or {}
+    if both := sorted(known.keys() & more.keys()):
+        raise ConfigError(
+            f"{both[0]!r} is the name of another one", where=f"study {name}, {key}", expected="its own name"
+        )
+    return {**known, **more}

@@ -37,7 +37,7 @@ def read_recorded_judges(
     Parameters
     ----------
     section
-        As ``workflow/schemas/params.schema.yaml`` has it; None for no such section.
+        As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
     taken
         The names of other metrics.
     datasets

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from lemminflect import getAllLemmas, getInflection
 
-from comperdial.perturbations._generic import STOP_WORDS
-from comperdial.perturbations._text import Piece, capitalised, join, sentences, split, word_set
 from comperdial.perturbations.base import Dialogue, DialogueStrategy, rewrite
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import STOP_WORDS, Piece, article, capitalised, join, sentences, split, word_set
+from comperdial.perturbations.verbs import base_of
 
 # A clause ends before these.
 _LINKS = word_set("because but which who while although though when where since until and or")
@@ -18,20 +19,10 @@ _EMPTY = word_set("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
 _SPACED_ENDS = frozenset({" .", " !", " ?"})
 _MARKS = frozenset('.!?;…"“”()')
 _ADVERBS = word_set("very really just quite so too also")
-_NO_ADVERBS = word_set("family only july italy reply lovely lonely friendly silly ugly early apply")
 # Words that must be left.
 _FEWEST = 2
 _LEAST = 3
 _LEAST_CUT = 0.1
-_ADJECTIVES = word_set("""
-    good great nice big small little old new young long short high low fast slow hot cold warm cool sweet bitter happy
-    sad funny strange odd rare common easy hard heavy light dark bright red blue green yellow white black brown pink
-    purple grey gray orange wooden golden favourite favorite whole entire huge tiny giant loud quiet soft rough cheap
-    rich poor strong weak deep early late fresh dry wet wild famous popular local real proper clever smart kind brave
-    shy proud modest ancient modern simple plain sour salty spicy crazy lovely lonely friendly silly ugly
-    """)
-_ENDS = ("ful", "ous", "able", "ible", "less", "ish", "ical", "ive")
-_NO_ADJECTIVES = word_set("delicious fish dish wish english native relative drive give live arrive table able")
 _BEFORE_ADJECTIVE = word_set("a an the my your his her our their its this that these those some")
 
 
@@ -70,12 +61,14 @@ def _cut(text: str, pool: Pool) -> str:
 
 
 def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
-    """Return the pieces but for some; what follows one of these takes over its white space."""
+    """Return the pieces but for some; what follows one of these takes over its white space, and its article."""
     kept: list[Piece] = []
     gap = ""
     for place, piece in enumerate(pieces):
         gap = gap or piece.gap
         if place not in drop:
+            if place - 1 in drop and kept:
+                kept[-1].text = article(kept[-1].text, piece.text)
             kept.append(Piece(gap, piece.text))
             gap = ""
     return kept
@@ -100,9 +93,19 @@ def _plain(pieces: list[Piece], pool: Pool) -> list[Piece]:
         low, follows = piece.low, pieces[place + 1]
         if not follows.is_word or (follows.low in STOP_WORDS and place not in named):
             continue
-        adverb = low in _ADVERBS or (low.endswith("ly") and len(low) > 4 and low not in _NO_ADVERBS)
-        describes = low in _ADJECTIVES or (low.endswith(_ENDS) and low not in _NO_ADJECTIVES)
-        after_article = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
-        if place in named or adverb or (describes and after_article):
+        kinds = getAllLemmas(low)
+        adverb = low in _ADVERBS or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
+        determined = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
+        if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
             drop.add(place)
     return _without(pieces, drop)
+
+
+def _describes(word: str, follows: str) -> bool:
+    """Say whether a word after a determiner is an adjective before a noun, as far as what follows it tells."""
+    kinds, after = getAllLemmas(word), getAllLemmas(follows)
+    if "ADJ" not in kinds or (after and "NOUN" not in after and ("ADJ" not in after or "ADV" in after)):
+        return False
+    # "Your kind words", but "my back hurts": what has no comparative is the noun.
+    compared = getInflection(word, "JJR", inflect_oov=False)
+    return "NOUN" not in kinds or bool(compared) or not base_of(follows, "VBZ")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from comperdial.perturbations._generic import STOP_WORDS
-from comperdial.perturbations._text import Piece, clitic_gap, join, like, sentences, split, word_set
-from comperdial.perturbations._verbs import base_of_past, base_of_third, is_participle, is_past
 from comperdial.perturbations.base import Turn, TurnStrategy
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import STOP_WORDS, Piece, article, clitic_gap, join, like, sentences, split, word_set
+from comperdial.perturbations.verbs import base_of, is_participle
 
 _BE = frozenset({"am", "is", "are", "was", "were"})
 # Auxiliary -> what is left of it before "n't"; "" where English has no short form.
@@ -48,7 +47,9 @@ _ADVERBS = word_set(
 )
 _BEFORE_YOU = frozenset({"and", "but", "if", "when", "because", "that", "so", "think", "hope", "sure", "glad", "guess"})
 _EMPHASISED = word_set("like love have know think enjoy want need feel hope agree believe understand not get go too so")
-_NO_VERBS = (STOP_WORDS - {"like", "let", "go", "get", "got", "went", "hope", "thank"}) | {"alone", "lol", "guys"}
+_NO_VERBS = STOP_WORDS - {"like", "let", "go", "get", "got", "went", "hope", "thank"}
+# Of verbs whose past looks like their present.
+_RATHER_PAST = frozenset({"quit", "hurt"})
 _UNDER = word_set("if when while who which whether until once unless what where how why because since although though")
 _CLAUSE_MARKS = frozenset({",", "-", "–", "—", ":"})
 # What denies without "not", and its opposite.
@@ -152,7 +153,7 @@ def _asserted(sentence: list[Piece], place: int) -> list[Piece] | None:
     if before in _HAVE | {"'ve", "got"} or subject in {"there", "here"}:
         return _replaced(sentence, place, ("", "some"))
     if before in _SINGULAR_BE or subject == "you":
-        return _replaced(sentence, place, ("", "an" if after[0] in "aeiou" else "a"))
+        return _replaced(sentence, place, ("", article("a", after)))
     return _replaced(sentence, place)
 
 
@@ -160,7 +161,7 @@ def _is_without_verb(before: str, after: str) -> bool:
     """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
     begins = before in _OPENERS | _UNDER | {""} or not before[-1].isalpha()
     return begins and not (
-        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or is_past(after) or after.endswith("s")
+        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or base_of(after, "VBD") or base_of(after, "VBZ")
     )
 
 
@@ -211,7 +212,9 @@ def _denied_clitic(sentence: list[Piece], place: int, gap: str) -> list[Piece] |
     follows = after if after not in _ADVERBS else _low(sentence, place + 2)
     if (word == "'s" and before not in _WITH_IS) or (word == "'d" and after == "better"):
         return None
-    short = "had" if word == "'d" and is_participle(follows) else _CLITICS[word]
+    # "I'd put", "I'd come": would, as far as their forms tell.
+    had = word == "'d" and is_participle(follows) and not base_of(follows, "VB")
+    short = "had" if had else _CLITICS[word]
     if not short:
         return [*sentence[: place + 1], Piece(" ", "not"), *sentence[place + 1 :]]
     return _replaced_after_space(sentence, place, short, gap)
@@ -243,12 +246,11 @@ def _denied_verb(sentence: list[Piece], place: int, gap: str) -> list[Piece] | N
         return _replaced(sentence, at, ("", verb), (gap, "n't"))
     if verb in _NO_VERBS - _HAVE - _DO:
         return None
-    if is_past(verb):
-        auxiliary, base = "did", base_of_past(verb)
-    elif subject in _PLURAL:
-        auxiliary, base = "do", verb
-    elif verb.endswith("s"):
-        auxiliary, base = "does", base_of_third(verb)
+    # "Read" is a past after "he"; after "I", it is taken for a present.
+    if (base := base_of(verb, "VBD")) and (base != verb or subject in _SINGULAR or verb in _RATHER_PAST):
+        auxiliary = "did"
+    elif base := base_of(verb, "VB" if subject in _PLURAL else "VBZ"):
+        auxiliary = "do" if subject in _PLURAL else "does"
     else:
         return None
     return _replaced(sentence, at, ("", auxiliary), (gap, "n't"), (" ", base))

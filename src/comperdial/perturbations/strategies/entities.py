@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from comperdial.perturbations._gazetteer import KINDS, SPELLED
-from comperdial.perturbations._text import is_lower, join, like, split
 from comperdial.perturbations.base import Turn, TurnStrategy
+from comperdial.perturbations.entities import KINDS, SPELLED
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import is_lower, join, like, split
 
 _OTHER_KIND = 0.5
 # A number in a name's place, or a name in a number's, would be no entity any more but a broken sentence.
@@ -22,7 +22,7 @@ class Entities(TurnStrategy):
     """Each entity of a response becomes another of its kind; in half of the responses, one of another kind.
 
     Which others there are, the data set says; where it has no other of a kind, the lists of
-    :mod:`comperdial.perturbations._gazetteer` do. An entity that stands twice becomes the same twice.
+    :mod:`comperdial.perturbations.entities` do. An entity that stands twice becomes the same twice.
     """
 
     def change(self, turn: Turn, pool: Pool, random: np.random.Generator) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from comperdial.perturbations._generic import generic
-from comperdial.perturbations._text import dressed
 from comperdial.perturbations.base import Dialogue, DialogueStrategy, Line, rewrite
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.strategies.dullness import generic
+from comperdial.perturbations.text import dressed
 
 
 class GenericUtterances(DialogueStrategy):

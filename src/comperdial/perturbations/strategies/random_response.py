@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from comperdial.perturbations._text import same
 from comperdial.perturbations.base import Turn, TurnStrategy
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import same
 
 _FROM_HISTORY = 0.25
 

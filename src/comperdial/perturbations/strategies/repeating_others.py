@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from comperdial.perturbations._text import capitalised, dressed, join, sentences, split
 from comperdial.perturbations.base import Dialogue, DialogueStrategy, Line, rewrite
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import capitalised, dressed, join, sentences, split
 
 _FRAMES = (
     "You said {}.",

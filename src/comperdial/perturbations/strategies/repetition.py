@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from comperdial.perturbations._text import Piece, join, split
 from comperdial.perturbations.base import Turn, TurnStrategy
 from comperdial.perturbations.pool import Pool
+from comperdial.perturbations.text import Piece, join, split
 
 _MOST_WORDS = 4
 _TIMES = (2, 5)

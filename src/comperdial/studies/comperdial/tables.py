@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
 _CATEGORY = "The paper's tables"
-_PAPER = "data/paper"
+_PAPER = "src/comperdial/studies/comperdial"
 
 
 def _before(plan: Plan, datasets: Iterable[str]) -> list[dict[str, str]]:
@@ -59,9 +59,11 @@ def _caption(text: str) -> Callable[..., str]:
 )
 def table_01(*, benchmarks: Path) -> Document:
     """Compare benchmarks in short."""
-    from comperdial.report import paper_short
+    from comperdial.report import tables
+    from comperdial.studies.comperdial import benchmarks as compared
+    from comperdial.studies.comperdial import short
 
-    return paper_short.benchmarks_short(read_table(benchmarks))
+    return short.benchmarks_short(tables.read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -72,9 +74,10 @@ def table_01(*, benchmarks: Path) -> Document:
 )
 def table_07(*, benchmarks: Path) -> Document:
     """Compare benchmarks."""
-    from comperdial.report import comperdial
+    from comperdial.report import tables
+    from comperdial.studies.comperdial import benchmarks as compared
 
-    return comperdial.benchmarks_document(read_table(benchmarks))
+    return compared.benchmarks_document(tables.read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -87,11 +90,11 @@ def table_07(*, benchmarks: Path) -> Document:
 )
 def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Document:
     """Show the beginning of a dialogue."""
-    from comperdial.report import paper_short
+    from comperdial.studies.comperdial import short
 
     found = schema.read(contexts, "contexts")
     first = str(found["dialogue_id"].min())
-    return paper_short.example_short(found, schema.read(personas, "personas"), first, rated_by(source))
+    return short.example_short(found, schema.read(personas, "personas"), first, rated_by(source))
 
 
 @table(
@@ -104,7 +107,7 @@ def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Docum
 )
 def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Path) -> Document:
     """Show two personas and their dialogue."""
-    from comperdial.report.personas import example_document
+    from comperdial.studies.comperdial.personas import example_document
 
     found = schema.read(contexts, "contexts")
     first = str(found["dialogue_id"].min())
@@ -134,12 +137,13 @@ def table_08(
     **ratings: Path,
 ) -> Document:
     """Count what was rated."""
-    from comperdial.report import comperdial
+    from comperdial.report import tables
+    from comperdial.studies.comperdial import benchmarks as compared
 
     levels = [name.removesuffix("_ratings") for name in ratings]
-    counted = comperdial.count_tables(systems.parent, source=source, levels=levels)
+    counted = compared.count_tables(systems.parent, source=source, levels=levels)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
-    return comperdial.counts_document(read_table(reported), ours, rated_by(source))
+    return compared.counts_document(tables.read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
 
 
 @table(
@@ -196,7 +200,7 @@ _CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
 )
 def constraints(*, file: Path, constraint: str) -> Document:
     """Show constraints of personas."""
-    from comperdial.report import personas
+    from comperdial.studies.comperdial import personas
 
     make = {
         "names": personas.names_document,
@@ -208,7 +212,7 @@ def constraints(*, file: Path, constraint: str) -> Document:
 
 def _metric_entries(plan: Plan) -> dict[str, Any]:
     return {
-        name: {key: value for key, value in entry.items() if key != "datasets"}
+        name: {key: value for key, value in entry.items() if key not in ("datasets", "main", "label")}
         for name, entry in plan.config["metrics"].items()
     }
 
@@ -224,9 +228,10 @@ def _metric_entries(plan: Plan) -> dict[str, Any]:
 )
 def table_14(*, reported: Path, metrics: Mapping[str, Any]) -> Document:
     """Show what metrics give."""
-    from comperdial.report import paper_short
+    from comperdial.report import tables
+    from comperdial.studies.comperdial import short
 
-    return paper_short.outputs_document(read_table(reported), metrics)
+    return short.outputs_document(tables.read_reported(reported, short.OUTPUT_COLUMNS), metrics)
 
 
 _NUMBERED = {
@@ -252,12 +257,12 @@ def _numbered(plan: Plan) -> list[dict[str, str]]:
 
 
 def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
-    reported = "usr" if number in ("06", "16") else "comperdial"
+    reported = f"src/comperdial/studies/{'usr' if number in ('06', '16') else 'comperdial'}/correlations.csv"
     return {
         "correlations": [f"results/correlations/{dataset}.parquet" for dataset in datasets],
         "ceilings": [f"results/correlations/{dataset}_ceilings.parquet" for dataset in datasets],
-        "reported": f"{_PAPER}/{reported}_correlations.csv",
-        "rows": f"{_PAPER}/comperdial_rows.yaml",
+        "reported": reported,
+        "rows": f"{_PAPER}/rows.yaml",
     }
 
 
@@ -303,8 +308,7 @@ def numbered(
 ) -> Document:
     """Show metrics and judges against ratings, ours beside the reported values."""
     from comperdial.report import tables
-    from comperdial.report.paper_rows import read_layout
-    from comperdial.report.paper_tables import paper_document, paper_frame
+    from comperdial.studies.comperdial.numbered import paper_document, paper_frame, read_layout
 
     found = tables.read_correlations(correlations)
     wanted = chosen_dimension(target, main_target, found["target"])
@@ -313,7 +317,7 @@ def numbered(
         layout,
         found,
         pd.concat([schema.read(path, "ceilings") for path in ceilings], ignore_index=True),
-        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
         datasets=list(order),
         target=wanted,
         not_run=not_run,
@@ -325,7 +329,8 @@ def numbered(
 @table(
     "table_{number}",
     # Of both sets or none: a table of one alone would be another file under the same name.
-    of=lambda plan: ["06", "16"] if plan.usr == plan.config["tables"]["usr"]["datasets"] else [],
+    of=lambda plan: ["06", "16"] if plan.usr else [],
+    datasets=lambda plan, number: plan.usr,
     inputs=lambda plan, number: _correlations(plan.usr, number),
     settings=lambda plan, number: {
         **_of_datasets(plan, plan.usr, number),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CATEGORY = "LLM evaluators"
 _RESULTS = "results/llm_evaluators"
-_REPORTED = "data/paper/llm_evaluators_{}.csv"
+_REPORTED = "src/comperdial/studies/llm_evaluators/{}.csv"
 _PAIRS = ("systems", "contexts", "responses")
 
 
@@ -86,8 +86,8 @@ def table_1(
     *, tables: Sequence[Path], rounds: Path, reported: Path, folders: Sequence[str], titles: Mapping[str, str]
 ) -> Document:
     """Show the data sets."""
-    from comperdial.report.llm_evaluators import data_sets
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
+    from comperdial.studies.llm_evaluators import data_sets
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
     counted = pd.DataFrame([data_sets.count(Path(folder)) for folder in folders])
@@ -123,9 +123,10 @@ def numbered(
 ) -> Document:
     """Show Tables 2 to 6, ours beside theirs."""
     from comperdial.evaluation.ensembles import Ensembles
-    from comperdial.report.llm_evaluators import correlations as rendered
-    from comperdial.report.llm_evaluators import ensembles as combined
-    from comperdial.report.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS, read_reported
+    from comperdial.report.tables import read_reported
+    from comperdial.studies.llm_evaluators import correlations as rendered
+    from comperdial.studies.llm_evaluators import ensembles as combined
+    from comperdial.studies.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
 
     known = read_reported(reported, RANKING_COLUMNS if number == "4" else CORRELATION_COLUMNS, ("value",))
     frame, given = _read([correlations], "dimension_correlations"), _named(outputs, labels, recorded)
@@ -164,8 +165,8 @@ def correlations(
     titles: Mapping[str, str],
 ) -> Document:
     """Show every evaluator on every data set."""
-    from comperdial.report.llm_evaluators.listing import correlations_document
-    from comperdial.report.llm_evaluators.sampling import sampling_notes
+    from comperdial.studies.llm_evaluators.listing import correlations_document
+    from comperdial.studies.llm_evaluators.sampling import sampling_notes
 
     return correlations_document(
         _read([correlations], "dimension_correlations"),
@@ -189,7 +190,7 @@ def correlations(
 )
 def rounds(*, tables: Sequence[Path], rounds: Path, folders: Sequence[str], titles: Mapping[str, str]) -> Document:
     """Show how GPT-4's rounds agree, and people."""
-    from comperdial.report.llm_evaluators import rounds as rendered
+    from comperdial.studies.llm_evaluators import rounds as rendered
 
     frame = _read([rounds], "rounds", empty=True)
     agreed = rendered.alpha([Path(folder) for folder in folders])
@@ -221,8 +222,8 @@ def table_7(
 ) -> Document:
     """Show the perturbations and their pairs."""
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.llm_evaluators import perturbations
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
+    from comperdial.studies.llm_evaluators import perturbations
 
     known = read_reported(reported, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
     theirs, ours = (perturbations.count_pairs([Path(folder) for folder in folders]) for folders in (recorded, made))
@@ -258,8 +259,8 @@ def table_8(
     """Show robustness, ours and theirs."""
     from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.llm_evaluators import robustness
-    from comperdial.report.llm_evaluators.common import read_reported
+    from comperdial.report.tables import read_reported
+    from comperdial.studies.llm_evaluators import robustness
 
     known = read_reported(reported, robustness.RATIO_COLUMNS, ("ratio",))
     return robustness.table_8(
@@ -304,7 +305,7 @@ def robustness_of_dataset(
     """Show robustness on the pairs that were made of a data set."""
     from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.llm_evaluators import robustness
+    from comperdial.studies.llm_evaluators import robustness
 
     return robustness.robustness_document(
         _read(ratios, "ratios"),
@@ -330,7 +331,7 @@ def robustness_of_dataset(
 )
 def table_9(*, questions: Path, variants: Mapping[str, Any], not_asked: Sequence[str]) -> Document:
     """Show what is asked."""
-    from comperdial.report.llm_evaluators.questions import table_9
+    from comperdial.studies.llm_evaluators.questions import table_9
 
     return table_9(variants, not_asked)
 
@@ -382,8 +383,8 @@ def dimensions(
     """Draw how dimensions go together."""
     from comperdial.evaluation.dimensions import RatedSet
     from comperdial.evaluation.interdimensional import interdimensional
-    from comperdial.report.llm_evaluators.figures import interdimensional_figure
-    from comperdial.report.llm_evaluators.notes import has_part
+    from comperdial.studies.llm_evaluators.figures import interdimensional_figure
+    from comperdial.studies.llm_evaluators.notes import has_part
 
     found = pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True)
     frame = interdimensional(RatedSet.read(tables[0].parent), found, metrics=judges)

@@ -24,9 +24,9 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 def _inputs(plan: Plan) -> dict[str, Any]:
     return {
         "correlations": [f"results/correlations/{dataset}.parquet" for dataset in plan.usr],
-        "reported": "data/paper/usr_correlations.csv",
-        "rows": "data/paper/usr_rows.yaml",
-        "sources": "data/paper/sources.csv",
+        "reported": "src/comperdial/studies/usr/correlations.csv",
+        "rows": "src/comperdial/studies/usr/rows.yaml",
+        "sources": "src/comperdial/studies/usr/sources.csv",
     }
 
 
@@ -49,12 +49,13 @@ def _frame(
     not_run: Mapping[str, str],
     recorded: Mapping[str, str],
 ) -> pd.DataFrame:
-    from comperdial.report import tables, usr
+    from comperdial.report import tables
+    from comperdial.studies.usr.frame import usr_frame
 
     found = tables.read_correlations(correlations)
-    return usr.usr_frame(
+    return usr_frame(
         found,
-        tables.read_reported(reported, tables.REPORTED_COLUMNS),
+        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
         rows,
         datasets=datasets,
         target=chosen_dimension(None, main_target, found["target"]),
@@ -74,9 +75,9 @@ def _frame(
 def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  # noqa: ANN401
     """Show the published USR table, ours beside theirs."""
     from comperdial.report import tables
-    from comperdial.report.usr import usr_document
+    from comperdial.studies.usr.frame import usr_document
 
-    cited = tables.read_tidy(sources, ("source", "short", "citation"), ())
+    cited = tables.read_reported(sources, ("source", "short", "citation"))
     return usr_document(_frame(**said), titles, cited)
 
 
@@ -101,7 +102,7 @@ def usr_figure(*, sources: Path, titles: Mapping[str, str], **said: Any) -> tupl
     of=_once,
     inputs=lambda plan: {
         "ratings": [f"data/tables/{dataset}/turn_ratings.parquet" for dataset in plan.usr],
-        "reported": "data/paper/usr_agreement.csv",
+        "reported": "src/comperdial/studies/usr/agreement.csv",
     },
     settings=lambda plan: {"titles": plan.titles(plan.usr)},
     caption="Mean correlation between the annotators' positions on the two USR sets, beside Table 1 of the USR paper.",
@@ -118,5 +119,5 @@ def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[st
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])
     if found.empty:
         raise SchemaError("no ratings", where=str(ratings[0]), expected="ratings by two annotators or more")
-    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "value", "note"))
+    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "note"), given=("value",))
     return tables.agreement_document(found, known, titles)

@@ -1,0 +1,272 @@
+"""What typed models of YAML files share: strict mappings, what is expected in words, one error for the first mistake.
+
+A model's field says in words what it holds (:class:`Expected`): its description in the JSON schema, and what an error
+expects. Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic import GetJsonSchemaHandler as GetJson
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+
+from comperdial.config import line_of, load_yaml
+from comperdial.config.secrets import is_secret
+from comperdial.errors import ConfigError, UnknownNameError
+
+T = TypeVar("T")
+
+
+class Expected:
+    """Says in words what a value must be; of what may hold a secret, an error does not show the value."""
+
+    def __init__(self, words: str, *, hidden: bool = False) -> None:
+        self.words = words
+        self.hidden = hidden
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        return core_schema.custom_error_schema(
+            handler(source),
+            custom_error_type="hidden" if self.hidden else "expected",
+            custom_error_message="{words}",
+            custom_error_context={"words": self.words},
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJson) -> dict[str, Any]:
+        return {**handler(schema), "description": self.words}
+
+
+class _NotNull:
+    """Takes null out of what an optional setting may hold: who has nothing to say leaves the key out."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        nullable = handler(source)
+        assert nullable["type"] == "nullable", "of T | None"  # noqa: S101
+        return nullable["schema"]
+
+
+class _EmptyIfNull:
+    """Takes null for an empty mapping: a section whose entries are all commented out."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        return core_schema.no_info_before_validator_function(lambda v: {} if v is None else v, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJson) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "null"}]}
+
+
+def _distinct(values: list[T]) -> list[T]:
+    if twice := [value for number, value in enumerate(values) if value in values[:number]]:
+        raise rule(f"{twice[0]!r} is given twice", "each once")
+    return values
+
+
+Maybe = Annotated[T | None, _NotNull()]
+"""May be left out, and is None then; null is a mistake."""
+Section = Annotated[T, _EmptyIfNull()]
+"""A mapping that may be null, and is empty then."""
+Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
+Text = Annotated[str, Field(min_length=1), Expected("a text")]
+Flag = Annotated[bool, Expected("true or false")]
+Count = Annotated[int, Field(ge=1), Expected("a whole number of 1 or more")]
+Seed = Annotated[int, Field(ge=0), Expected("a whole number of 0 or more")]
+Number = Annotated[int | float, Expected("a finite number")]
+FromZero = Annotated[int | float, Field(ge=0), Expected("a number of 0 or more")]
+AboveZero = Annotated[int | float, Field(gt=0), Expected("a number above 0")]
+Share = Annotated[int | float, Field(ge=0, le=1), Expected("a number from 0 to 1")]
+# Snakemake reads braces in the name of a file as a pattern, a command a dash as an option.
+FilePath = Annotated[
+    str,
+    Field(pattern=r"^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*$"),
+    Expected("a path without braces or control characters that does not begin with a dash"),
+]
+VariableName = Annotated[
+    str,
+    Field(pattern="^[A-Z_][A-Z0-9_]*$"),
+    Expected(
+        "the name of an environment variable, in capitals, digits and underscores; the key itself belongs into that "
+        "variable, never here",
+        hidden=True,
+    ),
+]
+DatasetName = Annotated[str, Field(pattern="^[a-z0-9_]+$"), Expected("lower-case letters, digits and underscores")]
+
+
+class Strict(BaseModel):
+    """A mapping with these keys and no others; no value is converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, given: Any) -> Any:  # noqa: ANN401
+        if isinstance(given, Mapping):
+            fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+            if cls.model_config["extra"] == "forbid":
+                for key in given:
+                    if key not in fields:
+                        raise unknown("key", str(key), fields)
+            needed = [name for name, field in fields.items() if field.is_required()]
+            if missing := [name for name in needed if name not in given]:
+                raise rule(f"no {missing[0]!r}", ", ".join(needed))
+        return given
+
+
+def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
+    """Return the error of a validator.
+
+    Parameters
+    ----------
+    problem, expected
+        As :class:`~comperdial.errors.ComperdialError` has them.
+    at
+        The way from what is validated to what is at fault.
+    """
+    return PydanticCustomError("rule", "", {"problem": problem, "expected": expected, "at": at})
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> PydanticCustomError:
+    """Return the error of a validator: a name that does not exist, with the nearest ones that do; see :func:`rule`."""
+    return PydanticCustomError("unknown", "", {"kind": kind, "name": name, "known": list(known), "at": at})
+
+
+class Lines:
+    """Where settings stand: the files of a configuration that is merged from them, and from the command line.
+
+    Parameters
+    ----------
+    paths
+        The files, in the order in which they are merged.
+    option
+        What gave a value that is in none of them.
+    """
+
+    def __init__(self, *paths: str | Path, option: str = "--config") -> None:
+        self.paths = paths
+        self.option = option
+
+    def where(self, keys: Sequence[str | int], value: object) -> str:
+        """Return the file and the line of a setting, or the option that gave it this value."""
+        for path in reversed(self.paths):
+            there: Any = load_yaml(path)
+            try:
+                for key in keys:
+                    there = there[key]
+            except (LookupError, TypeError):
+                continue
+            if there == value:
+                return f"{path}, line {line_of(path, keys)}"
+        return self.option
+
+    def place(self, keys: Sequence[str | int], value: object) -> str:
+        """Return :meth:`where` and the key's path, for a message of one's own."""
+        return _at(self.where(keys, value), keys)
+
+
+def checked(
+    kind: type[T],
+    content: object,
+    where: str | Path = "params.yaml",
+    *,
+    lines: Lines | None = None,
+    under: Sequence[str] = (),
+) -> T:
+    """Check a mapping against a model, or against any type that pydantic knows, and return that.
+
+    Parameters
+    ----------
+    kind
+        The model.
+    content
+        What a file holds, or the configuration that was merged from several.
+    where
+        The file or the entry, for messages.
+    lines
+        Where settings are looked up, so that a message names the file and the line; None: it names ``where``.
+    under
+        The way from the whole configuration to the content, where that is a part of it.
+
+    Raises
+    ------
+    ConfigError
+        Says of the first mistake where it stands, what there is and what was expected. A value that may be a secret is
+        not shown.
+    UnknownNameError
+        When that is a key which there is not.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+    raise _error(found, content, str(where), lines, under)
+
+
+def read_checked(kind: type[T], path: str | Path) -> T:
+    """Read a YAML file and check it: :func:`~comperdial.config.load_yaml`, then :func:`checked`."""
+    return checked(kind, load_yaml(path), path, lines=Lines(path))
+
+
+def _error(
+    found: ErrorDetails,
+    content: Any,  # noqa: ANN401
+    where: str,
+    lines: Lines | None,
+    under: Sequence[str],
+) -> ConfigError:
+    said = found.get("ctx", {})
+    named = bool(found["loc"]) and found["loc"][-1] == "[key]"
+    keys = [*found["loc"][:-1]] if named else [*found["loc"], *said.get("at", ())]
+    # Of a key that does not exist, the message names the mapping, and the line is the key's.
+    line_at = [*keys, said["name"]] if said.get("kind") == "key" else keys
+    value: Any = content
+    for key in line_at:
+        value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
+    where = _at(lines.where([*under, *line_at], value) if lines else where, [*under, *keys])
+    if found["type"] == "unknown":
+        return UnknownNameError(said["kind"], said["name"], said["known"], where=where)
+    if found["type"] == "rule":
+        return ConfigError(said["problem"], where=where, expected=said["expected"])
+    expected = said.get("words") or _WORDS.get(found["type"]) or found["msg"].removeprefix("Input should be ")
+    if named:
+        return ConfigError(f"the name {found['input']!r:.60}", where=where, expected=expected)
+    # Never a mapping or a list of texts: a key could be in it.
+    shown = isinstance(value, str | int | float | date) or (value and _is_numbers(value))
+    shown = shown and found["type"] != "hidden" and not is_secret(value)
+    got = repr(value) if shown and expected not in _WORDS.values() else _kind(value)
+    if found["type"] == "hidden":
+        got += " that is not shown, for it may be a key"
+    return ConfigError(f"got {got}", where=where, expected=expected)
+
+
+_WORDS = {"dict_type": "a mapping", "model_type": "a mapping", "list_type": "a list", "too_short": "at least one entry"}
+
+
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, int | float) for entry in value)
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    kinds = {str: "a text", bool: "true or false", int: "a whole number", dict: "a mapping", list: "a list"}
+    text = kinds.get(type(value), f"a {type(value).__name__}")
+    return text if value or not isinstance(value, dict | list) else text.replace("a ", "an empty ", 1)
+
+
+def _at(where: str, keys: Sequence[str | int]) -> str:
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    return f"{where}, {path}" if path else where

@@ -1,0 +1,589 @@
+"""What ``params.yaml`` may hold: a model for each section, and the JSON schema that editors use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from comperdial.config.checking import (
+    AboveZero,
+    Count,
+    DatasetName,
+    Distinct,
+    Expected,
+    FilePath,
+    Flag,
+    FromZero,
+    Lines,
+    Maybe,
+    Number,
+    Section,
+    Seed,
+    Strict,
+    Text,
+    VariableName,
+    checked,
+    rule,
+    unknown,
+)
+from comperdial.config.secrets import secret_in
+
+Level = Literal["turn", "dialogue", "system"]
+TableFile = Annotated[
+    str,
+    Field(pattern=r"^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*[.](csv|jsonl|parquet)$"),
+    Expected("a file .csv, .jsonl or .parquet, without braces"),
+]
+Chosen = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9_]+$|^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*[.](csv|jsonl|parquet)$"),
+    Expected("the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet"),
+]
+MetricName = Annotated[
+    str,
+    Field(pattern="^[a-z0-9_][a-z0-9_-]*$"),
+    Expected("lower-case letters, digits, underscores and hyphens"),
+]
+JudgeName = Annotated[
+    str, Field(pattern="^[a-z0-9][a-z0-9.-]*$"), Expected("lower-case letters, digits, dots and hyphens")
+]
+VariantName = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]*$"), Expected("lower-case letters, digits and hyphens")]
+RecordedJudgeName = Annotated[
+    str,
+    Field(pattern="^[a-z0-9_][a-z0-9_.-]*$"),
+    Expected("lower-case letters, digits, underscores, dots and hyphens"),
+]
+Output = Annotated[str, Field(pattern="^[^:-][^:]*(:[^:]+)?$"), Expected("a metric, or metric:output")]
+OutputName = Annotated[str, Field(pattern="^[^:]+$"), Expected("the name of an output")]
+# The outputs that stand for a metric in tables and figures, and what figures call the metric, or each output.
+Main = Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]]
+Label = Maybe[Text | dict[OutputName, Text]]
+# It stands in signatures, whose parts are separated by bars.
+Signed = Annotated[str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")]
+Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
+Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
+
+
+class Ratings(Strict):
+    """Files of ratings of a challenge."""
+
+    turn: FilePath
+    dialogue: Maybe[FilePath] = None
+
+
+class SimulatedRatings(Strict):
+    """Ratings by programs."""
+
+    raters: FilePath
+    seed: Seed
+
+
+class Challenge(Strict):
+    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form."""
+
+    title: Text
+    dialogues: Maybe[FilePath] = None
+    submissions: Maybe[Annotated[list[FilePath], Field(min_length=1)]] = None
+    agents: Maybe[FilePath] = None
+    ratings: Maybe[Ratings] = None
+    simulated: Maybe[SimulatedRatings] = None
+    comperdial: Maybe[FilePath] = None
+    source: Maybe[Text] = None
+    target: Maybe[Text] = None
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Challenge:
+        keys = ("dialogues", "submissions", "agents", "ratings")
+        made: list[str] = [name for name in keys if name in self.model_fields_set]
+        if (self.comperdial is None) != ("dialogues" in made) or (self.comperdial and made):
+            found = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
+            raise rule(
+                f"it has {found}", "`dialogues` with `submissions` or `agents`, or `comperdial` (a folder) alone"
+            )
+        if self.dialogues and not (self.submissions or self.agents):
+            raise rule("`dialogues` alone", "`submissions` or `agents` with them")
+        if self.simulated and not self.agents:
+            raise rule("`simulated` without `agents`", "`agents`, whose file says how good each is")
+        return self
+
+
+class OwnData(Strict):
+    """The user's own rated responses."""
+
+    file: TableFile
+    title: Maybe[Text] = None
+    columns: Maybe[Columns] = None
+    scale: Maybe[Annotated[list[Any] | dict[str, Any], Expected("[low, high], or that for each dimension")]] = None
+    source: Maybe[Text] = None
+    target: Maybe[Text] = None
+
+
+class Personas(Strict):
+    """Personas from a knowledge graph."""
+
+    graph: FilePath
+    constraints: FilePath
+    count: Count
+    seed: Seed
+    default_ages: Annotated[list[int], Field(min_length=2, max_length=2), Expected("two ages")]
+
+
+class ComperdialColumns(Strict):
+    """How the two rated files call things."""
+
+    turn: Columns
+    dialogue: Columns
+
+
+class Counts(Strict):
+    """What the paper counts."""
+
+    systems: Maybe[Seed] = None
+    dialogues: Maybe[Seed] = None
+    turns: Maybe[Seed] = None
+    rated_dialogues: Maybe[Seed] = None
+
+
+class Comperdial(Strict):
+    """Sony/ComperDial's own files."""
+
+    columns: ComperdialColumns
+    counts: Counts
+
+
+class Metric(Strict):
+    """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Text
+    datasets: Maybe[Distinct[Text]] = None
+    main: Main = None
+    label: Label = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return what the metric is made with."""
+        return dict(self.model_extra or {})
+
+
+class _Parameters(Strict):
+    """What is sent with each request."""
+
+    model_config = ConfigDict(extra="allow")
+
+    max_tokens: Maybe[Count] = None
+    max_completion_tokens: Maybe[Count] = None
+    temperature: Maybe[FromZero] = None
+    top_p: Maybe[Annotated[int | float, Field(gt=0, le=1), Expected("a number above 0, and 1 at most")]] = None
+    seed: Maybe[Annotated[int, Expected("a whole number")]] = None
+    __pydantic_extra__: dict[str, Annotated[Any, Expected("a value, not null")]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_secret(cls, given: Any) -> Any:  # noqa: ANN401
+        if isinstance(given, Mapping):
+            if name := secret_in(given):
+                raise rule(
+                    f"{name!r} looks like a secret",
+                    "a parameter that anybody may read: it stands in the ledger and in tables; a key belongs into an "
+                    "environment variable, which the judge's `key` names",
+                )
+            if empty := [name for name, value in given.items() if value is None]:
+                raise rule("got null", "a value, or no such parameter", empty[0])
+        return given
+
+
+class _AsGiven:
+    """Checks parameters and leaves them as they are: a score's signature has them word for word."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, inner: dict(value) if inner(value) else value, handler.generate_schema(_Parameters)
+        )
+
+
+class Judge(Strict):
+    """Who judges."""
+
+    service: Text
+    model: Maybe[Text] = None
+    role: Maybe[Text] = None
+    mode: Literal["generate", "probabilities"] = "generate"
+    parameters: Annotated[dict[str, Any], _AsGiven()] = {}
+    explain: Maybe[Flag] = None
+    base_url: Maybe[Annotated[str, Field(pattern="^https?://"), Expected("http://… or https://…", hidden=True)]] = None
+    key: Maybe[VariableName] = None
+    free: Maybe[Flag] = None
+    concurrency: Maybe[Count] = None
+    requests_per_minute: Maybe[AboveZero] = None
+    tokens_per_minute: Maybe[AboveZero] = None
+    timeout: Maybe[AboveZero] = None
+    attempts: Maybe[Count] = None
+
+
+_TURN = {"history", "response", "reference", "fact"}
+_DIALOGUE = {"turn_scores", "responses"}
+_WHOLE = {"dialogue"}
+
+
+def _counts(counts: int | list[int]) -> int | list[int]:
+    found = counts if isinstance(counts, list) else [counts]
+    if len(set(found)) < len(found) or max(found) != found[0]:
+        raise rule(f"got {counts}", "different counts, the largest first: the others use its answers")
+    return counts
+
+
+class Variant(Strict):
+    """One way of asking a judge."""
+
+    prompt: Text
+    fields: Annotated[Distinct[Text], Field(min_length=1)]
+    dimensions: Annotated[Distinct[Text], Field(min_length=1)]
+    label: Maybe[Text] = None
+    main: Maybe[Text] = None
+    scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("the two ends of the scale")]] = (
+        None
+    )
+    aliases: Maybe[dict[str, list[Text]]] = None
+    samples: Annotated[
+        Count | Annotated[list[Count], Field(min_length=1)],
+        Expected("a whole number of 1 or more, or a list of such"),
+        AfterValidator(_counts),
+    ] = 1
+    retries: Seed = 3
+    turns: Maybe[Text] = None
+    roles: Distinct[Text] = []
+    explain: Flag = False
+    labels: Maybe[
+        Annotated[
+            dict[
+                Annotated[
+                    str,
+                    Expected('texts, such as {"Yes": 1, "No": 0}: without quotes, YAML reads Yes as true, No as false'),
+                ],
+                Number,
+            ],
+            Field(min_length=2),
+        ]
+    ] = None
+    question: Maybe[Text] = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Variant:
+        dimensions = [name.lower() for name in self.dimensions]
+        if self.main is not None and self.main.lower() not in dimensions:
+            raise rule(f"`main` is {self.main!r}", "one of " + ", ".join(dimensions), "main")
+        if self.scale is not None and self.scale[0] >= self.scale[1]:
+            raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower end first", "scale")
+        for name in self.aliases or {}:
+            if name.lower() not in dimensions:
+                raise unknown("dimension", name, dimensions, "aliases")
+        if self.labels:
+            for option in ("scale", "explain", "samples", "retries"):
+                if option in self.model_fields_set and getattr(self, option):
+                    expected = "labels alone: they are the scale and the answer"
+                    raise rule(f"`{option}` beside `labels`", expected, option)
+            if len(dimensions) > 1:
+                raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
+        self._check_fields()
+        return self
+
+    def _check_fields(self) -> None:
+        """Refuse fields of two levels, or of another level than the variant's."""
+        whole = self.turns is None and "dialogue" in self.fields
+        allowed = _DIALOGUE if self.turns is not None else _WHOLE if whole else _TURN
+        for field in self.fields:
+            if field in _DIALOGUE | _TURN | _WHOLE and field not in allowed:
+                level = "beside `dialogue`" if whole else f"at {'turn' if self.turns is None else 'dialogue'} level"
+                expected = ", ".join(sorted(allowed)) + "; `turns` makes a variant one of dialogues"
+                raise rule(f"the field {field!r} is not known {level}", expected, "fields")
+        if (self.turns is not None) != ("turn_scores" in self.fields):
+            raise rule(
+                "`turns` and the field `turn_scores` go together", "both, at dialogue level, or neither", "fields"
+            )
+
+    @property
+    def level(self) -> str:
+        """Return ``dialogue`` for a variant that sees all responses of a dialogue, else ``turn``."""
+        return "dialogue" if self.turns is not None or "dialogue" in self.fields else "turn"
+
+
+class Judging(Strict):
+    """What judges are asked."""
+
+    judges: dict[str, Distinct[Text]]
+    variants: dict[VariantName, Variant]
+    asks: dict[str, Distinct[Text]] = {}
+    prompts: Literal["ours", "paper"] = "ours"
+    ledger: Text = "data/ledger"
+    prices: Text = "data/prices.yaml"
+    budget: Annotated[int | float, Field(ge=0), Expected("US dollars, 0 or more")] = 0
+
+    @model_validator(mode="after")
+    def _for_the_others(self) -> Judging:
+        if "default" not in self.judges:
+            raise rule("no 'default'", "a list `default`, of data sets that are not named", "judges")
+        return self
+
+
+class JudgingSections(Strict):
+    """Who judges, and what: both sections, whose entries name each other."""
+
+    judges: Section[dict[JudgeName, Judge]] = {}
+    judging: Judging | None = None
+
+    @model_validator(mode="after")
+    def _name_each_other(self) -> Self:
+        if self.judging is None:
+            return self
+        variants = self.judging.variants
+        for section, kind, known in (("judges", "judge", self.judges), ("asks", "variant", variants)):
+            for dataset, names in getattr(self.judging, section).items():
+                for name in names:
+                    if name not in known:
+                        raise unknown(kind, name, known, "judging", section, dataset)
+        for name, variant in variants.items():
+            if (turns := variant.turns) is None:
+                continue
+            if turns not in variants:
+                raise unknown("variant", turns, variants, "judging", "variants", name, "turns")
+            at = ("judging", "variants", name, "turns")
+            if variants[turns].level != "turn":
+                raise rule(f"`turns` is {turns!r}", "a variant at turn level", *at)
+            if variants[turns].roles and set(variants[turns].roles) != set(variant.roles):
+                raise rule(f"`turns` is {turns!r}, which other roles ask", "the same roles in both", *at)
+        for dataset, names in self.judging.asks.items():
+            for name in names:
+                if (turns := variants[name].turns) and turns not in names:
+                    problem = f"{name} without {turns}, whose scores it is given"
+                    raise rule(problem, "both, or neither", "judging", "asks", dataset)
+        self._check_roles(variants)
+        return self
+
+    def _check_roles(self, variants: Mapping[str, Variant]) -> None:
+        """Refuse a role that nobody plays, or that no variant is asked in; a judge without a role plays each."""
+        asked = {role for variant in variants.values() for role in variant.roles}
+        played = {judge.role for judge in self.judges.values()}
+        for name, judge in self.judges.items():
+            if asked and judge.role is not None and judge.role not in asked:
+                raise unknown("role", judge.role, asked, "judges", name)
+        for name, variant in variants.items():
+            for role in variant.roles:
+                if played and not played & {role, None}:
+                    raise unknown("role", role, filter(None, played), "judging", "variants", name)
+
+
+class Recorded(Strict):
+    """Scores computed elsewhere."""
+
+    dataset: Text
+    format: Text
+    about: Signed
+    source: Maybe[Text] = None
+    path: Maybe[FilePath] = None
+    main: Main = None
+    label: Label = None
+
+    @model_validator(mode="after")
+    def _has_one_file(self) -> Recorded:
+        if (self.source is None) == (self.path is None):
+            found = "both" if self.path else "neither"
+            raise rule(f"{found} of `source` and `path`", "`source` (a file of the catalogue) or `path` (a local file)")
+        return self
+
+
+class RecordedJudge(Strict):
+    """Answers of a language model that others recorded."""
+
+    dataset: Text
+    format: Text
+    model: Signed
+    prompt: Signed
+    sources: Annotated[dict[str, Text], Field(min_length=1)]
+    main: Main = None
+    label: Label = None
+
+
+class Allotment(Strict):
+    """What a job may use on a cluster; other names are resources of the scheduler's."""
+
+    model_config = ConfigDict(extra="allow")
+
+    mem_mb: Maybe[Annotated[int, Field(ge=1), Expected("a whole number of megabytes")]] = None
+    runtime: Maybe[Annotated[int, Field(ge=1), Expected("a whole number of minutes")]] = None
+    cores: Maybe[Count] = None
+    gpu: Maybe[Seed] = None
+    group: Annotated[
+        str | None,
+        Field(pattern=r"^([A-Za-z0-9_-]|\{dataset\})+$"),
+        Expected("the name of a group, of letters, digits, '_', '-' and {dataset}; or null"),
+    ] = None
+    together: Maybe[Count] = None
+    local: Maybe[Flag] = None
+    __pydantic_extra__: dict[str, Annotated[int | str, Expected("a whole number or a text")]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_known_here(cls, given: Any) -> Any:  # noqa: ANN401
+        # Names of other schedulers' for what has one here: Snakemake would pass them on, and nobody would look at them.
+        for name in ("gpus", "mem", "mem_m", "memory", "time", "threads", "cpus"):
+            if isinstance(given, Mapping) and name in given:
+                raise rule(f"{name!r} is not used here", "mem_mb, runtime, cores or gpu", name)
+        return given
+
+
+class Resources(Strict):
+    """What jobs may use on a cluster."""
+
+    default: Section[Allotment] = Allotment.model_construct()
+    rules: Section[dict[str, Section[Allotment]]] = {}
+    metrics: Section[dict[str, Section[Allotment]]] = {}
+    services: Section[dict[str, Section[Allotment]]] = {}
+
+
+class Curves(Strict):
+    """Learning curves and power."""
+
+    coefficient: Literal["pearson", "spearman", "kendall"]
+    repeats: Annotated[int, Field(ge=1), Expected("a whole number of subsets of a size, 1 or more")]
+
+
+class Evaluation(Strict):
+    """What is correlated with what."""
+
+    source: Text
+    target: Text
+    levels: Annotated[Distinct[Level], Field(min_length=1)]
+    resamples: Resamples
+    seed: Seed
+    curves: Curves
+
+
+class Agreement(Strict):
+    """Krippendorff's alpha."""
+
+    resamples: Resamples
+    seed: Seed
+
+
+class Figures(Strict):
+    """Our own figures."""
+
+    resamples: Resamples
+    heatmap: Maybe[list[Output]] = None
+    scatter: Maybe[list[Output]] = None
+    slope: Maybe[list[Output]] = None
+    length_bias: Maybe[list[Output]] = None
+    judge_agreement: Maybe[list[Output]] = None
+    curves: Maybe[list[Output]] = None
+
+
+class Tables(Strict):
+    """Tables of the papers."""
+
+    benchmark: Text
+    systems: Annotated[list[Output], Field(min_length=1)]
+    level_differences: Annotated[int, Field(ge=1), Expected("a whole number of dialogues, 1 or more")]
+
+
+class Ensembles(Strict):
+    """Scores that are taken together."""
+
+    dimensions: Distinct[Text]
+    models: dict[str, Annotated[Distinct[Text], Field(min_length=2)]]
+
+
+class Perturbed(Strict):
+    """Data sets of which responses or dialogues are spoiled."""
+
+    datasets: Distinct[Text]
+    strategies: Annotated[
+        Literal["all"] | Annotated[Distinct[Text], Field(min_length=1)],
+        Expected("`all`, or a list of different strategies"),
+    ]
+    sample: Annotated[int, Field(ge=1), Expected("a whole number of pairs a strategy, 1 or more")]
+    seed: Seed
+
+
+class Study(Strict):
+    """What a study needs: ``studies/NAME/study.yaml``."""
+
+    title: Text
+    datasets: Distinct[Text] = []
+    metrics: Section[dict[MetricName, Metric | None]] = {}
+    judges: Distinct[Text] = []
+    variants: Section[dict[VariantName, Variant]] = {}
+    recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
+    ensembles: Ensembles | None = None
+    perturbed: Perturbed | None = None
+    resamples: Maybe[Seed] = None
+    seed: Maybe[Seed] = None
+
+
+class Parameters(JudgingSections):
+    """All of ``params.yaml``."""
+
+    datasets: Annotated[Distinct[Chosen], Field(min_length=1)]
+    own_data: Section[dict[DatasetName, OwnData]] = {}
+    catalogue: FilePath
+    mirror: Annotated[str | None, Expected("a folder or null")] = None
+    challenges: dict[DatasetName, Challenge]
+    personas: Personas
+    comperdial: Comperdial
+    metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
+    recorded: Section[dict[MetricName, Recorded]] = {}
+    recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
+    shards: Section[dict[str, Annotated[int, Field(ge=1, le=1000), Expected("a whole number from 1 to 1000")]]] = {}
+    resources: Section[Resources] = Resources()
+    evaluation: Evaluation
+    agreement: Agreement
+    figures: Figures
+    tables: Tables
+    studies: Section[dict[str, dict[str, Any]]] = {}
+
+
+def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -> Parameters:
+    """Check the configuration that Snakemake merged.
+
+    Parameters
+    ----------
+    mapping
+        Its ``config``.
+    lines
+        Where settings are looked up for messages: ``Lines("params.yaml", *workflow.configfiles)``. A value that is in
+        none of these files was given by ``--config``, and messages say so. None: messages name no line.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        As :func:`~comperdial.config.checking.checked`.
+    """
+    return checked(Parameters, mapping, lines=lines)
+
+
+class _ForEditors(GenerateJsonSchema):
+    """Leaves out what would mislead: titles that repeat a key, and null as the default of what may not be null."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        return (
+            self.generate_inner(schema["schema"]) if schema.get("default") is None else super().default_schema(schema)
+        )
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
+        found = super().dict_schema(schema)
+        return found | {"additionalProperties": False} if "patternProperties" in found else found
+
+
+def json_schema() -> str:
+    """Return the JSON schema of ``params.yaml``, by which editors complete and check it."""
+    schema = Parameters.model_json_schema(schema_generator=_ForEditors)
+    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,61 @@
+"""Keys among a judge's parameters: whoever reads the ledger, a signature or a table would see them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from comperdial.errors import ConfigError
+
+# Not max_tokens, stop_token_ids or bos_token, which servers take as parameters.
+_NAME = re.compile(
+    r"api.?key|private.?key|authori[sz]ation|secret|passw|\bpwd\b|bearer|credential|cookie|headers?$|^key$|^auth$"
+    r"|(?:^|auth|access|api|refresh|session)[ _.-]?token$",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(
+    r"\b(?:sk|pk|rk|xai|nvapi|glpat|pplx)-[\w-]{3,}"  # OpenAI, Anthropic and others after their pattern
+    r"|\b(?:hf|gsk|gh[a-z]|github_pat|r8|xox[a-z])[_-]\w{10,}"  # Hugging Face, Groq, GitHub, Replicate, Slack
+    r"|\bAIza[\w-]{20,}|\bAKIA[A-Z\d]{12,}"  # Google, Amazon
+    r"|\beyJ[\w-]{8,}\.[\w-]+"  # JSON web tokens
+    r"|\b(?:bearer|basic)\s+[\w+/=.-]{6,}"
+    r"|://[^/\s@]+:[^/\s@]+@"
+    r"|-----BEGIN ",
+    re.IGNORECASE,
+)
+
+
+def refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
+    """Refuse parameters of which a name or a value looks like a key's, at any depth, without showing the value.
+
+    Raises
+    ------
+    ConfigError
+        Names the parameter.
+    """
+    if name := secret_in(parameters):
+        raise ConfigError(
+            f"{name!r} looks like a secret",
+            where=where,
+            expected="nothing that nobody may read: parameters stand in the ledger and in tables",
+            hint="A key belongs into an environment variable, which the judge's `key` names",
+        )
+
+
+def secret_in(parameters: Mapping[str, Any]) -> str | None:
+    """Return the name of the first parameter that looks like a key or holds one, at any depth; None without one."""
+    for name, value in parameters.items():
+        if _NAME.search(str(name)) or is_secret(value):
+            return str(name)
+        for entry in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(entry, Mapping) and (inner := secret_in(entry)):
+                return inner
+    return None
+
+
+def is_secret(value: object) -> bool:
+    """Return whether a text, or one in a list, looks like a key."""
+    if isinstance(value, list | tuple):
+        return any(map(is_secret, value))
+    return isinstance(value, str) and _VALUE.search(value) is not None

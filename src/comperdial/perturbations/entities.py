@@ -1,0 +1,152 @@
+"""Find named entities without a model: by lists, by capitals inside sentences, by digits.
+
+What this finds: names, places, languages, weekdays, months and numbers of the lists, with or without capitals; any
+other capitalised word inside a sentence that the data set does not also write small (kind ``name``), with capitalised
+neighbours as one name; numbers in digits. What it misses: names that no list has in texts without capitals, and names
+that only ever begin a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from comperdial.perturbations.text import STOP_WORDS, Piece, is_lower, split, word_set
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "person": _names(
+        "Alice, Andrew, Anna, Anthony, Barbara, Ben, Brian, Carlos, Caroline, Catherine, Charles, Charlie, Christine,"
+        "Daniel, David, Deborah, Dennis, Diana, Edward, Elena, Elizabeth, Emily, Emma, Eric, Ethan, Frank, George,"
+        "Hannah, Harry, Helen, Henry, Jack, Jacob, James, Jane, Jason, Jennifer, Jessica, Jim, Joe, John, Joseph,"
+        "Josh, Joshua, Julia, Karen, Kate, Kevin, Laura, Leo, Liam, Linda, Lisa, Lucas, Lucy, Maria, Martin, Mary,"
+        "Matthew, Max, Michael, Mike, Monica, Nancy, Nathan, Noah, Oliver, Olivia, Patricia, Paul, Peter, Rachel,"
+        "Richard, Robert, Ryan, Sam, Samantha, Sandra, Sarah, Simon, Sophia, Stephen, Steve, Steven, Susan, Thomas,"
+        "Tim, Tom, Victoria, William"
+    ),
+    "place": _names(
+        "Africa, Alabama, Alaska, Amsterdam, Arizona, Asia, Athens, Atlanta, Australia, Austria, Baltimore, Barcelona,"
+        "Beijing, Berlin, Boston, Brazil, Britain, California, Cambridge, Canada, Chicago, Chile, China, Colorado,"
+        "Cuba, Dallas, Denver, Detroit, Dublin, Egypt, England, Europe, Finland, Florida, France, Germany, Greece,"
+        "Hawaii, Houston, Iceland, Illinois, India, Ireland, Istanbul, Italy, Japan, Kansas, Kentucky, Kenya, Korea,"
+        "Las Vegas, Lisbon, London, Los Angeles, Louisiana, Madrid, Mexico, Miami, Michigan, Minnesota, Montana,"
+        "Moscow, Nevada, New Jersey, New York, New Zealand, Norway, Ohio, Oklahoma, Oregon, Oxford, Paris,"
+        "Pennsylvania, Peru, Philadelphia, Poland, Portland, Portugal, Rome, Russia, San Diego, San Francisco,"
+        "Scotland, Seattle, Seoul, Shanghai, Spain, Sweden, Switzerland, Sydney, Texas, Thailand, Tokyo, Toronto,"
+        "Utah, Vermont, Vienna, Vietnam, Virginia, Wisconsin"
+    ),
+    "language": _names(
+        "African, American, Arabic, Asian, Australian, Brazilian, British, Canadian, Chinese, Dutch, Egyptian, English,"
+        "European, French, German, Greek, Indian, Irish, Italian, Japanese, Korean, Mexican, Norwegian, Polish,"
+        "Portuguese, Russian, Scottish, Spanish, Swedish, Thai, Turkish, Vietnamese"
+    ),
+    "weekday": _names("Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday"),
+    "month": _names("January, February, March, April, May, June, July, August, September, October, November, December"),
+    "number": _names(
+        "two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, fifteen, twenty, thirty, forty, fifty,"
+        "sixty, seventy, eighty, ninety"
+    ),
+}
+# Words as well as names: taken for names with a capital only.
+_AMBIGUOUS = word_set("may march august april june frank jack mark max grace rose will bill chase josh sam tom polish")
+SPELLED = {name.lower(): name for names in KINDS.values() for name in names}
+
+_BREAKS = {".", "!", "?", ":", ";", "…", '"', "“", "(", "*", "-", "–", "—"}
+_KNOWN = {name.lower(): kind for kind, names in KINDS.items() for name in names}
+_LONGEST = max(len(name.split()) for name in _KNOWN)
+_NUMBER = re.compile(r"\d[\d.,:]*")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A name or number in a text, from the piece ``start`` to before the piece ``end``."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
+
+
+class Finder:
+    """Finds entities as the texts of one data set write them.
+
+    Parameters
+    ----------
+    texts
+        The data set's texts: they tell which capitalised words are names and which are words with a capital.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._small: Counter[str] = Counter()
+        self._capital: Counter[str] = Counter()
+        for text in texts:
+            # A text without capitals says nothing about which words have one.
+            if is_lower(text):
+                continue
+            pieces = split(text)
+            for place, piece in enumerate(pieces):
+                if piece.text.islower():
+                    self._small[piece.low] += 1
+                elif piece.text.istitle() and not _begins(pieces, place):
+                    self._capital[piece.low] += 1
+
+    def find(self, text: str) -> list[Entity]:
+        """Return a text's entities in order."""
+        pieces = split(text)
+        shouts = text.isupper()
+        found = []
+        place = 0
+        while place < len(pieces):
+            entity = _listed(pieces, place) or (None if shouts else self._named(pieces, place))
+            if entity:
+                found.append(entity)
+            place = entity.end if entity else place + 1
+        return found
+
+    def _named(self, pieces: list[Piece], start: int) -> Entity | None:
+        end = start
+        while end < len(pieces) and self._is_name(pieces, end) and (end == start or pieces[end].gap):
+            end += 1
+        return _entity(pieces, start, end, "name") if end > start else None
+
+    def _is_name(self, pieces: list[Piece], place: int) -> bool:
+        piece = pieces[place]
+        # Titles and names only: a word all in capitals shouts, or is short for something.
+        if not piece.text.istitle() or len(piece.text) < 2 or piece.low in STOP_WORDS:
+            return False
+        if self._small[piece.low] >= max(1, self._capital[piece.low]):
+            return False
+        return not _begins(pieces, place) or self._capital[piece.low] > 1
+
+
+def _begins(pieces: list[Piece], place: int) -> bool:
+    return place == 0 or pieces[place - 1].text in _BREAKS
+
+
+def _listed(pieces: list[Piece], start: int) -> Entity | None:
+    if _NUMBER.fullmatch(pieces[start].text):
+        # "1st", "3d" and "u2" are no plain numbers.
+        before = pieces[start - 1] if start and not pieces[start].gap else None
+        after = pieces[start + 1] if start + 1 < len(pieces) and not pieces[start + 1].gap else None
+        in_word = any(piece is not None and piece.is_word for piece in (before, after))
+        return None if in_word else _entity(pieces, start, start + 1, "number")
+    for length in range(_LONGEST, 0, -1):
+        words = pieces[start : start + length]
+        name = " ".join(piece.low for piece in words)
+        kind = _KNOWN.get(name)
+        if kind is None or len(words) < length:
+            continue
+        if name in _AMBIGUOUS and (_begins(pieces, start) or words[0].text.islower()):
+            continue
+        return _entity(pieces, start, start + length, kind)
+    return None
+
+
+def _entity(pieces: list[Piece], start: int, end: int, kind: str) -> Entity:
+    return Entity(start, end, kind, " ".join(piece.text for piece in pieces[start:end]))

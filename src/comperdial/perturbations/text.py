@@ -1,0 +1,123 @@
+"""Texts as pieces, losslessly: words, clitics ("n't", "'m"), marks, each with the white space before it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LETTER = r"[^\W\d_]"
+# Some corpora are tokenised as "do n't", some as "don ' t".
+_NOT = r"n ?['’] ?t\b"
+_CLITIC = r"['’] ?(?:m|re|s|ve|ll|d)\b"
+_PIECE = re.compile(
+    rf"(\s*)({_NOT}|{_CLITIC}|{_LETTER}+?(?={_NOT})|{_LETTER}+(?:-{_LETTER}+)*|\d[\d.,:]*\d|\d|\S)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = {".", "!", "?", ";", "…"}
+_SPACED_MARK = re.compile(r"\w [.,?!]")
+_SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
+_UNSPACED_MARK = re.compile(r"(?<=\w)([.,?!])")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that stands for a list of them."""
+    return frozenset(text.split())
+
+
+STOP_WORDS = word_set("""
+    a an the this that these those some any no none every each all both either neither few many much more most several
+    such other another own same i me my mine myself we us our ours ourselves you your yours yourself yourselves he him
+    his himself she her hers herself it its itself they them their theirs themselves who whom whose which what when
+    where why how and or but nor so yet if because although though while until unless since than as of at by for with
+    about against between into through during before after above below to from up down in out on off over under again
+    further then once here there not only too very just also even still already ever never always maybe perhaps quite
+    rather really am is are was were be been being have has had having do does did doing done can could will would
+    shall should may might must ought cannot dont cant wont didnt doesnt isnt im ive id youre thats lol yes yeah yep no
+    nope oh ah wow hey hi hello bye goodbye okay ok well please thanks thank sorry haha hmm um uh like let lets get got
+    go going went gone one two three first last etc mr mrs ms dr gonna wanna hope true something anything nothing
+    everything someone anyone everyone somebody anybody nobody ca wo sha ai
+    """)
+"""Words that carry little."""
+
+
+@dataclass
+class Piece:
+    """A word, clitic, number or mark with the white space before it."""
+
+    gap: str
+    text: str
+
+    @property
+    def low(self) -> str:
+        """Return the text in lower case, with a straight apostrophe and without spaces."""
+        return self.text.lower().replace("’", "'").replace(" ", "")
+
+    @property
+    def is_word(self) -> bool:
+        """Say whether it is made of letters."""
+        return self.text[0].isalpha() and self.low != "n't"
+
+
+def split(text: str) -> list[Piece]:
+    """Cut a text into pieces; :func:`join` puts it together again, but for white space at its end."""
+    return [Piece(gap, piece) for gap, piece in _PIECE.findall(text)]
+
+
+def join(pieces: list[Piece]) -> str:
+    """Put pieces together, without white space at the ends."""
+    return "".join(piece.gap + piece.text for piece in pieces).strip()
+
+
+def sentences(pieces: list[Piece]) -> list[list[Piece]]:
+    """Group pieces by sentence; each ends with its marks."""
+    groups: list[list[Piece]] = [[]]
+    for piece in pieces:
+        last = groups[-1]
+        if last and last[-1].text in _SENTENCE_END and piece.text not in _SENTENCE_END | {'"', "'", "”", "’", ")"}:
+            groups.append([])
+        groups[-1].append(piece)
+    return [group for group in groups if group]
+
+
+def tidy(text: str) -> str:
+    """Return a text with single spaces and none at its ends."""
+    return " ".join(text.split())
+
+
+def same(one: str, other: str) -> bool:
+    """Say whether two texts differ in white space and case at most."""
+    return one.casefold().split() == other.casefold().split()
+
+
+def like(word: str, model: str) -> str:
+    """Return a word with the capitals of another."""
+    if model.isupper() and len(model) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if model[:1].isupper() else word
+
+
+def article(old: str, word: str) -> str:
+    """Return "a" or "an", whichever fits a word, if the text before it is either; else that text."""
+    return like("an" if word[0].lower() in "aeiou" else "a", old) if old.lower() in {"a", "an"} else old
+
+
+def is_lower(text: str) -> bool:
+    """Say whether a text does without capitals."""
+    return text == text.lower()
+
+
+def clitic_gap(text: str) -> str:
+    """Return what stands before a clitic in a text: nothing, or a space in tokenised texts ("do n't")."""
+    return " " if _SPACED_CLITIC.search(text) else ""
+
+
+def dressed(text: str, model: str) -> str:
+    """Write a text as another is written: in lower case, with a space before marks."""
+    if is_lower(model) and any(c.isalpha() for c in model):
+        text = text.lower()
+    return _UNSPACED_MARK.sub(r" \1", text) if _SPACED_MARK.search(model) else text
+
+
+def capitalised(text: str, model: str) -> str:
+    """Begin a text with a capital, unless another text does without capitals."""
+    return text if is_lower(model) else text[:1].upper() + text[1:]
