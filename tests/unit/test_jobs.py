@@ -106,7 +106,7 @@ def test_the_usr_sets_give_the_published_table_and_keep_their_texts(config):
     assert "tables/usr_topical_recorded_judges" in both
     assert not both & {"report/usr_persona", "tables/table_04", "tables/usr_persona_table_05"}
     assert both - one >= {"tables/table_06", "tables/table_16"}, "made where both are"
-    assert "tables/usr" in one
+    assert "tables/usr" in targets(with_(config, "datasets", ["usr_persona"]), study="usr")
 
 
 def test_a_file_of_one_s_own_needs_no_references_facts_or_second_rater(config, tmp_path):
@@ -141,7 +141,8 @@ def test_a_study_is_made_when_it_is_asked_for(config):
     jobs = Jobs(config)
     assert "results/tables/demo_robustness" in jobs.stems
     assert not {"tables/demo_robustness"} & (study | targets(config))
-    assert not targets(with_(config, "llm_evaluators", None), study="llm_evaluators")
+    fewer = with_(config, "studies/llm_evaluators", {"datasets": ["fed_dial"], "perturbed": None})
+    assert "tables/fed_dial_robustness" not in targets(fewer, study="llm_evaluators")
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -175,7 +176,7 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
 @pytest.mark.parametrize(
     ("setting", "value", "expected"),
     [
-        ("figures/labels/f1:f1", "Another", FIGURES),
+        ("metrics/f1/label", "Another", FIGURES),
         ("figures/heatmap", ["f1:f1"], {"results/figures/demo_heatmap"}),
         ("tables/systems", ["f1:f1"], {"results/tables/demo_systems", "results/report/demo"}),
         ("agreement/seed", 7, {"results/tables/demo_alpha"}),
@@ -191,8 +192,8 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
         ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
         ("judging/budget", 7, set()),
         ("judges/gpt-4/concurrency", 7, set()),
-        ("resources/default/mem_mb", 7, set()),
-        ("llm_evaluators/seed", 7, set()),
+        ("resources", {"default": {"mem_mb": 7}}, set()),
+        ("studies/llm_evaluators", {"seed": 7}, set()),
         ("personas/seed", 7, set()),
     ],
 )
@@ -245,12 +246,13 @@ def test_what_is_told_of_a_job_names_no_folder_of_this_machine(config, tmp_path,
         ("metrics/f1", {"kind": "f2"}, "unknown metric 'f2'"),
         ("metrics/f1", {"kind": "f1", "txt": "raw"}, "Did you mean 'text'?"),
         ("metrics/embedding-minilm/model", "all-MiniLM", "unknown model 'all-MiniLM'"),
-        ("tables/usr/datasets", ["usr_topicl"], "unknown dataset 'usr_topicl'"),
+        ("studies/usr", {"dataset": []}, "Did you mean 'datasets'?"),
+        ("studies/ussr", {}, "unknown study 'ussr'"),
         ("tables/systems", ["f1:f2"], "unknown output of f1 'f2'"),
-        ("evaluation/outputs", ["f3:f1"], "f3:f1: no metric of that name"),
-        ("challenges/usr_persona", {"dialogues": "x"}, "two data sets are called 'usr_persona'"),
+        ("metrics/f1/main", "f2", "unknown output of f1 'f2'"),
+        ("challenges/usr_persona", {"title": "T", "comperdial": "x"}, "two data sets are called 'usr_persona'"),
         ("challenges/demo/agents", "data/agents.yaml", "data/agents.yaml: no such file or folder"),
-        ("challenges/demo/agents", "data/prices.yaml", "prices.yaml: it has"),
+        ("challenges/demo/agents", "data/prices.yaml", "prices.yaml, line 5: unknown key"),
         (
             "recorded/bleu",
             {"dataset": "demo", "format": "table", "path": "x", "about": "y"},

@@ -64,7 +64,7 @@ def hostile(root, tmp_path_factory):
     params["recorded"] = {"mine_recorded": {"dataset": "mine", "format": "table", "path": agents, "about": HOSTILE}}
     params["judging"]["variants"]["cpds-d"]["label"] = HOSTILE
     params["evaluation"] |= {"target": HOSTILE, "source": HOSTILE}
-    params["figures"]["labels"] = {"f1:f1": HOSTILE}
+    params["metrics"]["f1"]["label"] = HOSTILE
     (workdir.path / "params.yaml").write_text(yaml.safe_dump(params))
     return workdir
 

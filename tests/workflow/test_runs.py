@@ -50,7 +50,7 @@ def test_a_run_records_what_it_is_made_of_and_is_done(finished):
             assert hashlib.sha256(form).hexdigest()[:16] == digest, (name, suffix)
     assert "Nothing to be done" in finished.snakemake()
     assert finished.rewritten(made) == set()
-    for name in [*made, "src/comperdial/metrics/bleu.py", "data/paper/usr_rows.yaml"]:
+    for name in [*made, "src/comperdial/metrics/bleu.py", "src/comperdial/studies/usr/rows.yaml"]:
         (finished.path / name).touch()
     assert "Nothing to be done" in finished.snakemake("-n")
 
@@ -69,7 +69,7 @@ def test_what_cannot_run_is_left_out_by_name_and_costs_nothing_else(finished):
 
 def test_a_metric_s_option_reruns_it_and_what_comes_of_it_only(finished):
     before = finished.outputs()
-    finished.edit("params.yaml", "bleu_raw: {kind: bleu, text: raw}", "bleu_raw: {kind: bleu, text: raw, epsilon: 0.1}")
+    finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
     finished.snakemake()
     assert finished.rewritten(before) == FROM_SCORES | {SCORES.format("bleu_raw")}
     assert "epsilon:0.1" in (finished.path / "results/tables/usr.csv").read_text()
@@ -165,8 +165,8 @@ def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
     ("old", "new", "message"),
     [
         (
-            "  f1: {kind: f1}",
-            "  f1: {kind: f1}\n  f1: {kind: chrf}",
+            "  f1: {kind: f1,",
+            "  f1: {kind: chrf}\n  f1: {kind: f1,",
             "params.yaml, line 14: not valid YAML (the key 'f1' is",
         ),
         ("kind: bleu, text: raw", "kind: bleu, txt: raw", "Did you mean 'text'?"),
