@@ -85,7 +85,7 @@ def code_hash(digests: dict[str, str]) -> str:
 def digest_of(part: str, root: str | Path = "") -> str | None:
     """Return the SHA-256 of a part that :func:`code_digests` names, in the repository at ``root``; None if it is not there."""
     path, _, function = part.partition(":")
-    file = Path(root) / path
+    file = (Path(root) / path).resolve()
     if not file.is_file() or (function and function not in _definitions(file)):
         return None
     return _reached(file, function)[0] if function else _file_digest(file)
@@ -106,7 +106,7 @@ def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
             raise FileError(f"no module {module}", where=str(root), expected="a module of the package")
         if function:
             path = root / modules[module][0]
-            found[f"{path}:{function}"], imports = _reached(path, function)
+            found[f"{path}:{function}"], imports = _reached(path.resolve(), function)
             waiting += imports
         else:
             waiting.append(module)

@@ -484,7 +484,7 @@ def test_mistakes_of_simulate(made, capsys):
     base = ["simulate", "tables", "--raters", "raters.yaml"]
     assert "no system that has responses has a skill" in fails(capsys, *base, "--seed", 1)
     (made / "raters.yaml").write_text(RATERS.replace("spread: 1.1", "sprad: 1.1"))
-    assert "raters.yaml, dialogue: no 'spread'" in fails(capsys, *base, "--seed", 1)
+    assert "raters.yaml, line 6, dialogue: unknown key 'sprad'" in fails(capsys, *base, "--seed", 1)
     assert "--seed" in misused(capsys, *base, "--seed", -1)
     (made / "raters.yaml").write_text(RATERS)
     assert "nowhere" in fails(capsys, "simulate", "nowhere", "--raters", "raters.yaml", "--seed", 1)

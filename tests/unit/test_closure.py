@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from comperdial.closure import code_files, code_version, file_digest, files_of_version
+from comperdial.closure import code_digests, code_version, digest_of, names_of_version
 from comperdial.errors import FileError
 
 MODULE = '''"""What it is for."""
@@ -97,19 +97,65 @@ def test_a_version_is_of_the_modules_that_are_imported_and_of_files_by_their_byt
     imported, file = version(b="def g(x): return -x\n"), version(**{"words.yaml": "x: 1  # one\n"})
     followed = version(b="from comperdial.other import x\ndef g(x): return x\n")
     assert len({first, imported, file, followed}) == 4
-    assert files_of_version(followed) == [
+    assert names_of_version(followed) == ["a", WORDS]
+    assert sorted(code_digests("a", WORDS)) == [
         f"src/comperdial/{name}" for name in ("a.py", "b.py", "other.py", "words.yaml")
     ]
     with pytest.raises(FileError, match="names no code"):
-        files_of_version("0123456789ab")
+        names_of_version("0123456789ab")
     with pytest.raises(FileError, match=r"no module comperdial\.nope"):
-        code_files("nope")
+        code_digests("nope")
+    with pytest.raises(FileError, match="no function nope"):
+        code_digests("a:nope")
+
+
+FUNCTIONS = """from comperdial.artifact import table
+from comperdial import b, other
+
+
+RATE = 2
+
+
+def half(x):
+    return x / RATE
+
+
+@table("first", caption="One.")
+def first():
+    from comperdial.types import T
+    return half(b.g(T))
+
+
+@table("second", caption="Two.")
+def second():
+    return other.f
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stale"),
+    [
+        ("RATE = 2", "RATE = 3", True),
+        ("x / RATE", "x // RATE", True),
+        ("half(b.g(T))", "b.g(T)", True),
+        ("return other.f", "return 1", False),
+        # What a decorator says reaches the job as settings, inputs and caption.
+        ('"One."', '"Another."', False),
+    ],
+)
+def test_of_a_function_s_module_counts_what_it_uses(version, old, new, stale):
+    digests = []
+    for text in (FUNCTIONS, FUNCTIONS.replace(old, new)):
+        version(a=text, artifact="def table(*a, **b): pass\n")
+        digests.append(code_digests("a:first"))
+    assert sorted(digests[0]) == [f"src/comperdial/{name}" for name in ("a.py:first", "b.py", "types.py")]
+    assert (digests[0] != digests[1]) == stale
 
 
 def test_packages_and_lazy_imports_are_followed(version):
     lazily = "def f():\n    import comperdial.sub\n    from comperdial.sub.c import g\n"
     version(a=lazily, **{"__init__.py": "from comperdial import other\n", "sub/__init__.py": "", "sub/c.py": ""})
-    assert code_files("a") == [f"src/comperdial/{name}.py" for name in ("a", "sub/__init__", "sub/c")]
+    assert sorted(code_digests("a")) == [f"src/comperdial/{name}.py" for name in ("a", "sub/__init__", "sub/c")]
 
 
 @pytest.mark.parametrize("damage", [None, "", '{"x": 1}', "[[", '{"x": ["y"]}'])
@@ -124,21 +170,22 @@ def test_what_was_parsed_is_kept_in_snakemake_s_folder_and_may_be_damaged(versio
 
 
 def test_a_metric_is_not_watched_for_another_s_sake(root):
-    names = {path.split("comperdial/")[-1] for path in code_files("scoring", "metrics.bleu", root=root / "src")}
+    names = {path.split("comperdial/")[-1] for path in code_digests("scoring", "metrics.bleu", root=root / "src")}
     assert {"scoring.py", "metrics/bleu.py", "metrics/base.py", "schema/io.py", "files.py"} <= names
     assert not {"metrics/rouge.py", "aggregate.py", "sources.py", "wordnet.py", "models/encoder.py"} & names
-    assert any(path.endswith("wordnet.py") for path in code_files("metrics.meteor", root=root / "src"))
+    assert any(path.endswith("wordnet.py") for path in code_digests("metrics.meteor", root=root / "src"))
 
 
 def test_nothing_of_the_package_runs_on_a_docstring(root):
     # An edited docstring makes nothing stale: text that a result depends on stands elsewhere.
-    reading = [path for path in (root / "src").rglob("*.py") if re.search(r"__doc__|getdoc", path.read_text())]
-    assert reading == []
+    reading = [path.name for path in (root / "src").rglob("*.py") if re.search(r"__doc__|getdoc", path.read_text())]
+    assert reading == ["artifact.py"], "what it reads is shown by Snakemake and `comperdial render`, and in no result"
 
 
 def test_a_file_has_the_digest_of_what_it_says(tmp_path):
     names = ["a.py", "b.py", "a.yaml", "b.yaml"]
     for name in names:
         (tmp_path / name).write_text("x = 1\n" if name.startswith("a") else "x = 1  # one\n")
-    digests = [file_digest(tmp_path / name) for name in names]
+    digests = [digest_of(name, tmp_path) for name in names]
     assert digests[0] == digests[1] and len(set(digests)) == 3
+    assert digest_of("gone.py", tmp_path) is None and digest_of("a.py:gone", tmp_path) is None

@@ -4,23 +4,23 @@ import itertools
 
 import pandas as pd
 import pytest
-from comperdial.report.comperdial import benchmarks_document, count_tables, counts_document
-from comperdial.report.personas import ages_document, example_document, family_document, names_document
 
 from comperdial import schema
 from comperdial.errors import ComperdialError
 from comperdial.files import read_table
 from comperdial.report import document
+from comperdial.studies.comperdial.benchmarks import benchmarks_document, count_tables, counts_document
+from comperdial.studies.comperdial.personas import ages_document, example_document, family_document, names_document
 
 
 @pytest.fixture(scope="module")
 def benchmarks(root):
-    return read_table(root / "data/paper/benchmarks.csv")
+    return read_table(root / "src/comperdial/studies/comperdial/benchmarks.csv")
 
 
 @pytest.fixture(scope="module")
 def counts(root):
-    return read_table(root / "data/paper/annotation_counts.csv")
+    return read_table(root / "src/comperdial/studies/comperdial/annotation_counts.csv")
 
 
 def ours(*rows):
@@ -59,7 +59,7 @@ def test_the_benchmarks_of_table_7(benchmarks):
 
 
 def test_every_fact_has_a_known_source(root, benchmarks, counts):
-    known = set(read_table(root / "data/paper/sources.csv")["source"])
+    known = set(read_table(root / "src/comperdial/studies/usr/sources.csv")["source"])
     assert set(benchmarks["source"]) | set(counts["source"]) <= known
 
 

@@ -12,9 +12,10 @@ from comperdial.challenge.roster import read_roster
 from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
-from comperdial.errors import ComperdialError, ConfigError, FileError
+from comperdial.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 from comperdial.judges.prices import Prices
 from comperdial.raters import read_raters
+from comperdial.studies import with_studies
 
 
 @pytest.mark.parametrize("read", [load_yaml, load_catalogue, read_lock, read_roster, read_raters, Prices.read])
@@ -106,6 +107,23 @@ def test_reading_the_configuration_imports_nothing_that_takes_long():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_what_is_said_of_a_study_is_checked_with_what_it_says_itself(shipped):
+    own = {"perturbed": {"datasets": ["demo"], "strategies": "al", "sample": 3, "seed": 1}}
+    with pytest.raises(ConfigError, match=r"perturbed\.strategies: got 'al'; expected `all`, or a list"):
+        with_studies({**shipped, "studies": {"llm_evaluators": own}})
+    with pytest.raises(UnknownNameError, match=r"unknown study 'usrs'.*Did you mean 'usr'"):
+        with_studies({**shipped, "studies": {"usrs": {}}})
+
+
+def test_a_study_asks_nothing_of_other_data_sets_and_no_judge_that_there_is_not(shipped):
+    judging = {**shipped["judging"], "judges": {"default": ["mine"]}}
+    judging.pop("asks")
+    found = with_studies({**shipped, "judges": {"mine": {"service": "rules"}}, "judging": judging})["judging"]
+    assert found["asks"]["default"] == list(shipped["judging"]["variants"])
+    assert "explicit-turn" in found["asks"]["llm_evaluators"]
+    assert "llm_evaluators" not in found["judges"]
+
+
 GONE = object()
 MISTAKES = [
     ("judging.budget", "ten", "judging.budget: got 'ten'; expected US dollars, 0 or more"),
@@ -129,7 +147,6 @@ MISTAKES = [
     ("recorded.unieval_recorded.about", "a | b", r"recorded\.unieval_recorded\.about: .*without a bar"),
     ("resources.default.threads", 4, r"resources\.default\.threads: .*expected mem_mb, runtime, cores or gpu"),
     ("resources.default.licences", 0.5, r"resources\.default\.licences: got 0\.5; expected a whole number or a text"),
-    ("llm_evaluators.perturbed.strategies", "al", r"perturbed\.strategies: got 'al'; expected `all`, or a list"),
     ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),
 ]
 

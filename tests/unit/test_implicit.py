@@ -191,7 +191,7 @@ def test_the_command_line_has_a_folder_of_tables_judged(folders, tables, tmp_pat
     for name in ("relevance", "coherence"):
         task = given.tasks("mine")[f"{name}_tiny"]
         said = sections_of(task, {"judges": judges, "judging": judging})
-        again = read_sections(json.loads(said))
+        again = read_sections(said)
         assert signature(again, again.tasks("mine")[task.name]) == signature(given, task)
         output = tmp_path / f"{name}.parquet"
         made = judge(given, task, tables, dataset="mine")

@@ -359,7 +359,7 @@ def test_the_workflow_hands_a_job_all_that_it_needs_and_nothing_that_it_does_not
     # How a judge is reached and what it may cost is no parameter of a job: it makes nothing stale.
     assert sections_of(task, config) == said
     monkeypatch.setenv(SETTINGS_VARIABLE, connections(judges, judging))
-    again = read_sections(json.loads(said))
+    again = read_sections(said)
     assert again.tasks("x")["cpds-dial_gpt-4"].judge.connection["concurrency"] == 3
     assert (again.budget, str(again.ledger)) == (7, "elsewhere")
     assert signature(again, again.tasks("x")["cpds-dial_gpt-4"]) == signature(read_judging(judges, judging), task)

@@ -1,7 +1,6 @@
 """What is asked of which data set, by name and by study; and dialogues that are judged whole, without turn scores."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,6 +17,7 @@ from comperdial.judging.groups import groups_of, judged_levels, perturbed, unper
 from comperdial.judging.items import whole_items
 from comperdial.judging.running import judge
 from comperdial.judging.tasks import signature
+from comperdial.studies import with_studies
 
 TURN = {"prompt": "explicit_turn", "fields": ["history", "response"], "dimensions": ["relevance", "overall"]}
 VARIANTS = {
@@ -89,22 +89,19 @@ def test_studies_that_agree_on_a_data_set_may_share_it():
 
 
 def test_a_study_s_group_holds_its_perturbed_sets():
-    config = {"llm_evaluators": {"datasets": ["a", "b"], "perturbed": {"datasets": ["demo"], "seed": 1}}}
+    study = {"datasets": ["a", "b"], "perturbed": {"datasets": ["demo"], "seed": 1}}
     recorded = ("turn_perturbations", "dialogue_perturbations")
-    assert groups_of(config) == {"llm_evaluators": ("a", "b", *recorded, "demo_perturbed")}
-    assert groups_of({"llm_evaluators": {"datasets": ["a"]}}) == {"llm_evaluators": ("a",)}
-    assert groups_of({"datasets": ["demo"]}) == {"llm_evaluators": ()}
+    assert groups_of({"studies": {"s": study}}) == {"s": ("a", "b", *recorded, "demo_perturbed")}
+    assert groups_of({"studies": {"s": {"datasets": ["a"]}}}) == {"s": ("a",)}
 
 
-@pytest.mark.parametrize("given", [{}, {"llm_evaluators": None}])
-def test_params_without_its_study_are_read(given):
-    """Lists for a study that is not there are of no data set, and no mistake."""
-    config = load_yaml(Path(__file__).parents[2] / "params.yaml")
-    assert "llm_evaluators" in config["judging"]["judges"] and config.pop("llm_evaluators")
-    groups = groups_of({**config, **given})
-    judging = read_judging(config["judges"], config["judging"], datasets=["demo", "fed_dial"], groups=groups)
+def test_the_study_s_data_sets_have_judges_of_their_own(root):
+    config = with_studies(load_yaml(root / "params.yaml"))
+    judging = read_judging(config["judges"], config["judging"], datasets=["demo", "fed_dial"], groups=groups_of(config))
     assert [judge.name for judge in judging.judges_of("demo")] == ["rules"]
-    assert [judge.name for judge in judging.judges_of("fed_dial")] == config["judging"]["judges"]["default"]
+    assert [judge.name for judge in judging.judges_of("fed_dial")] == ["rules"]
+    assert asked(judging, "fed_dial", **judged_levels("fed_dial", ("dialogue",))) >= {"explicit-dialogue"}
+    assert not {name for name in asked(judging, "demo") if name.startswith("explicit")}
 
 
 @pytest.mark.parametrize(

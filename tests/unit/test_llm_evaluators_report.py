@@ -1,18 +1,15 @@
 """The tables and figures of the study of LLMs as evaluators, from result tables made by hand."""
 
-import argparse
-import json
-
 import pandas as pd
 import pytest
-from comperdial.report.llm_evaluators.listing import correlations_document
 
 from comperdial import schema
-from comperdial.cli import llm_evaluators
 from comperdial.errors import SchemaError
 from comperdial.evaluation.ensembles import Ensembles
-from comperdial.report.llm_evaluators import correlations, ensembles
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators import correlations, ensembles
+from comperdial.studies.llm_evaluators.listing import correlations_document
+from making import make
 
 LABELS = {"judge-turn": "Judge", "judge-dial": "Judge", "f1": "Word F1", "gpt-4_fed": "GPT-4 (recorded)"}
 OUTPUTS = [("f1", "f1")]
@@ -330,35 +327,21 @@ def test_every_correlation_says_who_rated(frame):
     assert pd.isna(tidy.loc[("persona_usr", "gpt-4", "judge-turn"), "rel"])
 
 
-def command(*words):
-    parser = argparse.ArgumentParser()
-    llm_evaluators.add_kinds(parser.add_subparsers())
-    options = parser.parse_args([str(word) for word in words])
-    options.run(options)
-
-
-def test_commands_write_four_forms_and_a_record(frame, root, tmp_path):
-    table = tmp_path / "correlations.parquet"
+@pytest.mark.parametrize("number", ["2", "3", "4", "5", "6"])
+def test_numbered_tables_are_made_beside_the_reported_values(frame, root, tmp_path, number):
+    table, stem = tmp_path / "correlations.parquet", tmp_path / "made"
     schema.write(table, frame, "dimension_correlations")
-    given = [
-        "--outputs",
-        "f1:f1",
-        "--labels",
-        json.dumps(LABELS),
-        "--recorded",
-        "gpt-4_fed",
-        "--paper",
-        root / "data/paper",
-    ]
-    for number in "2346":
-        more = ["--ensembles", json.dumps({"models": {"pair": ["judge-dial", "f1:f1"]}})] if number == "6" else []
-        stem = tmp_path / f"llm_evaluators_table_{number}"
-        command("llm-table", table, "--number", number, *given, *more, "--output", stem, "--made-from", table)
-        for suffix in (".md", ".tex", ".html", ".csv", ".provenance.json"):
-            assert stem.with_suffix(suffix).stat().st_size > 0, (number, suffix)
-    made = (tmp_path / "llm_evaluators_table_3.md").read_text()
-    assert "| GPT-4 | reported | 0.760 | 0.689 | 0.534 | 0.620 | 0.744 | 0.669 |" in made
-    assert "is the Spearman of its recorded rounds" in made
-    with pytest.raises(SchemaError, match="the table is empty"):
+    reported = root / f"src/comperdial/studies/llm_evaluators/{'rankings' if number == '4' else 'correlations'}.csv"
+    said = {"not_run": {}, "not_asked": [], "needs": {}, "titles": {}, "number": number}
+    said |= {"outputs": ["f1:f1"], "labels": LABELS, "recorded": ["gpt-4_fed"]}
+    said["ensembles"] = {"models": {"pair": ["judge-dial", "f1:f1"]}}
+    make("studies.llm_evaluators.tables:numbered", stem, {"correlations": table, "reported": reported}, **said)
+    for suffix in (".md", ".tex", ".html", ".csv", ".provenance.json"):
+        assert stem.with_suffix(suffix).stat().st_size > 0, suffix
+    if number == "3":
+        text = stem.with_suffix(".md").read_text()
+        assert "| GPT-4 | reported | 0.760 | 0.689 | 0.534 | 0.620 | 0.744 | 0.669 |" in text
+        assert "is the Spearman of its recorded rounds" in text
         schema.write(table, frame.iloc[:0], "dimension_correlations")
-        command("llm-correlations", table, "--output", tmp_path / "all")
+        with pytest.raises(SchemaError, match="the table is empty"):
+            make("studies.llm_evaluators.tables:numbered", stem, {"correlations": table, "reported": reported}, **said)

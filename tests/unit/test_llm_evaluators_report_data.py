@@ -1,31 +1,27 @@
 """Data sets, rounds, perturbations, questions and figures of the study of LLMs as evaluators, from small tables."""
 
-import argparse
-
 import pandas as pd
 import pytest
-from comperdial.report.llm_evaluators.figures import interdimensional_figure
-from comperdial.report.llm_evaluators.questions import table_9
 
 from comperdial import schema
-from comperdial.cli import llm_evaluators
 from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.judges import questions
 from comperdial.perturbations.registry import PERTURBATIONS
-from comperdial.report.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
 from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
+from comperdial.studies.llm_evaluators.figures import interdimensional_figure
+from comperdial.studies.llm_evaluators.questions import table_9
+from making import make
 
 
 def rows_of(found, title):
     return next(section.rows for section in found.sections if section.title == title)
 
 
-def command(*words):
-    parser = argparse.ArgumentParser()
-    llm_evaluators.add_kinds(parser.add_subparsers())
-    options = parser.parse_args([str(word) for word in words])
-    options.run(options)
+def made(name, output, inputs, **settings):
+    make(f"studies.llm_evaluators.tables:{name}", output, inputs, **settings)
+    return output.with_suffix(".svg" if name == "dimensions" else ".md").read_text()
 
 
 def round_rows():
@@ -132,7 +128,7 @@ def test_table_1_counts_rated_items(tmp_path):
 
 
 def test_table_7_counts_recorded_and_made_pairs(root):
-    theirs = pd.read_csv(root / "data/paper/llm_evaluators_perturbations.csv").fillna("")
+    theirs = pd.read_csv(root / "src/comperdial/studies/llm_evaluators/perturbations.csv").fillna("")
     columns = ["dataset", "perturbation", "pairs", "originals"]
     recorded = pd.DataFrame([("t", "repetition", 1993, 1900), ("t", "speaker", 920, 900)], columns=columns)
     made = pd.DataFrame([("x_perturbed", "repetition", 200, 180)], columns=columns)
@@ -165,7 +161,7 @@ def ratio_rows():
 
 
 def test_table_8_has_the_paper_s_threshold_and_any_drop(root):
-    theirs = pd.read_csv(root / "data/paper/llm_evaluators_robustness.csv").fillna({"dimension": ""})
+    theirs = pd.read_csv(root / "src/comperdial/studies/llm_evaluators/robustness.csv").fillna({"dimension": ""})
     frame = pd.DataFrame(ratio_rows())
     frame.loc[(frame["perturbation"] == "repetition") & (frame["threshold"] > 0), ["ratio", "low", "high"]] = (
         0.8,
@@ -355,17 +351,14 @@ def test_what_intervals_resample_is_said_of_each_set(tmp_path):
         assert sampling.resampled(RatedSet("t", "turn", ratings, contexts), "human") == expected
 
 
-def test_commands_of_data_sets_and_rounds(root, tmp_path):
+def test_data_sets_and_rounds_are_made(root, tmp_path):
     folders = [write_set(tmp_path / "tiny"), write_set(tmp_path / "tiny_dial", "dialogue")]
     table = tmp_path / "rounds.parquet"
     schema.write(table, round_rows(), "rounds")
-    command(
-        "llm-data-sets", table, "--tables", *folders, "--paper", root / "data/paper", "--output", tmp_path / "one",
-        "--made-from", table,
-    )  # fmt: skip
-    assert "| tiny | 2 | – |" in (tmp_path / "one.md").read_text()
-    command("llm-rounds", table, "--tables", *folders, "--output", tmp_path / "rounds")
-    assert "0.700 [0.60, 0.80]" in (tmp_path / "rounds.html").read_text()
+    inputs, said = {"tables": [], "rounds": table}, {"folders": [*map(str, folders)], "titles": {}}
+    reported = root / "src/comperdial/studies/llm_evaluators/data_sets.csv"
+    assert "| tiny | 2 | – |" in made("table_1", tmp_path / "one", inputs | {"reported": reported}, **said)
+    assert "0.700 [0.60, 0.80]" in made("rounds", tmp_path / "rounds", inputs, **said)
 
 
 def write_pairs(folder):
@@ -382,28 +375,34 @@ def write_pairs(folder):
     return folder
 
 
-def test_commands_of_perturbations(root, tmp_path):
-    stem, paper = tmp_path / "made", ["--paper", root / "data/paper"]
-    pairs = write_pairs(tmp_path / "t")
-    command("llm-perturbations", "--recorded", pairs, "--made", pairs, *paper, "--output", stem)
-    assert "| Repetition | Rep | turn | DD & PC | Und | 2 | 1,993 | 2 |" in stem.with_suffix(".md").read_text()
+def test_tables_of_perturbations_are_made(root, tmp_path):
+    stem, pairs, paper = (
+        tmp_path / "made",
+        str(write_pairs(tmp_path / "t")),
+        root / "src/comperdial/studies/llm_evaluators",
+    )
+    said = {"recorded": [pairs], "made": [pairs], "titles": {}}
+    shown = made("table_7", stem, {"tables": [], "reported": paper / "perturbations.csv"}, **said)
+    assert "| Repetition | Rep | turn | DD & PC | Und | 2 | 1,993 | 2 |" in shown
     table = tmp_path / "ratios.parquet"
     schema.write(table, pd.DataFrame(ratio_rows()), "ratios")
-    bounds = ["--bounds", '{"judge-turn": {"o": [1, 5]}}', "--outputs", "f1:f1", "--needs", '{"f1": ["references"]}']
-    command("llm-ratios", table, *paper, "--labels", '{"judge-turn": "Judge"}', *bounds, "--output", stem)
-    made = stem.with_suffix(".md").read_text()
-    assert "| Judge | 0.400 [0.35, 0.45] |" in made
-    assert "Lowest and highest possible score. 1 to 5: Judge" in made
-    assert "what is needed: f1 (references)" in made
-    command("llm-robustness", table, "--titles", '{"t": "Set T"}', "--simulated", *bounds, "--output", stem)
-    assert "## Set T: a drop above δ" in stem.with_suffix(".md").read_text()
+    said = {"outputs": ["f1:f1"], "labels": {"judge-turn": "Judge"}, "needs": {"f1": ["references"]}}
+    said["bounds"] = {"judge-turn": {"o": [1, 5]}}
+    inputs = {"ratios": [table]}
+    shown = made("table_8", stem, inputs | {"reported": paper / "robustness.csv"}, not_run={}, **said)
+    assert "| Judge | 0.400 [0.35, 0.45] |" in shown
+    assert "Lowest and highest possible score. 1 to 5: Judge" in shown
+    assert "what is needed: f1 (references)" in shown
+    shown = made("robustness_of_dataset", stem, inputs, titles={"t": "Set T"}, source="simulated", **said)
+    assert "## Set T: a drop above δ" in shown
     assert "SIMULATED" in stem.with_suffix(".html").read_text()
-    command("llm-questions", "--variants", "{}", "--not-asked", "implicit scoring: nobody", "--output", stem)
-    assert "Not asked: implicit scoring: nobody" in stem.with_suffix(".md").read_text()
-    assert "| relevance | – | – |" in stem.with_suffix(".md").read_text()
+    questions = {"questions": root / "src/comperdial/judges/prompts/questions.yaml"}
+    shown = made("table_9", stem, questions, variants={}, not_asked=["implicit scoring: nobody"])
+    assert "Not asked: implicit scoring: nobody" in shown
+    assert "| relevance | – | – |" in shown
 
 
-def test_command_of_a_figure(tmp_path):
+def test_a_figure_of_dimensions_is_made(tmp_path):
     folder = write_set(tmp_path / "tiny_dial", "dialogue")
     ratings, scores = [], []
     for n, numbers in enumerate([(1, 2, 1, 3, 2), (2, 2, 3, 1, 3), (3, 1, 2, 2, 2)]):
@@ -417,17 +416,14 @@ def test_command_of_a_figure(tmp_path):
             )
     schema.write(folder / "dialogue_ratings.parquet", pd.DataFrame(ratings), "dialogue_ratings")
     schema.write(tmp_path / "scores.parquet", pd.DataFrame(scores), "scores")
-    command(
-        "llm-figure", tmp_path / "scores.parquet", "--tables", folder, "--metrics", "j", "--title", "Tiny",
-        "--number", "3", "--labels", '{"j": "Judge"}', "--output", tmp_path / "figure",
-        "--made-from", tmp_path / "scores.parquet",
-    )  # fmt: skip
+    inputs = {"tables": [folder / "dialogue_ratings.parquet"], "scores": [tmp_path / "scores.parquet"]}
+    said = {"number": "3", "title": "Tiny", "labels": {"j": "Judge"}, "judges": ["j"], "missing": []}
+    drawn = made("dimensions", tmp_path / "figure", inputs, **said)
     shown = pd.read_csv(tmp_path / "figure.csv")
     assert shown.groupby("who").size().to_dict() == {"human": 10, "j": 10}
     # Ratings 1 2 3 of coherence and 2 2 1 of engagingness.
     first = shown[(shown["who"] == "human") & (shown["dimension_a"] == "engagingness")]
     assert first["value"].tolist() == [pytest.approx(-0.866, abs=1e-4)]
     assert (tmp_path / "figure.provenance.json").is_file()
-    drawn = (tmp_path / "figure.svg").read_text()
     assert "Figure 3. How dimensions go together: Tiny" in drawn
     assert "Judge: fixed rules" in drawn

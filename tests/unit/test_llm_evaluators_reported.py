@@ -1,4 +1,4 @@
-"""data/paper/llm_evaluators_*.csv against the paper's text, where that is at hand: every number, both ways."""
+"""src/comperdial/studies/llm_evaluators/*.csv against the paper's text, where that is at hand: every number, both ways."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def paper():
 
 
 def read(root, name):
-    return pd.read_csv(root / f"data/paper/llm_evaluators_{name}.csv", dtype=str, keep_default_na=False)
+    return pd.read_csv(root / f"src/comperdial/studies/llm_evaluators/{name}.csv", dtype=str, keep_default_na=False)
 
 
 def rows_between(lines, start, until):

@@ -7,19 +7,22 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from comperdial.report.paper_short import benchmarks_short, example_short, outputs_document
-from comperdial.report.paper_tables import CEILING, expand, paper_document, paper_frame, read_layout
 
 from comperdial import schema
-from comperdial.cli import main
 from comperdial.errors import ComperdialError
 from comperdial.files import read_table
+from comperdial.jobs.plan import ABOUT
 from comperdial.metrics import create
 from comperdial.report import comparison_tables, document
 from comperdial.report.tables import REPORTED_COLUMNS, read_reported
+from comperdial.studies.comperdial.numbered import CEILING, expand, paper_document, paper_frame, read_layout
+from comperdial.studies.comperdial.short import benchmarks_short, example_short, outputs_document
+from making import make
 
 NUMBERS = ("03", "04", "05", "06", "15", "16")
-ROWS = "data/paper/comperdial_rows.yaml"
+STUDIES = Path("src/comperdial/studies")
+STUDY = STUDIES / "comperdial"
+ROWS = STUDY / "rows.yaml"
 JUDGES = {
     "v_gpt-4": {"variant": "v", "judge": "gpt-4", "label": "V by gpt-4", "output": "o", "main": True, "once": False},
     "v-once_gpt-4": {"variant": "v", "judge": "gpt-4", "label": "V", "output": "o", "main": False, "once": True},
@@ -236,8 +239,8 @@ def test_no_such_table_dimension_or_data_set(tmp_path, layout):
         made(layout, published=pd.concat([reported(), reported()]))
 
 
-def printed(root, file="comperdial_correlations.csv"):
-    frame = read_table(root / "data/paper" / file)
+def printed(root, file="comperdial/correlations.csv"):
+    frame = read_table(root / STUDIES / file)
     return frame[frame["source"] == "comperdial2024"]
 
 
@@ -263,7 +266,7 @@ def test_every_reported_value_of_a_table_stands_in_it_once(root, number):
         layout,
         pd.DataFrame(known),
         pd.DataFrame(),
-        read_reported(root / "data/paper" / layout.reported, REPORTED_COLUMNS, given=["value"]),
+        read_reported(root / STUDIES / layout.reported, REPORTED_COLUMNS, given=["value"]),
         datasets=datasets,
         target="Overall",
         not_run={},
@@ -358,7 +361,7 @@ def test_reported_values_are_the_paper_s(root, number):
 
 
 def test_table_1_is_the_part_of_table_7_that_it_prints(root):
-    found = benchmarks_short(read_table(root / "data/paper/benchmarks.csv"))
+    found = benchmarks_short(read_table(root / "src/comperdial/studies/comperdial/benchmarks.csv"))
     assert [row[1] for row in found.sections[0].rows] == [
         "Dialogue models", "Humans", "Turn level", "Dialogue level, interactive", "Dialogue level, static",
     ]  # fmt: skip
@@ -380,9 +383,9 @@ def test_table_2_is_the_beginning_of_table_12():
 def test_table_14_asks_the_metrics_themselves(root):
     metrics = yaml.safe_load((root / "params.yaml").read_text())["metrics"]
     for entry in metrics.values():
-        # Of which data sets is no option of a metric.
-        entry.pop("datasets", None)
-    reported_outputs = read_table(root / "data/paper/metric_outputs.csv")
+        for key in ABOUT:
+            entry.pop(key, None)
+    reported_outputs = read_table(root / "src/comperdial/studies/comperdial/metric_outputs.csv")
     found = outputs_document(reported_outputs, metrics)
     paper, ours = ({row[0]: row for row in section.rows} for section in found.sections)
     assert list(ours) == list(metrics)
@@ -399,14 +402,13 @@ def test_table_14_is_the_paper_s(root):
     lines = paper_text()
     start = next(place for place, line in enumerate(lines) if line.startswith("Metrics | Output | Normalize"))
     rows = [[cell.strip() for cell in line.split("|")] for line in lines[start + 2 :][:8]]
-    theirs = read_table(root / "data/paper/metric_outputs.csv")
+    theirs = read_table(root / "src/comperdial/studies/comperdial/metric_outputs.csv")
     ours = theirs[["metric", "outputs"]].assign(mark=theirs["normalised"].map({"yes": "✓", "no": ""}))
     assert ours.to_numpy().tolist() == [row[:3] for row in rows]
 
 
 def test_the_page_lists_each_table_once(root):
-    page = (root / "docs/paper-tables.md").read_text()
-    rows = re.findall(r"^\| (\d+) [^|]+\| `table_(\d\d)` \|", page, flags=re.M)
+    rows = re.findall(r"^\| (\d+) [^|]+\| `table_(\d\d)` \|", (root / "docs/paper-tables.md").read_text(), flags=re.M)
     assert [(int(row[0]), int(row[1])) for row in rows] == [(number, number) for number in range(1, 17)]
 
 
@@ -486,22 +488,24 @@ def test_measures_stand_beside_pooled_correlations():
 
 
 @pytest.mark.parametrize("name", ["comparisons", "power", "curves"])
-def test_tables_of_nothing_to_compare_are_empty_and_no_error(tmp_path, name):
+def test_tables_of_nothing_to_compare_say_so(tmp_path, name):
     empty = pd.DataFrame({column: [] for column in schema.table(name).columns})
     schema.write(tmp_path / "x.parquet", empty, name)
-    out = tmp_path / "t"
-    assert main(["render", f"{name}-table", str(tmp_path / "x.parquet"), "--output", str(out)]) == 0
-    assert (tmp_path / "t.md").read_text()
+    said = {"kind": name, "title": "D", "source": "human", "main_target": "Overall"}
+    make("report.of_dataset:worth", tmp_path / "t", {"found": tmp_path / "x.parquet"}, **said)
+    assert "it takes two metrics with scores" in (tmp_path / "t.md").read_text()
 
 
-def test_the_command_says_that_data_are_simulated(tmp_path, root):
+def test_a_numbered_table_says_that_data_are_simulated(tmp_path, root):
     found = correlations().astype({"rank": "Int32"})
     schema.write(tmp_path / "c.parquet", found.assign(dataset="demo"), "correlations")
     schema.write(tmp_path / "h.parquet", ceilings().assign(dataset="demo"), "ceilings")
     out = tmp_path / "table_04"
-    command = ["render", "paper-table", str(tmp_path / "c.parquet"), "--ceilings", str(tmp_path / "h.parquet")]
-    command += ["--number", "04", "--paper", str(root / "data/paper"), "--output", str(out), "--simulated"]
-    assert main([*command, "--titles", '{"demo": "Demo"}']) == 0
+    inputs = {"correlations": [tmp_path / "c.parquet"], "ceilings": [tmp_path / "h.parquet"]}
+    inputs |= {"reported": root / STUDY / "correlations.csv", "rows": root / ROWS}
+    said = {"number": "04", "titles": {"demo": "Demo"}, "order": ["demo"], "not_run": {}, "judges": {}}
+    said |= {"source": "simulated", "main_target": "Overall"}
+    make("studies.comperdial.tables:numbered", out, inputs, **said)
     for suffix in ("md", "tex", "html"):
         text = out.with_suffix(f".{suffix}").read_text()
         assert "SIMULATED" in text

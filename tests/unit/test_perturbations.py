@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import wordnet
-from comperdial.closure import code_files
+from comperdial.closure import code_digests
 from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.perturbations import (
     PERTURBATIONS,
@@ -84,7 +84,7 @@ def test_modules_of_strategies_can_be_watched():
         *("perturbations.strategies.dullness", "perturbations.strategies.entities"),
     ]
     assert modules() == modules(None) == [f"perturbations.strategies.{name}" for name in generated()]
-    files = code_files(*modules(["paraphrase"]), root=Path(__file__).parents[2] / "src")
+    files = code_digests(*modules(["paraphrase"]), root=Path(__file__).parents[2] / "src")
     names = {Path(file).name for file in files}
     assert {"paraphrase.py", "text.py", "wordnet.py"} <= names and "dullness.py" not in names
     with pytest.raises(UnknownNameError, match="'dullness'"):

@@ -10,29 +10,35 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial import provenance, schema
+from comperdial import jobs, provenance, schema
 from comperdial.cli import main
+from comperdial.closure import code_version
 from comperdial.errors import FileError
 from comperdial.report import figures
 from comperdial.report.notebook import page
 from comperdial.report.plots import style
+from making import make
 
-CODE = "src/comperdial/report/personas.py"
+TABLE = "studies.comperdial.tables:constraints"
+MODULE = "studies.comperdial.personas"
+CODE = f"src/comperdial/{MODULE.replace('.', '/')}.py"
+NAMES = "data/personas/names.csv"
+BENCHMARKS = "src/comperdial/studies/comperdial/benchmarks.csv"
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, root):
     """Return a folder to render in, with a file to render and a file of the package."""
     monkeypatch.chdir(tmp_path)
-    for name in ("data/personas/names.csv", CODE):
+    for name in (NAMES, CODE):
         (tmp_path / name).parent.mkdir(parents=True)
         shutil.copy(root / name, tmp_path / name)
     return tmp_path
 
 
-def render(*made_from, output="results/tables/names"):
-    files = [str(file) for file in made_from or ("data/personas/names.csv", CODE)]
-    assert main(["render", "names", "data/personas/names.csv", "--output", str(output), "--made-from", *files]) == 0
+def render(output="results/tables/names"):
+    job = {"make": TABLE, "inputs": {"file": NAMES}, "outputs": {"stem": output}, "settings": {"constraint": "names"}}
+    jobs.do(job | {"code": code_version(MODULE)})
     return provenance.read(f"{output}.provenance.json")
 
 
@@ -45,11 +51,12 @@ def why(capsys, *arguments):
 
 def test_a_record_holds_what_a_table_was_made_of(place):
     record = render()
-    assert record["command"] == "render names"
-    assert set(record["inputs"]) == {"data/personas/names.csv"}
-    found = record["inputs"]["data/personas/names.csv"]
+    assert record["command"] == TABLE
+    assert record["parameters"] == {"constraint": "names"}
+    assert set(record["inputs"]) == {NAMES}
+    found = record["inputs"][NAMES]
     assert re.fullmatch("[0-9a-f]{16}", found["sha256"])
-    assert found["size"] == (place / "data/personas/names.csv").stat().st_size
+    assert found["size"] == (place / NAMES).stat().st_size
     assert set(record["code"]["files"]) == {CODE}
     assert set(record["outputs"]) == {".csv", ".html", ".md", ".tex"}
     assert {"python", "comperdial", "numpy", "pandas", "scipy", "pyarrow", "matplotlib"} <= set(record["versions"])
@@ -62,9 +69,7 @@ def test_a_name_may_hold_points(place, capsys):
     assert {path.name for path in (place / "results").iterdir()} == names
     assert sorted(record["outputs"]) == forms
     for name in ("gpt-3.5_set_alpha", "gpt-3.5_set_alpha.html"):
-        assert "render names" in why(capsys, f"results/{name}")
-    assert main(["render", "names", "data/personas/names.csv", "--output", "results/page.html"]) == 0
-    assert (place / "results/page.md").is_file()
+        assert f"made by {TABLE}" in why(capsys, f"results/{name}")
 
 
 def test_a_figure_s_name_may_hold_points(tmp_path):
@@ -77,40 +82,31 @@ def test_a_figure_s_name_may_hold_points(tmp_path):
 def test_the_same_inputs_give_the_same_bytes(place):
     render()
     first = (place / "results/tables/names.provenance.json").read_bytes()
-    render(CODE, "data/personas/names.csv")
+    render()
     assert (place / "results/tables/names.provenance.json").read_bytes() == first
 
 
-def test_without_made_from_there_is_no_record(place):
-    assert main(["render", "names", "data/personas/names.csv", "--output", "names"]) == 0
-    assert not list(place.glob("*.json"))
+def test_the_command_line_leaves_a_record_too(place, capsys):
+    assert main(["render", "comperdial/constraints", f"file={NAMES}", "constraint=names", "--output", "mine.html"]) == 0
+    assert set(provenance.read("mine.provenance.json")["outputs"]) == {".csv", ".html", ".md", ".tex"}
+    assert "code: not recorded" in why(capsys, "mine")
 
 
-def test_a_changed_input_or_file_of_code_has_another_hash(place):
+def test_a_changed_input_has_another_hash(place):
     before = render()
-    (place / "data/personas/names.csv").open("a").write("2018,0,female,Zoe,paper\n")
-    (place / CODE).open("a").write("more = 1\n")
-    after = render()
-    assert before["inputs"] != after["inputs"]
-    assert before["code"]["sha256"] != after["code"]["sha256"]
+    (place / NAMES).open("a").write("2018,0,female,Zoe,paper\n")
+    assert before["inputs"] != render()["inputs"]
 
 
-def test_a_missing_input_is_named(place, capsys):
-    arguments = ["--output", "names", "--made-from", "nowhere.csv"]
-    assert main(["render", "names", "data/personas/names.csv", *arguments]) == 1
-    assert "nowhere.csv: no such file" in capsys.readouterr().err
+def test_a_missing_input_is_named(place):
+    with pytest.raises(FileError, match=r"nowhere\.csv: no such file"):
+        provenance.write("names", TABLE, {}, ["nowhere.csv"], {})
 
 
-def test_parameters_are_recorded_and_no_path_of_the_machine(place, root, capsys):
-    paper = root / "data/paper"
-    table = ["render", "benchmarks", "--paper", str(paper), "--output", str(place / "tables/table_07")]
-    assert main([*table, "--made-from", str(paper / "benchmarks.csv"), str(place / CODE)]) == 0
-    text = (place / "tables/table_07.provenance.json").read_text()
-    record = json.loads(text)
-    assert record["parameters"] == {"paper": "paper"}
-    assert set(record["inputs"]) == {"benchmarks.csv"}
-    assert set(record["code"]["files"]) == {CODE}
-    assert set(record["outputs"]) == {".csv", ".html", ".md", ".tex"}
+def test_there_is_no_path_of_the_machine_in_a_record(place, root):
+    make("studies.comperdial.tables:table_07", place / "table_07", {"benchmarks": root / BENCHMARKS})
+    text = (place / "table_07.provenance.json").read_text()
+    assert set(json.loads(text)["inputs"]) == {"benchmarks.csv"}
     assert str(place) not in text
     assert str(root) not in text
     assert not re.search(r'"/', text)
@@ -125,7 +121,7 @@ def test_signatures_tests_and_seeds_come_from_the_inputs(place):
     pd.DataFrame({"metric_a": ["f1"], "test": ["paired|seed:3"]}).to_parquet(place / "comparisons.parquet")
     pd.DataFrame({"label": ["F1"], "signature": ["f1|v:2"]}).to_csv(place / "usr.csv")
     files = ["scores.parquet", "comparisons.parquet", "usr.csv"]
-    record = provenance.read(provenance.write("made", "render x", {"seed": 5, "resamples": 10}, files))
+    record = provenance.read(provenance.write("made", "x", {"seed": 5, "resamples": 10}, files, {}))
     assert record["signatures"] == {"F1": ["f1|v:2"], "f1": ["f1|v:1"], "judge": ["judge|model:m@12ab|seed:7|v:1"]}
     assert record["tests"] == ["paired|seed:3"]
     assert record["seeds"] == {"seed": [5], "signatures": [3, 7]}
@@ -136,7 +132,7 @@ def test_signatures_tests_and_seeds_come_from_the_inputs(place):
 def test_why_tells_what_a_table_was_made_of_from_any_form(place, capsys, form):
     render()
     said = why(capsys, f"results/tables/{form}")
-    assert said.startswith("results/tables/names\nmade by comperdial render names\n")
+    assert said.startswith("results/tables/names\nmade by studies.comperdial.tables:constraints\n")
     assert "  same      data/personas/names.csv" in said
     assert "inputs (the same now)" in said
     assert "  numpy " in said
@@ -144,7 +140,7 @@ def test_why_tells_what_a_table_was_made_of_from_any_form(place, capsys, form):
 
 def test_why_tells_what_is_no_longer_so(place, capsys):
     render()
-    (place / "data/personas/names.csv").open("a").write("2018,0,female,Zoe,paper\n")
+    (place / NAMES).open("a").write("2018,0,female,Zoe,paper\n")
     (place / CODE).unlink()
     (place / "results/tables/names.md").write_text("edited")
     said = why(capsys, "results/tables/names.csv")
@@ -170,16 +166,17 @@ def test_why_finds_the_inputs_from_another_folder(place, capsys, monkeypatch):
 
 def test_why_follows_an_input_that_has_a_record(place, capsys):
     render()
-    provenance.write("results/page.html", "render notebook", {}, ["results/tables/names.csv"])
-    assert "made by comperdial render names; its inputs: the same now" in why(capsys, "results/page.html")
-    (place / "data/personas/names.csv").open("a").write("2018,0,female,Zoe,paper\n")
+    provenance.write("results/page.html", "notebook", {}, ["results/tables/names.csv"], {})
+    assert f"made by {TABLE}; its inputs: the same now" in why(capsys, "results/page.html")
+    (place / NAMES).open("a").write("2018,0,female,Zoe,paper\n")
     assert "its inputs: 1 changed; its code: the same now" in why(capsys, "results/page.html")
 
 
 def test_why_shows_the_signatures_of_the_table_and_says_simulated(place, capsys):
     pd.DataFrame({"metric": ["f1", "bleu"], "signature": ["f1|v:1", "bleu|v:1"]}).to_csv(place / "all.csv")
     pd.DataFrame({"metric": ["f1"]}).to_csv(place / "made.csv")
-    provenance.write("made", "render x", {"simulated": True, "long": dict.fromkeys("abcdef", 1)}, ["all.csv"])
+    parameters = {"source": "simulated", "long": dict.fromkeys("abcdef", 1)}
+    provenance.write("made", "x", parameters, ["all.csv"], {})
     said = why(capsys, "made.csv")
     assert "metrics\n  f1: f1|v:1\n" in said
     assert "bleu|v:1" not in said
@@ -199,7 +196,7 @@ def test_why_without_a_record_names_the_nearest(place, capsys):
     said = why(capsys, "results/tables/nams.csv")
     assert said.startswith("comperdial: error: results/tables/nams.csv: no such table or figure")
     assert "Did you mean results/tables/names?" in said
-    assert "--made-from" in said
+    assert "`snakemake` and `comperdial render` make tables with their records" in said
     (place / "mine.csv").write_text("a\n")
     assert "mine.csv: no record of what it was made of" in why(capsys, "mine.csv")
 

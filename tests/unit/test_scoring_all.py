@@ -1,6 +1,5 @@
 """Many metrics in one process: the rows that each gives alone, whatever is lacking, and each text encoded once."""
 
-import json
 import logging
 
 import pandas as pd
@@ -9,8 +8,7 @@ import pytest
 import comperdial.models.encoder as encoder_module
 import tinymodels
 from comperdial import schema, scoring
-from comperdial.cli import score_all as command
-from comperdial.errors import ConfigError, MissingResourceError, SchemaError
+from comperdial.errors import MissingResourceError, SchemaError
 from comperdial.metrics import create
 from comperdial.models.encoder import STORE_VARIABLE
 
@@ -169,37 +167,3 @@ def test_what_is_wrong_with_a_response_is_said_by_its_names(tables, tmp_path):
     with pytest.raises(SchemaError, match="context_id 'c9', which is in no table"):
         scoring.score_all({"f1": create("f1")}, tables, tmp_path / "out/s.parquet")
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def run(arguments):
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    command.add_commands(parser.add_subparsers())
-    options = parser.parse_args(["score-all", *map(str, arguments)])
-    options.run(options)
-
-
-def test_the_command(tables, tmp_path, monkeypatch):
-    entries = {"f1": {"kind": "f1", "text": "raw"}, "f": {"kind": "with_context", "options": {"unit": "character"}}}
-    run([tables, "--metrics", json.dumps(entries), "--output", tmp_path / "s.parquet"])
-    metrics = {"f1": create("f1", text="raw"), "f": create("with_context", options={"unit": "character"})}
-    scoring.score_all(metrics, tables, tmp_path / "expected.parquet")
-    assert (tmp_path / "s.parquet").read_bytes() == (tmp_path / "expected.parquet").read_bytes()
-    monkeypatch.setenv(STORE_VARIABLE, "elsewhere")
-    entries = {"e": {"kind": "embedding", "model": str(tinymodels.bert(tmp_path / "bert")), "max_length": 12}}
-    run([tables, "--metrics", json.dumps(entries), "--output", tmp_path / "e.parquet", "--embeddings", tmp_path / "v"])
-    assert list((tmp_path / "v").iterdir())
-
-
-@pytest.mark.parametrize(
-    ("entries", "output", "message"),
-    [
-        ('{"f1": {"kind": "f1"}}', "s.csv", r"s.csv: unknown kind of file; expected .parquet"),
-        ('{"f1": {"text": "raw"}}', "s.parquet", "'f1' is .*expected an object with `kind`"),
-        ('{"f1": "f1"}', "s.parquet", "'f1' is 'f1'; expected an object with `kind`"),
-    ],
-)
-def test_wrong_commands(tables, tmp_path, entries, output, message):
-    with pytest.raises(ConfigError, match=message):
-        run([tables, "--metrics", entries, "--output", tmp_path / output])

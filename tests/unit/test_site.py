@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial.cli import main
 from comperdial.errors import FileError
 from comperdial.report.document import SIMULATED, number
 from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of
 from comperdial.report.site.page import data_of, page
+from making import make
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -360,21 +360,22 @@ def test_alpha_is_read_from_its_table(tmp_path):
     ]
 
 
-def test_the_command_makes_the_page_and_its_record(tables, tmp_path, monkeypatch):
+def test_the_page_is_made_with_its_record(tables, tmp_path, monkeypatch):
     from comperdial import schema
 
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "tables"
-    for name in ("systems", "contexts", "responses", "personas", "turn_ratings"):
-        schema.write(folder / f"{name}.parquet", getattr(tables, name), name)
+    names = ("systems", "contexts", "responses", "personas", "turn_ratings")
+    for name in names:
+        schema.write(tmp_path / f"{name}.parquet", getattr(tables, name), name)
     schema.write(tmp_path / "scores.parquet", tables.scores, "scores")
     schema.write(tmp_path / "correlations.parquet", tables.correlations, "correlations")
-    arguments = [
-        "render", "site", "scores.parquet", "--tables", "tables", "--rated", "turn", "--title", "Toy",
-        "--main", "m:one", "--correlations", "correlations.parquet", "--figures", "results/figures/toy.png", "--output",
-        "results/report/toy.html", "--made-from", "scores.parquet", "correlations.parquet",
-    ]  # fmt: skip
-    assert main(arguments) == 0
-    made = (tmp_path / "results/report/toy.html").read_text()
-    assert Unpacked(data_of(made)).content["figures"] == [{"name": "toy", "src": "../figures/toy.png"}]
-    assert (tmp_path / "results/report/toy.provenance.json").is_file()
+    inputs = {name: Path(f"{name}.parquet") for name in (*names, "correlations")}
+    inputs |= {"scores": [Path("scores.parquet")], "judgements": [], "figures": [Path("results/figures/toy.png")]}
+    (tmp_path / "results/figures").mkdir(parents=True)
+    (tmp_path / "results/figures/toy.png").touch()
+    said = {"title": "Toy", "main": ["m:one"], "outputs": None, "labels": {}, "not_run": {}, "folder": "report"}
+    made = tmp_path / "results/report/toy"
+    make("report.of_dataset:site", made, inputs, source="human", main_target="Overall", **said)
+    page = made.with_suffix(".html").read_text()
+    assert Unpacked(data_of(page)).content["figures"] == [{"name": "toy", "src": "../figures/toy.png"}]
+    assert made.with_suffix(".provenance.json").is_file()

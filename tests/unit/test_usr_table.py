@@ -1,8 +1,8 @@
 import json
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
-from comperdial.report.usr import usr_document, usr_frame
 
 from comperdial import schema
 from comperdial.cli import main
@@ -10,6 +10,8 @@ from comperdial.errors import ComperdialError
 from comperdial.report import readme
 from comperdial.report.summary import summarise
 from comperdial.report.tables import READING, correlation_document
+from comperdial.studies.usr.frame import usr_document, usr_frame
+from making import make
 
 SOURCES = pd.DataFrame({"source": ["p"], "short": ["Paper"], "citation": ["A paper"], "read_from": ["Table 1"]})
 ROWS = """rows:
@@ -206,35 +208,37 @@ COVERAGE = "metric,dimension,target,items,answers,unread,why,n,pearson,kendall,o
 
 
 @pytest.mark.parametrize(
-    ("command", "content", "message"),
+    ("content", "message"),
     [
-        ("recorded-judges", f"{COVERAGE}\na,b,c,300,6000,1,1 empty,300,.5,,.5,\n", None),
-        ("recorded-judges", "metric\na\n", "no column dimension"),
-        ("recorded-judges", f"{COVERAGE}\na,b,c,,6000,1,,300,.5,,.5,\n", "line 2: column 'items' holds ''"),
-        (
-            "recorded-judges",
-            f"{COVERAGE}\na,b,c,1,6000,1,,300,high,,.5,\n",
-            "column 'pearson' holds 'high'",
-        ),
-        ("recorded-judges", "", "the file is empty"),
-        ("readme", "level,label\n", "no column dataset"),
+        (f"{COVERAGE}\na,b,c,300,6000,1,1 empty,300,.5,,.5,\n", None),
+        ("metric\na\n", "no column dimension"),
+        (f"{COVERAGE}\na,b,c,,6000,1,,300,.5,,.5,\n", "line 2: column 'items' holds ''"),
+        (f"{COVERAGE}\na,b,c,1,6000,1,,300,high,,.5,\n", "column 'pearson' holds 'high'"),
+        ("", "the file is empty"),
     ],
 )
-def test_commands_check_the_tidy_files_that_they_read(tmp_path, root, capsys, command, content, message):
+def test_counts_of_recorded_answers_are_checked(tmp_path, root, content, message):
     (tmp_path / "in.csv").write_text(content)
+    reported = root / "src/comperdial/judging/answers/chiang2023_reported.csv"
+    inputs = {"coverage": [tmp_path / "in.csv"], "reported": reported}
+    with pytest.raises(ComperdialError, match=message) if message else nullcontext():
+        make("report.of_dataset:recorded_judges", tmp_path / "made", inputs, title="T", prompts={}, models={})
+
+
+def test_the_table_of_a_page_is_checked(tmp_path, root, capsys):
+    (tmp_path / "in.csv").write_text("level,label\n")
     page = tmp_path / "README.md"
     page.write_text("\n".join(readme.MARKS))
-    shared = ["--catalogue", root / "data/sources.yaml"] if command == "readme" else ["--paper", root / "data/paper"]
-    status = main([str(a) for a in ("render", command, tmp_path / "in.csv", "--output", page, *shared)])
-    assert status == bool(message)
-    assert message is None or message in capsys.readouterr().err
+    arguments = ["readme", tmp_path / "in.csv", "--output", page, "--catalogue", root / "data/sources.yaml"]
+    assert main([*map(str, arguments)]) == 1
+    assert "no column dataset" in capsys.readouterr().err
 
 
-def test_agreement_of_no_ratings_is_an_error(tmp_path, root, capsys):
+def test_agreement_of_no_ratings_is_an_error(tmp_path, root):
     schema.write(tmp_path / "ratings.parquet", schema.empty("turn_ratings"), "turn_ratings")
-    arguments = ["render", "agreement", tmp_path / "ratings.parquet", "--output", tmp_path / "a", "--paper"]
-    assert main([*map(str, arguments), str(root / "data/paper")]) == 1
-    assert "ratings.parquet: no ratings; expected" in capsys.readouterr().err
+    inputs = {"ratings": [tmp_path / "ratings.parquet"], "reported": root / "src/comperdial/studies/usr/agreement.csv"}
+    with pytest.raises(ComperdialError, match=r"ratings\.parquet: no ratings; expected"):
+        make("studies.usr.tables:usr_agreement", tmp_path / "a", inputs, titles={})
 
 
 @pytest.mark.parametrize(

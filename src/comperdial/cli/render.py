@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import add_catalogue
+from comperdial.config import parse_yaml
 from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.files import check_input
+from comperdial.files import check_input, form_path
+
+if TYPE_CHECKING:
+    from comperdial.artifact import Artifact
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -19,9 +24,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="make a table or figure of your own files, as the workflow makes it",
         description="Without NAME: lists what can be made, and what of.",
     )
-    command.add_argument("what", nargs="?", metavar="NAME", help="correlations, comparisons, heatmap, …")
-    command.add_argument("said", nargs="*", metavar="KEY=VALUE", help="files and settings; several values as [a,b]")
-    command.add_argument("--output", type=Path, help="the files' common name, without suffix")
+    command.add_argument("what", nargs="?", metavar="NAME", help="correlations, heatmap, systems, …")
+    command.add_argument(
+        "said", nargs="*", metavar="KEY=VALUE", help="files and settings; several as [a,b], files also as *.parquet"
+    )
+    command.add_argument("--output", type=Path, help="the files' common name; a suffix is not needed")
     command.set_defaults(run=_render)
     command = commands.add_parser("readme", help="write the USR table into a page, in place")
     command.add_argument("table", type=Path, help="results/tables/usr.csv")
@@ -45,7 +52,7 @@ def _render(options: argparse.Namespace) -> None:
     if options.what is None:
         for name, artifact in known.items():
             print(f"{name}: {artifact.about}")
-            print(f"    {', '.join(inspect.signature(artifact.make).parameters)}")
+            print("    " + " ".join(_spelled(parameter) for parameter in _parameters(artifact).values()))
         return
     where = f"comperdial render {options.what}"
     if options.what not in known:
@@ -55,7 +62,7 @@ def _render(options: argparse.Namespace) -> None:
     from comperdial.report.rendering import render
 
     artifact = known[options.what]
-    parameters = inspect.signature(artifact.make).parameters
+    parameters = _parameters(artifact)
     said = {}
     for text in options.said:
         name, equals, said[name] = text.partition("=")
@@ -69,19 +76,35 @@ def _render(options: argparse.Namespace) -> None:
         kind = str(parameter.annotation)
         if name in said:
             value = _value(said[name], kind, f"{where}, {name}")
-        elif parameter.default is not parameter.empty:
-            value = _DEFAULTS.get(name, parameter.default)
-        elif name in _DEFAULTS:
-            value = _DEFAULTS[name]
-        elif kind.startswith(("Sequence", "Mapping")):
-            value = {} if kind.startswith("Mapping") else []
-        else:
+        elif (value := _default(parameter)) is _REQUIRED:
             raise ConfigError(f"no {name}", where=where, expected=f"{name}=…")
         (inputs if "Path" in kind and value is not None else settings)[name] = value
-    render(artifact, {"outputs": {"stem": str(options.output)}, "settings": settings}, inputs)
+    render(artifact, {"outputs": {"stem": str(form_path(options.output, ""))}, "settings": settings}, inputs)
 
 
-_DEFAULTS = {"source": "human", "title": "", "main_target": "Overall"}
+# Where neither the function nor the kind of value says what it is if nobody does: as other commands have it.
+_DEFAULTS = {"source": "human", "main_target": "Overall", "seed": 2024, "resamples": 1000, "coefficient": "spearman"}
+_REQUIRED = object()
+
+
+def _parameters(artifact: Artifact) -> dict[str, inspect.Parameter]:
+    """Return what can be said, by name; what only passes by, as ``**_``, cannot."""
+    found = inspect.signature(artifact.make).parameters
+    return {name: one for name, one in found.items() if one.kind is not one.VAR_KEYWORD}
+
+
+def _default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401
+    kind = str(parameter.annotation)
+    if parameter.name in _DEFAULTS:
+        return _DEFAULTS[parameter.name]
+    if parameter.default is not parameter.empty:
+        return list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+    return {} if kind.startswith("Mapping") else [] if kind == "Sequence[str]" else _REQUIRED
+
+
+def _spelled(parameter: inspect.Parameter) -> str:
+    """Return a key as the list shows it: in brackets if it need not be given."""
+    return f"{parameter.name}=" if _default(parameter) is _REQUIRED else f"[{parameter.name}=]"
 
 
 def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
@@ -90,15 +113,15 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
         return text
     if kind in ("Path", "Path | None"):
         return check_input(Path(text))
-    import yaml
-
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{text!r}", where=where, expected="[a, b] or {a: b}") from error
+    value = parse_yaml(text, where)
     if kind.startswith("Sequence") and not isinstance(value, list):
         value = [value]
-    return [check_input(Path(str(one))) for one in value] if kind == "Sequence[Path]" else value
+    if kind == "Sequence[Path]":
+        return [check_input(Path(path)) for one in value for path in sorted(glob.glob(str(one))) or [str(one)]]  # noqa: PTH207
+    wanted = {"int": int, "Mapping": dict}.get(kind.partition("[")[0], object)
+    if not isinstance(value, wanted):
+        raise ConfigError(repr(text), where=where, expected="a whole number" if wanted is int else "{a: b}")
+    return value
 
 
 def _readme(options: argparse.Namespace) -> None:

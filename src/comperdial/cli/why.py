@@ -75,7 +75,7 @@ def find(path: Path) -> Path:
         "no record of what it was made of" if path.exists() else "no such table or figure, and no record of one",
         where=str(path),
         expected=f"{record_path(path).name} beside it",
-        hint=f"{hint}`snakemake` makes tables with their records, and `comperdial render` does with --made-from",
+        hint=f"{hint}`snakemake` and `comperdial render` make tables with their records",
     )
 
 
@@ -95,9 +95,9 @@ def describe(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
 
     root = _root(path, record)
     yield path.as_posix().removesuffix(provenance.SUFFIX)
-    if record["parameters"].get("simulated"):
+    if record["parameters"].get("source") == "simulated":
         yield SIMULATED
-    yield f"made by comperdial {record['command']}"
+    yield f"made by {record['command']}"
     yield from _parameters(record)
     yield from _outputs(path, record)
     yield from _inputs(root, record)
@@ -140,7 +140,7 @@ def _inputs(root: Path, record: Mapping[str, Any]) -> Iterator[str]:
             made = provenance.read(below)
             inputs = _counts(_state(root / file, item["sha256"]) for file, item in made["inputs"].items())
             code = _counts(_states_of_code(root, made).values())
-            yield f"            made by comperdial {made['command']}; its inputs: {inputs}; its code: {code}"
+            yield f"            made by {made['command']}; its inputs: {inputs}; its code: {code}"
 
 
 def _code(root: Path, record: Mapping[str, Any]) -> Iterator[str]:

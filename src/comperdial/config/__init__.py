@@ -89,26 +89,36 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     FileError
         Names the line of a syntax error, a key that is given twice or is no text, a date or number that cannot be.
     """
-    text = read_text(path)
-    try:
-        content = yaml.load(text, _Loader)  # noqa: S506 - a safe loader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
-        raise FileError(f"not valid YAML ({error.problem})", where=f"{path}{line}") from error
-    except yaml.reader.ReaderError as error:
-        number = text.count("\n", 0, error.position) + 1
-        raise FileError(
-            f"not valid YAML (the character U+{ord(text[error.position]):04X})", where=f"{path}, line {number}"
-        ) from error
-    except (ValueError, OverflowError) as error:
-        # Such as "\\UFFFFFFFF", which is beyond what Unicode has.
-        raise FileError(f"not valid YAML ({error})", where=str(path)) from error
-    except RecursionError as error:
-        raise FileError("not valid YAML (nested too deeply)", where=str(path)) from error
+    content = parse_yaml(read_text(path), str(path))
     if not isinstance(content, dict):
         raise FileError(f"holds {type(content).__name__}", where=str(path), expected="one YAML mapping")
     return content
+
+
+def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401
+    """Parse YAML.
+
+    Raises
+    ------
+    FileError
+        As :func:`load_yaml`.
+    """
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise FileError(f"not valid YAML ({error.problem})", where=f"{where}{line}") from error
+    except yaml.reader.ReaderError as error:
+        number = text.count("\n", 0, error.position) + 1
+        raise FileError(
+            f"not valid YAML (the character U+{ord(text[error.position]):04X})", where=f"{where}, line {number}"
+        ) from error
+    except (ValueError, OverflowError) as error:
+        # Such as "\\UFFFFFFFF", which is beyond what Unicode has.
+        raise FileError(f"not valid YAML ({error})", where=where) from error
+    except RecursionError as error:
+        raise FileError("not valid YAML (nested too deeply)", where=where) from error
 
 
 def line_of(path: str | Path, keys: Sequence[str | int]) -> int:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.artifact import files, page, table
-from comperdial.errors import NothingToShowError
+from comperdial.errors import NothingToShowError, UnknownNameError
 from comperdial.files import read_json
 from comperdial.report.document import SIMULATED, Document, rated_by
 from comperdial.schema.dimensions import chosen_dimension
@@ -60,7 +60,7 @@ def systems(
     *,
     scores: Sequence[Path],
     systems: Path,
-    submissions: Sequence[Path],
+    submissions: Sequence[Path] = (),
     title: str,
     outputs: Sequence[str],
     not_run: Mapping[str, str],
@@ -188,16 +188,18 @@ def worth(
     """Show what correlations are worth: other measures, paired tests, power, learning curves."""
     from comperdial.report import comparison_tables
 
-    make = {
+    known = {
         "measures": comparison_tables.measures_document,
         "comparisons": comparison_tables.comparisons_document,
         "power": comparison_tables.power_document,
         "curves": comparison_tables.curves_document,
-    }[kind]
+    }
+    if kind not in known:
+        raise UnknownNameError("kind", kind, known)
     frame = schema.read(found, "correlations" if kind == "measures" else kind)
     if frame.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
-    return make(frame, title, chosen_dimension(target, main_target, frame["target"]), suffix=rated_by(source))
+    return known[kind](frame, title, chosen_dimension(target, main_target, frame["target"]), suffix=rated_by(source))
 
 
 @table(

@@ -13,6 +13,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import checked, read_checked
 from comperdial.config.parameters import Study
 from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.judging.groups import DEFAULT
 
 FOLDER = Path(__file__).parent
 
@@ -44,11 +45,18 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
         checked(Study, found[name], where=f"study {name}, with what params.yaml says of it")
     merged = {**config, "studies": found}
     judging = dict(config.get("judging") or {})
+    if judging:
+        # What a study asks, other data sets are asked only where they say so.
+        judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
     for name, study in found.items():
         merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
         if judging:
             judging["variants"] = _joined(judging, study, "variants", name)
-            for key, said in (("judges", study.get("judges")), ("asks", list(study.get("variants") or ()))):
+            judges = study.get("judges") or []
+            if name not in own:
+                # A configuration need not have the judges that a study would ask.
+                judges = [judge for judge in judges if judge in (config.get("judges") or {})]
+            for key, said in (("judges", judges), ("asks", list(study.get("variants") or ()))):
                 if said and name not in judging.get(key, {}):
                     judging[key] = {**judging.get(key, {}), name: said}
     if judging:

@@ -264,7 +264,7 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
 def judge_agreement(
     *,
     scores: Sequence[Path],
-    judgements: Sequence[Path],
+    judgements: Sequence[Path] = (),
     contexts: Path,
     responses: Path,
     systems: Path,
