@@ -134,13 +134,14 @@ def table_08(
     dataset: str,
     title: str,
     source: str,
-    **ratings: Path,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
 ) -> Document:
     """Count what was rated."""
     from comperdial.report import tables
     from comperdial.studies.comperdial import benchmarks as compared
 
-    levels = [name.removesuffix("_ratings") for name in ratings]
+    levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
     counted = compared.count_tables(systems.parent, source=source, levels=levels)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
     return compared.counts_document(tables.read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
