@@ -85,14 +85,14 @@ format: setup params.schema.json
 params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/checking.py
 	python -c 'from comperdial.config.parameters import json_schema; print(json_schema(), end="")' > $@
 
-# Everything that this repository publishes. Only the USR table depends on which of these are run together.
+# Everything that this repository publishes.
 PUBLISHED := demo usr_persona usr_topical
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' | grep -v '^results/scores/[^/]*/shards.json$$' || \
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
-	comperdial render readme results/tables/usr.csv --output README.md
+	comperdial readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
 	comperdial pack-records
 	dvc commit --force --quiet

@@ -85,7 +85,11 @@ CONFIG["judging"] |= {"ledger": "ledger", "judges": {"default": ["rules"]}}
 CONFIG["datasets"] = ["mini"]
 COLUMNS = shlex.quote(json.dumps(CONFIG["comperdial"]["columns"]))
 SECTIONS = shlex.quote(json.dumps({name: CONFIG[name] for name in ("judges", "judging")}))
-F1 = shlex.quote('{"f1": {"kind": "f1"}}')
+CONTEXTS = "contexts=tables/mini/contexts.parquet"
+RATED = (
+    f"{CONTEXTS} turn_ratings=tables/mini/turn_ratings.parquet dialogue_ratings=tables/mini/dialogue_ratings.parquet "
+    "title=T source=simulated"
+)
 
 # Made in this order, each of what is there by then: the files that the commands below read.
 SEEDS = [
@@ -119,19 +123,15 @@ SEEDS = [
     "ratios scores/perturbed.parquet --tables tables/perturbed --output ratios.parquet",
     "annotate export tables/mini --output label --sample 2",
     "export tables/mini --output exported",
-    "render alpha --tables tables/mini --output made/alpha --title T --source simulated --seed 1 --resamples 5 "
-    "--made-from tables/mini/turn_ratings.parquet",
-    "render usr correlations.parquet --output made/usr --datasets mini --paper paper",
+    f"render alpha {RATED} seed=1 resamples=5 --output made/alpha",
 ]  # fmt: skip
 
-SHARED = "--tables tables/mini --title T --source simulated"
 COMMANDS = [
     *(Command(f"score mine.{kind} --metric {metric} --output out/s.{to}")
       for kind in ("jsonl", "csv", "parquet") for metric, to in (("f1", "csv"), ("bleu", "parquet"), ("rouge", "jsonl"))),
     Command("score tables/mini --metric f1 --output out/s.parquet"),
     Command("score tables/mini --metric distinct --output out/s.csv"),
-    Command(f"score-all tables/mini --metrics {F1} --output out/s.parquet"),
-    Command("shards tables/mini --size 256 --output out/s.json"),
+    Command("score tables/mini --metrics f1 distinct --output out/s.parquet"),
     Command("merge scores/shard.parquet --output out/s.parquet"),
     *(Command(f"correlate scores/f1.{kind} --ratings ratings.{other} --level turn --source simulated --resamples 0 --output out/c.csv")
       for kind in ("jsonl", "csv", "parquet") for other in ("jsonl", "csv", "parquet")),
@@ -182,45 +182,22 @@ COMMANDS = [
     *[Command("annotate import turn.json --key turn_key.csv --level turn --output out/r.csv")] * 2,
     *[Command("annotate import dialogue.json --key dialogue_key.csv --level dialogue --output out/r.parquet")] * 2,
     Command("why made/alpha"),
-    Command("render usr correlations.parquet --output out/u --datasets mini --paper paper"),
-    Command("render correlations correlations.parquet --output out/u"),
-    Command("render agreement tables/usr_persona/turn_ratings.parquet --output out/u --paper paper"),
-    Command("render judges judgements.parquet --output out/u"),
-    Command("render recorded-judges coverage.csv --output out/u --paper paper"),
-    Command("render summary correlations.parquet --output out"),
-    Command("render readme tables.csv --output page.md"),
-    Command(f"render systems scores/f1.parquet {SHARED} --outputs f1:f1 --submissions tables/mini/submissions.json --output out/u"),
-    Command(f"render alpha {SHARED} --seed 1 --resamples 3 --output out/u"),
-    Command(f"render level-differences {SHARED} --output out/u"),
-    Command(f"render example {SHARED} --output out/u"),
-    Command(f"render counts {SHARED} --paper paper --output out/u"),
-    Command("render benchmarks --paper paper --output out/u"),
-    Command("render names personas/names.csv --output out/u"),
-    Command("render family personas/family.csv --output out/u"),
-    Command("render ages personas/ages.csv --output out/u"),
-    *(Command(f"render paper-table correlations.parquet --ceilings ceilings.parquet --number {number} --paper paper --output out/u")
-      for number in ("15", "03")),
-    Command("render benchmarks-short --paper paper --output out/u"),
-    Command("render example-short --tables tables/mini --output out/u"),
-    Command(f"render metric-outputs --metrics {F1} --paper paper --output out/u"),
-    Command("render measures-table correlations.parquet --output out/u"),
-    Command("render comparisons-table comparisons.parquet --output out/u"),
-    Command("render power-table power.parquet --output out/u"),
-    Command("render curves-table curves.parquet --output out/u"),
-    Command("render llm-data-sets rounds.parquet --tables tables/usr_persona --paper paper --output out/u"),
-    *(Command(f"render llm-table dimensions.parquet --number {number} --paper paper --output out/u") for number in (2, 3)),
-    Command("render llm-correlations dimensions.parquet --tables tables/usr_persona --output out/u"),
-    Command("render llm-perturbations --recorded tables/perturbed --paper paper --output out/u"),
-    Command("render llm-ratios ratios.parquet --paper paper --output out/u"),
-    Command("render llm-robustness ratios.parquet --output out/u"),
-    Command("render llm-rounds rounds.parquet --tables tables/usr_persona --output out/u"),
-    Command("render plot-heatmap correlations.parquet --ceilings ceilings.parquet --title T --output out/u"),
-    Command(f"render plot-scatter scores/f1.parquet --correlations correlations.parquet {SHARED} --output out/u"),
-    Command(f"render plot-slope scores/f1.parquet {SHARED} --output out/u"),
-    Command(f"render plot-length-bias scores/f1.parquet {SHARED} --seed 1 --resamples 3 --output out/u"),
-    Command("render plot-curves curves.parquet --power power.parquet --title T --output out/u"),
-    Command(f"render site scores/f1.parquet {SHARED} --correlations correlations.parquet --ceilings ceilings.parquet "
-            "--comparisons comparisons.parquet --judgements judgements.parquet --alpha made/alpha.csv --output out/site.html"),
+    Command("readme tables.csv --output page.md"),
+    Command("render correlations correlations=correlations.parquet --output out/u"),
+    Command("render judges judgements=judgements.parquet source=simulated --output out/u"),
+    Command("render recorded_judges coverage=coverage.csv reported=chiang2023.csv --output out/u"),
+    Command(f"render systems scores=scores/f1.parquet systems=tables/mini/systems.parquet outputs=[f1:f1] "
+            f"submissions=tables/mini/submissions.json {RATED.replace(CONTEXTS, '')} --output out/u"),
+    Command(f"render alpha {RATED} seed=1 resamples=3 --output out/u"),
+    *(Command(f"render worth found={kind}.parquet kind={name} source=simulated --output out/u")
+      for kind, name in (("correlations", "measures"), ("comparisons", "comparisons"), ("power", "power"), ("curves", "curves"))),
+    Command("render heatmap correlations=correlations.parquet ceilings=ceilings.parquet source=simulated --output out/u"),
+    *(Command(f"render {name} scores=scores/f1.parquet {more} responses=tables/mini/responses.parquet "
+              f"systems=tables/mini/systems.parquet {RATED} --output out/u")
+      for name, more in (("scatter", "correlations=correlations.parquet"), ("slope", ""), ("length_bias", "seed=1 resamples=3"))),
+    Command("render curves curves=curves.parquet power=power.parquet coefficient=spearman source=simulated --output out/u"),
+    Command("render llm_evaluators/table_7 tables=tables/perturbed/systems.parquet reported=perturbations.csv "
+            "recorded=tables/perturbed --output out/u"),
 ]  # fmt: skip
 
 
@@ -250,7 +227,8 @@ def make_seeds(folder: Path) -> None:
         "i am a doctor\tcharacteristic\tkind\ni am a cook\troutine or habit\tcook meals\n"
     )
     shutil.copytree(ROOT / "data/personas", folder / "personas")
-    shutil.copytree(ROOT / "data/paper", folder / "paper")
+    shutil.copy(ROOT / "src/comperdial/studies/llm_evaluators/perturbations.csv", folder)
+    shutil.copy(ROOT / "src/comperdial/judging/answers/chiang2023_reported.csv", folder / "chiang2023.csv")
     (folder / "data").mkdir()
     shutil.copy(ROOT / "data/sources.yaml", folder / "data")
     shutil.copy(ROOT / "data/prices.yaml", folder / "data")

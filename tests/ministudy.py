@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from workdir import Workdir
+from workdir import STUDY, Workdir
 
 REPOSITORY, COMMIT = "invented/study", "1" * 40
 TURN_DIMENSIONS = ("relevance", "specificity", "interestingness", "understandability", "overall")
@@ -175,7 +175,8 @@ def replaced(workdir: Workdir, name: str, content: bytes) -> None:
 
 
 def write_study(workdir: Workdir, root: Path) -> None:
-    """Add the study's files and their catalogue to a copy of the repository, and put its params.yaml in."""
+    """Add the study, its files and their catalogue to a copy of the repository, and put its params.yaml in."""
+    shutil.copytree(root / STUDY, workdir.path / STUDY, ignore=shutil.ignore_patterns("__pycache__"))
     path = workdir.path / "data/sources.yaml"
     catalogue = yaml.safe_load(path.read_text())
     for dataset, (entry, files) in data_sets().items():

@@ -11,8 +11,15 @@ from pathlib import Path
 from comperdial.sources import MIRROR_VARIABLE
 from minidata import mini_items, write_mirror
 
-# What depends on a data set. The rest (personas and their tables) is made in the tests of challenges.
-TARGETS = ("tables", "notebooks", "summaries", "paper_tables", "plots", "sites")
+# Some of each kind of what depends on a data set: all of it takes a minute.
+TARGETS = (
+    *(f"results/tables/{name}.html" for name in ("usr", "table_04", "usr_persona_correlations", "usr_persona_judges")),
+    "results/figures/usr_persona_heatmap.png",
+    "results/summary/usr_persona/metrics.json",
+)
+
+# A study is a folder, which may be missing: its data sets are not in the small catalogue.
+STUDY = "src/comperdial/studies/llm_evaluators/"
 
 
 @dataclass
@@ -71,7 +78,8 @@ def copied(workdir: Workdir, target: Path) -> Workdir:
 def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = False) -> Workdir:
     """Copy what git has or would take, without the published results.
 
-    The small data set and a configuration for it are put in, unless the copy is to be as it ships.
+    A small data set and a configuration for it are put in, and the study of other sets is left out, unless the copy is to
+    be as it ships.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -82,6 +90,8 @@ def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = Fal
     for name in filter(None, listed.stdout.decode().split("\0")):
         made = name.startswith("results/") and name != "results/.gitignore"
         if made or name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
+            continue
+        if name.startswith(STUDY) and not shipped:
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target / name)

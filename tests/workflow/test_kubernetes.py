@@ -14,6 +14,7 @@ import yaml
 from comperdial.sources import MIRROR_VARIABLE
 
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="the extra `cluster` is not installed")
+pytestmark = pytest.mark.ci
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 TARGET = "results/scores/usr_persona/f1.parquet"
@@ -105,7 +106,7 @@ def valid(kind, version, body):
 
 
 def test_a_dry_run_asks_nothing_of_the_cluster(fresh, server):
-    assert "This was a dry-run" in run(fresh, server, "--dry-run", "tables")
+    assert "This was a dry-run" in run(fresh, server, "--dry-run", TARGET)
     assert server.asked == []
 
 
@@ -116,7 +117,8 @@ def test_jobs_run_in_the_shared_folder_with_the_table_s_resources(fresh, server,
     assert (fresh.path / TARGET).is_file(), text[-4000:]
     assert list(server.empty.iterdir()) == []
     asked = jobs(server)
-    assert len(asked) == 3
+    # The tables, each shard, what merges them.
+    assert len(asked) == 4
     for body in asked:
         valid("Job", "batch/v1", body)
         pod = body["spec"]["template"]["spec"]
@@ -128,7 +130,7 @@ def test_jobs_run_in_the_shared_folder_with_the_table_s_resources(fresh, server,
         (variable,) = container["env"]
         assert variable["name"] == "OPENAI_API_KEY"
         assert "the key" not in json.dumps(body)
-    (scores,) = [body for body in asked if "score_shard:" in json.dumps(body)]
+    scores = next(body for body in asked if "score_shard:" in json.dumps(body))
     container = scores["spec"]["template"]["spec"]["containers"][0]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert container["resources"]["limits"]["memory"] == "800M"

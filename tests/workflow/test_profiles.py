@@ -7,7 +7,10 @@ import subprocess
 import pytest
 import yaml
 
-SHARD = "results/shards/scores/usr_persona/{}/1-of-1.parquet"
+# Each asks snakemake of the plugins of the extra `cluster`.
+pytestmark = pytest.mark.ci
+
+SHARD = "results/shards/scores/usr_persona/{}/1-of-2.parquet"
 
 
 @pytest.fixture
@@ -86,21 +89,16 @@ def test_what_the_table_says_wrong_is_one_error(fresh, entry, problem):
 
 def test_a_metric_that_runs_a_model_and_has_no_entry_gets_all_cores_unless_its_rule_says(tabled):
     """As before there was a table: two large models side by side may not fit into a machine's memory."""
-    asked = ("--dry-run", "--printshellcmds", "--cores", "7", SHARD.format("bertscore-minilm"), SHARD.format("f1"))
+    metric = "  minilm: {kind: embedding, model: all-MiniLM-L6-v2}\n"
+    tabled.edit("params.yaml", "metrics:\n  f1:", f"metrics:\n{metric}  f1:")
+    asked = ("--dry-run", "--printshellcmds", "--cores", "7", SHARD.format("minilm"), SHARD.format("f1"))
     # A dry run tells a command, and how many threads it gets only where the command does.
-    command = '"comperdial score {params.folder:q}'
-    tabled.edit("workflow/rules/score.smk", command, command.replace("comperdial", "echo {threads} && comperdial"))
+    tabled.edit("workflow/rules/jobs.smk", 'DO = "comperdial', 'DO = "echo {threads} && comperdial')
 
     def threads():
-        return sorted(re.findall(r"echo (\d+) && .* --name (\S+)", tabled.snakemake(*asked)))
+        return sorted(re.findall(r'echo (\d+) && .*"metric":"([\w-]+)"', tabled.snakemake(*asked)))
 
-    assert threads() == [("1", "f1"), ("7", "bertscore-minilm")]
-    tabled.edit("params.yaml", "score_shard: {", "score_shard: {cores: 3, ")
-    assert threads() == [("3", "bertscore-minilm"), ("3", "f1")]
-
-
-def test_other_resources_make_nothing_stale(tabled):
-    target = "results/scores/usr_persona/f1.parquet"
-    tabled.snakemake(target)
-    tabled.edit("params.yaml", "mem_mb: 700, runtime: 10, cores: 1, group: results", "mem_mb: 9, gpu: 1")
-    assert "Nothing to be done" in tabled.snakemake(target)
+    assert threads() == [("1", "f1"), ("7", "minilm")]
+    tabled.edit("params.yaml", "judge: {group: null}", "score_shard: {cores: 3}\n    judge: {group: null}")
+    tabled.edit("params.yaml", "    score_shard: *scores\n", "")
+    assert threads() == [("3", "f1"), ("3", "minilm")]

@@ -13,7 +13,7 @@ for artifact in JOBS.artifacts.values():
         log:
             artifact.log,
         wildcard_constraints:
-            **JOBS.constraints(artifact)
+            **JOBS.constraints(artifact),
         params:
             job=JOBS.job(artifact),
         message:

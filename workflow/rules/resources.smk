@@ -55,7 +55,11 @@ def about(wildcards):
 
 def part_of(wildcards, group, together):
     """Which part of a group a job of scoring belongs to: counted, so that what becomes known later changes no group."""
-    same = [name for name in JOBS.plan.metrics if ({**entry_of("rules", "score"), **entry_of("metrics", name)}).get("group") == group]
+    same = [
+        name
+        for name in JOBS.plan.metrics
+        if ({**entry_of("rules", "score"), **entry_of("metrics", name)}).get("group") == group
+    ]
     number = int(wildcards.get("shard", "1").partition("-")[0]) - 1
     return (number * len(same) + same.index(wildcards.metric)) // together
 

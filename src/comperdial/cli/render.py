@@ -116,11 +116,11 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
     value = parse_yaml(text, where)
     if kind.startswith("Sequence") and not isinstance(value, list):
         value = [value]
+    if kind == "Sequence[Path]":
+        return [check_input(Path(path)) for one in value for path in sorted(glob.glob(str(one))) or [str(one)]]  # noqa: PTH207
     wanted = {"int": int, "Mapping": dict}.get(kind.partition("[")[0], object)
     if not isinstance(value, wanted):
         raise ConfigError(repr(text), where=where, expected="a whole number" if wanted is int else "{a: b}")
-    if kind == "Sequence[Path]":
-        return [check_input(Path(path)) for one in value for path in sorted(glob.glob(str(one))) or [str(one)]]  # noqa: PTH207
     return value
 
 

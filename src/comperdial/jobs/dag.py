@@ -134,7 +134,11 @@ class Jobs:
             "inputs": artifact.inputs(self.plan, **names),
             "outputs": {name: pattern.format(**names) for name, pattern in artifact.outputs.items()},
             "settings": artifact.settings(self.plan, **names),
-            "code": code_version(artifact.name, *artifact.code(self.plan, **names)),
+            "code": code_version(
+                artifact.name,
+                *artifact.code(self.plan, **names),
+                *([] if artifact.kind == "files" else ["report.rendering:render"]),
+            ),
             "libraries": {name: version(name) for name in artifact.libraries},
         }
         return json.dumps(job, sort_keys=True, separators=(",", ":"))

@@ -148,7 +148,7 @@ def personas(
     libraries=("numpy",),
 )
 def run_agents(*, outputs: Mapping[str, Path], dialogues: Path, roster: Path, resources: Sequence[Path]) -> None:
-    """Run a roster's agents, as many at a time as the job has threads."""
+    """Run the agents of a roster, as many at a time as the job has threads."""
     from comperdial.challenge.api import closing
     from comperdial.challenge.dialogues import read_dialogues
     from comperdial.challenge.limits import Limits

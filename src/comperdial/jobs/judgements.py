@@ -69,7 +69,7 @@ def judge(
     signature: str,
     shard: str,
 ) -> None:
-    """Ask a judge what the ledger does not hold, and write what it said as scores and judgements."""
+    """Ask a judge what the ledger does not hold, and write scores and judgements."""
     from comperdial.judging.running import write_judged
     from comperdial.judging.sections import read_sections
     from comperdial.sharding import Shard

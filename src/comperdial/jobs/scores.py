@@ -62,7 +62,7 @@ def score(
     signature: str,
     shard: str,
 ) -> None:
-    """Score a data set with a metric, or one shard of it."""
+    """Score a data set with a metric."""
     from comperdial import scoring
     from comperdial.metrics import create
     from comperdial.sharding import Shard

@@ -1,0 +1,294 @@
+"""What there is to make, and what a change makes stale: the plan of the shipped params.yaml and of small changes of it."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from comperdial.config import load_yaml
+from comperdial.errors import ComperdialError
+from comperdial.jobs.dag import Jobs
+
+OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}
+DRAWN = {"heatmap", "scatter", "slope", "length_bias", "curves"}
+# Made of no data set.
+OF_NONE = {f"tables/table_{number}" for number in ("01", "07", "09", "10", "11", "14")}
+FIGURES = {f"results/figures/demo_{kind}" for kind in (*DRAWN, "judge_agreement")}
+CORRELATED = {"results/correlations/demo.parquet"}
+
+
+@pytest.fixture
+def config(root, tmp_path, monkeypatch):
+    """Return the shipped configuration, read where no results lie and no models but the one that a package brings."""
+    for name in ("data", "notebooks", "src"):
+        (tmp_path / name).symlink_to(root / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path / "models"))
+    return load_yaml(root / "params.yaml")
+
+
+def with_(config, setting, value):
+    """Return a configuration with another value of a setting, `section/name` or `section/name/option`."""
+    made = copy.deepcopy(config)
+    *parts, last = setting.split("/")
+    section = made
+    for part in parts:
+        section = section[part]
+    section[last] = value
+    return made
+
+
+def targets(config, **asked):
+    """Return the tables, figures and pages that `snakemake` makes, as `folder/name`."""
+    found = [target.removeprefix("results/").rpartition(".")[0] for target in Jobs(config).targets(**asked)]
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def jobs_of(config):
+    """Return what `snakemake` alone makes: each job's JSON by its first file, or by its path without suffix."""
+    jobs = Jobs(config)
+    makers = {}
+    for artifact in [*jobs.artifacts.values(), *jobs.rendered]:
+        for names in artifact.of(jobs.plan):
+            files = [pattern.format(**names) for pattern in artifact.outputs.values()]
+            makers |= dict.fromkeys(files, (artifact, names, files[0]))
+    found, waiting = {}, jobs.targets()
+    while waiting:
+        file = waiting.pop()
+        artifact, names, first = makers.get(file) or makers.get(str(Path(file).with_suffix("")), (None, {}, ""))
+        if artifact and first not in found:
+            found[first] = jobs.told(artifact, names)
+            for value in json.loads(found[first])["inputs"].values():
+                waiting += [value] if isinstance(value, str) else value
+    return found
+
+
+def stale(before, after):
+    """Return what is made anew for what its own job is told; what is made of that follows by its inputs."""
+    return changed(_jobs_of(json.dumps(before)), jobs_of(after))
+
+
+@cache
+def _jobs_of(config):
+    return jobs_of(json.loads(config))
+
+
+def changed(before, after):
+    return {file for file, job in after.items() if before.get(file) != job}
+
+
+# What there is to make
+
+
+def test_the_demo_gives_the_paper_s_tables_under_their_numbers(config):
+    found = targets(config)
+    assert found >= {f"tables/table_{number:02}" for number in range(1, 16) if number != 6} | {"report/demo"}
+    assert found >= {f"tables/demo_{kind}" for kind in (*OF_A_SET, "judges")} | {
+        f"figures/demo_{kind}" for kind in DRAWN
+    }
+    assert "notebooks/01_the_benchmark_at_a_glance" in found
+    assert not [name for name in found if "usr" in name or "llm_evaluators" in name or name.startswith("local/")]
+
+
+def test_the_usr_sets_give_the_published_table_and_keep_their_texts(config):
+    both = targets(with_(config, "datasets", ["usr_persona", "usr_topical"]))
+    one = targets(with_(config, "datasets", ["usr_persona"]))
+    assert both >= {"tables/usr", "figures/usr", "tables/usr_agreement", "notebooks/06_reading_the_usr_table"} | OF_NONE
+    # Pages with fetched texts are not passed on; the benchmark's numbers are not theirs; answers were recorded of one.
+    assert {"local/usr_persona", "local/usr_topical", "tables/usr_persona_table_04"} <= both
+    assert "tables/usr_topical_recorded_judges" in both
+    assert not both & {"report/usr_persona", "tables/table_04", "tables/usr_persona_table_05"}
+    assert both - one >= {"tables/table_06", "tables/table_16"}, "made where both are"
+    assert "tables/usr" in targets(with_(config, "datasets", ["usr_persona"]), study="usr")
+
+
+def test_a_file_of_one_s_own_needs_no_references_facts_or_second_rater(config, tmp_path):
+    (tmp_path / "My own.csv").write_text(
+        "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,he,warmth,3\n"
+    )
+    found = targets(with_(config, "datasets", ["My own.csv"]))
+    assert found >= {f"tables/my_own_{kind}" for kind in OF_A_SET} | {f"figures/my_own_{kind}" for kind in DRAWN}
+    assert "report/my_own" in found, "what is one's own is no fetched text"
+    told = json.loads(jobs_of(with_(config, "datasets", ["My own.csv"]))["data/tables/my_own/systems.parquet"])
+    assert told["settings"]["reader"] == "table" and told["inputs"] == {"raw": ["My own.csv"]}
+
+
+def test_a_challenge_without_ratings_is_scored_and_not_correlated(config):
+    entry = {"title": "Unrated", "dialogues": "data/demo/dialogues.json", "submissions": ["data/demo/submissions"]}
+    found = with_(with_(config, "challenges/unrated", entry), "datasets", ["unrated"])
+    named = {name for name in targets(found) if "unrated" in name}
+    assert named == {
+        "report/unrated",
+        *(f"tables/unrated_{kind}" for kind in ("systems", "table_02", "table_08", "table_12")),
+    }
+    assert not [file for file in jobs_of(found) if file.startswith("results/correlations")]
+
+
+def test_a_study_is_made_when_it_is_asked_for(config):
+    study = targets(config, study="llm_evaluators")
+    assert study >= {f"tables/llm_evaluators_table_{number}" for number in range(1, 10)} | {
+        "tables/fed_dial_robustness"
+    }
+    assert not study & targets(config)
+    # Any data set is perturbed on request, and that is part of no target.
+    jobs = Jobs(config)
+    assert "results/tables/demo_robustness" in jobs.stems
+    assert not {"tables/demo_robustness"} & (study | targets(config))
+    fewer = with_(config, "studies/llm_evaluators", {"datasets": ["fed_dial"], "perturbed": None})
+    assert "tables/fed_dial_robustness" not in targets(fewer, study="llm_evaluators")
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_each_file_has_one_maker_and_each_input_a_maker_or_lies_there(config, shards):
+    jobs = Jobs(with_(with_(config, "shards", {"default": shards}), "datasets", ["demo", "usr_persona", "usr_topical"]))
+    made = Counter()
+    inputs = set()
+    for artifact in [*jobs.artifacts.values(), *jobs.rendered]:
+        for names in artifact.of(jobs.plan):
+            made.update(pattern.format(**names) for pattern in artifact.outputs.values())
+            for value in artifact.inputs(jobs.plan, **names).values():
+                inputs |= {value} if isinstance(value, str) else {*value}
+    assert [file for file, count in made.items() if count > 1] == []
+    assert [
+        f for f in inputs if f not in made and str(Path(f).with_suffix("")) not in made and not Path(f).exists()
+    ] == []
+
+
+def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
+    jobs = Jobs(with_(config, "shards", {"default": 1, "demo": 3}))
+    merged = json.loads(jobs.told(jobs.artifacts["merge_scores"], {"dataset": "demo", "metric": "f1"}))
+    shards = [f"results/shards/scores/demo/f1/{number}-of-3.parquet" for number in (1, 2, 3)]
+    assert merged["inputs"]["shards"] == shards
+    assert all(jobs.artifacts[rule].temporary for rule in ("score_shard", "judge_shard"))
+    assert "demo" not in jobs.constraints(jobs.artifacts["score"])["dataset"].split("|")
+
+
+# What a change makes stale
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "expected"),
+    [
+        ("metrics/f1/label", "Another", FIGURES),
+        ("figures/heatmap", ["f1:f1"], {"results/figures/demo_heatmap"}),
+        ("tables/systems", ["f1:f1"], {"results/tables/demo_systems", "results/report/demo"}),
+        ("agreement/seed", 7, {"results/tables/demo_alpha"}),
+        (
+            "evaluation/seed",
+            7,
+            CORRELATED
+            | {"results/correlations/demo_curves.parquet"}
+            | {f"results/figures/demo_{kind}" for kind in ("length_bias", "judge_agreement")},
+        ),
+        ("metrics/f1/text", "raw", CORRELATED | {"results/scores/demo/f1.parquet", "results/tables/table_14"}),
+        ("judging/variants/cpds-s/scale", [1, 7], {"results/scores/demo/cpds-s_rules.parquet"}),
+        ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
+        ("judging/budget", 7, set()),
+        ("judges/gpt-4/concurrency", 7, set()),
+        ("resources", {"default": {"mem_mb": 7}}, set()),
+        ("studies/llm_evaluators", {"seed": 7}, set()),
+        ("personas/seed", 7, set()),
+    ],
+)
+def test_a_setting_makes_stale_what_uses_it(config, setting, value, expected):
+    assert stale(config, with_(config, setting, value)) == expected
+
+
+def test_an_added_metric_leaves_other_scores_alone(config):
+    found = stale(config, with_(config, "metrics/mine", {"kind": "f1"}))
+    assert found >= CORRELATED | {"results/scores/demo/mine.parquet", "results/tables/table_14"}
+    assert [file for file in found if file.startswith("results/scores")] == ["results/scores/demo/mine.parquet"]
+    assert not found & FIGURES, "it is not among those that are looked at in detail"
+
+
+def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again(config, root, tmp_path):
+    (tmp_path / "own.md").write_text((root / "src/comperdial/judges/prompts/cpds_simple.md").read_text())
+    asked = with_(config, "judging/variants/cpds-s/prompt", "own.md")
+    before = jobs_of(asked)
+    (tmp_path / "own.md").write_text((tmp_path / "own.md").read_text().replace("Judge", "Rate"))
+    assert changed(before, jobs_of(asked)) == {"results/scores/demo/cpds-s_rules.parquet"}
+    (tmp_path / "more").mkdir()
+    brought = with_(config, "challenges/demo/submissions", ["data/demo/submissions", "more"])
+    before = jobs_of(brought)
+    # A name that Snakemake cannot have as an input is noticed all the same.
+    (tmp_path / "more/bra{ce}.jsonl").write_text("{}")
+    assert changed(before, jobs_of(brought)) == {"data/tables/demo/systems.parquet"}
+
+
+def test_all_that_is_made_of_simulated_ratings_is_told_so(config):
+    jobs = Jobs(config)
+    told = {target: json.loads(jobs.job_of(target.rpartition(".")[0]))["settings"] for target in jobs.targets()}
+    others = {target for target, settings in told.items() if settings.get("source") != "simulated"}
+    assert others == {f"results/{name}.html" for name in OF_NONE}
+
+
+def test_what_is_told_of_a_job_names_no_folder_of_this_machine(config, tmp_path, root):
+    told = "".join(jobs_of(config).values())
+    assert not [name for name in (str(tmp_path), str(root), sys.prefix) if name in told]
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("datasets", ["demon"], "unknown dataset 'demon'"),
+        ("datasets", ["comperdial"], "Run `comperdial fetch comperdial` once"),
+        ("datasets", ["none.csv"], "none.csv: no such file"),
+        ("metrics/f1", {"kind": "f2"}, "unknown metric 'f2'"),
+        ("metrics/f1", {"kind": "f1", "txt": "raw"}, "Did you mean 'text'?"),
+        ("metrics/embedding-minilm/model", "all-MiniLM", "unknown model 'all-MiniLM'"),
+        ("studies/usr", {"dataset": []}, "Did you mean 'datasets'?"),
+        ("studies/ussr", {}, "unknown study 'ussr'"),
+        ("tables/systems", ["f1:f2"], "unknown output of f1 'f2'"),
+        ("metrics/f1/main", "f2", "unknown output of f1 'f2'"),
+        ("challenges/usr_persona", {"title": "T", "comperdial": "x"}, "two data sets are called 'usr_persona'"),
+        ("challenges/demo/agents", "data/agents.yaml", "data/agents.yaml: no such file or folder"),
+        ("challenges/demo/agents", "data/prices.yaml", "prices.yaml, line 5: unknown key"),
+        (
+            "recorded/bleu",
+            {"dataset": "demo", "format": "table", "path": "x", "about": "y"},
+            "'bleu' is the name of a metric",
+        ),
+        ("recorded_judges/f1", {"dataset": "demo", "format": "gpt4_rounds"}, "recorded_judges.f1"),
+    ],
+)
+def test_wrong_configuration_is_one_message(config, setting, value, message):
+    with pytest.raises(ComperdialError) as raised:
+        Jobs(with_(config, setting, value))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_two_results_of_one_name_are_refused(config, tmp_path):
+    (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
+    own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
+    with pytest.raises(ComperdialError, match="two results have the name results/tables/llm_evaluators_correlations"):
+        Jobs(with_(own, "datasets", ["llm_evaluators"])).targets()
+
+
+# What it costs
+
+
+def test_planning_loads_no_library_of_the_jobs(root, tmp_path):
+    """Each `snakemake` plans, and each job that it starts on a cluster plans again."""
+    code = """
+import sys
+from comperdial.config import load_yaml
+from comperdial.jobs.dag import Jobs
+jobs = Jobs(load_yaml("params.yaml"))
+for stem in jobs.stems:
+    jobs.job_of(stem)
+print(*sorted({"torch", "transformers", "matplotlib", "scipy", "sklearn", "nltk"} & sys.modules.keys()))
+"""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "COMPERDIAL_MODELS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

@@ -1,0 +1,67 @@
+"""A researcher's own rated responses, one line of configuration, with everything else as it ships."""
+
+import csv
+
+import pandas as pd
+import pytest
+
+from workdir import copy_repository
+
+QUESTIONS = ("how are you ?", "do you like tea ?", "and trains ?", "who are you ?", "where do you live ?") * 2
+ANSWERS = {"kind": "i am glad that you ask , {} you are lovely", "dull": "no {}", "odd": "fish swim {} in the sea"}
+
+
+def write_warmth(path):
+    """Thirty responses of three systems: no references, no facts, one rater, a dimension that no paper has."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["system", "history", "response", "dimension", "rating"])
+        for number, question in enumerate(QUESTIONS):
+            for system, answer in ANSWERS.items():
+                rating = {"kind": 4, "dull": 1, "odd": 2}[system] + (number + len(system)) % 2
+                said = answer.format(question.split()[-2] * (1 + number // 5))
+                rows.writerow([system, f"{question} {number}", said, "warmth", rating])
+
+
+@pytest.fixture(scope="module")
+def run(root, tmp_path_factory):
+    """Run the page of the data set, which takes its figures, and a table, as `make reproduce` does."""
+    workdir = copy_repository(root, tmp_path_factory.mktemp("own") / "repository", shipped=True)
+    write_warmth(workdir.path / "It's warm.csv")
+    workdir.targets = ("results/report/it_s_warm.html", "results/tables/it_s_warm_correlations.html")
+    workdir.choice = ("--config", 'datasets=["It\'s warm.csv"]')
+    workdir.snakemake(*workdir.targets, *workdir.choice)
+    return workdir
+
+
+def test_one_line_gives_the_whole_report(run):
+    """What the data lack is a row that says so."""
+    tables, figures = run.path / "results/tables", run.path / "results/figures"
+    assert "It's warm" in (run.path / "results/report/it_s_warm.html").read_text().replace("&#x27;", "'").replace(
+        "&#39;", "'"
+    )
+    page = (tables / "it_s_warm_correlations.md").read_text()
+    assert "Correlation of every output of every metric with the mean human rating (warmth) on It's warm." in page
+    assert "| bleu bleu-4 | not run | not run | not run |" in page
+    assert "- bleu bleu-4: not run: it_s_warm has no references where warmth was rated\n" in page
+    assert "- grounded-cosine-minilm sum: not run: it_s_warm has no facts where warmth was rated\n" in page
+    found = pd.read_parquet(run.path / "results/correlations/it_s_warm.parquet")
+    there = found[found["value"].notna() & (found["level"] == "turn")]
+    assert set(zip(there["metric"], there["output"], strict=True)) == {("grounded-cosine-minilm", "context")}
+    pooled = found[found["value"].notna() & (found["grouping"] == "pooled")]
+    assert dict(zip(pooled["level"], pooled["n"], strict=True)) == {"turn": 30, "system": 3}
+    assert "no agreement to measure, no human ceiling" in (tables / "it_s_warm_alpha.md").read_text()
+    for kind in ("heatmap", "scatter", "length_bias", "slope", "curves"):
+        assert (figures / f"it_s_warm_{kind}.png").is_file()
+    # Vectors outlive the jobs that made them.
+    assert list((run.path / "data/embeddings").glob("*.sqlite"))
+
+
+def test_an_edited_file_reruns_what_is_made_of_it(run):
+    assert "Nothing to be done" in run.snakemake("-n", *run.targets, *run.choice)
+    path = run.path / "It's warm.csv"
+    path.write_text(path.read_text().replace(",5", ",4"))
+    assert "read_tables" in run.snakemake("-n", *run.targets, *run.choice)
+    path.write_text(path.read_text().replace("response", "reply", 1))
+    said = run.snakemake("-n", *run.choice, check=False)
+    assert "Wrong configuration" in said and "response" in said and "Traceback" not in said
