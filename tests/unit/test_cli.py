@@ -471,14 +471,17 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
         ("heatmap --output x", "no correlations; expected correlations=…"),
         ("heatmap correlation=x --output x", "Did you mean 'correlations'?"),
         ("heatmap correlations --output x", "'correlations'; expected KEY=VALUE"),
-        ("correlations correlations=nowhere.csv title=A --output x", "nowhere.csv: no such file"),
+        (
+            "correlations correlations=nowhere.csv title=A --output x",
+            "nowhere.csv: cannot be read (No such file or directory)",
+        ),
         (
             'heatmap correlations=a.csv ceilings=a.csv title=A labels={"a":1,"a":2} --output x',
             "the key 'a' is given twice",
         ),
         ("alpha contexts=a.csv title=A seed=few --output x", "alpha, seed: 'few'; expected a whole number"),
         ("worth kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
-        ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: no such file"),
+        ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
     ],
 )
 def test_what_cannot_be_rendered_is_one_message(tmp_path, capsys, monkeypatch, arguments, message):
