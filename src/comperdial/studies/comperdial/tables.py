@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.artifact import table
-from comperdial.errors import NothingToShowError
+from comperdial.errors import NothingToShowError, UnknownNameError
 from comperdial.files import read_table
 from comperdial.report.document import Document, rated_by
 from comperdial.report.of_dataset import read_ratings
@@ -203,12 +203,14 @@ def constraints(*, file: Path, constraint: str) -> Document:
     """Show constraints of personas."""
     from comperdial.studies.comperdial import personas
 
-    make = {
+    known = {
         "names": personas.names_document,
         "family": personas.family_document,
         "ages": personas.ages_document,
-    }[constraint]
-    return make(read_table(file))
+    }
+    if constraint not in known:
+        raise UnknownNameError("constraint", constraint, known)
+    return known[constraint](read_table(file))
 
 
 def _metric_entries(plan: Plan) -> dict[str, Any]:
