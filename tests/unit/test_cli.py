@@ -464,6 +464,43 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("heatmp", "unknown table or figure 'heatmp'"),
+        ("heatmap", "no --output"),
+        ("heatmap --output x", "no correlations; expected correlations=…"),
+        ("heatmap correlation=x --output x", "Did you mean 'correlations'?"),
+        ("heatmap correlations --output x", "'correlations'; expected KEY=VALUE"),
+        (
+            "correlations correlations=nowhere.csv title=A --output x",
+            "nowhere.csv: cannot be read (No such file or directory)",
+        ),
+        (
+            'heatmap correlations=a.csv ceilings=a.csv title=A labels={"a":1,"a":2} --output x',
+            "the key 'a' is given twice",
+        ),
+        ("alpha contexts=a.csv title=A seed=few --output x", "alpha, seed: 'few'; expected a whole number"),
+        ("worth kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
+        ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
+    ],
+)
+def test_what_cannot_be_rendered_is_one_message(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("a\n")
+    assert message in fails(capsys, "render", *arguments.split(" "))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_can_be_rendered_is_listed_with_what_it_takes(capsys):
+    assert main(["render"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = lines[lines.index("heatmap: Draw a data set's correlations as a heat map") + 1]
+    assert told.split() == [
+        *("correlations=", "ceilings=", "title=", "[labels=]", "[outputs=]", "[source=]", "[target=]", "[main_target=]")
+    ]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"layr": 6}, "Did you mean 'layer'?"),

@@ -409,8 +409,8 @@ def test_an_unpinned_file_is_neither_fetched_nor_read(catalogue, tmp_path):
 @pytest.mark.parametrize(
     ("lock", "message"),
     [
-        ("one: {commit: null, sha256: abc, bytes: 3, repository: a/b}", "sha256 is 'abc'"),
-        ("one: {sha256: abc}", "the entry has sha256"),
+        ("one: {commit: null, sha256: abc, bytes: 3, repository: a/b}", r"line 1, one\.sha256: got 'abc'"),
+        ("one: {sha256: abc}", "line 1, one: no 'repository'"),
     ],
 )
 def test_a_broken_lock_file_is_named(catalogue, lock, message):

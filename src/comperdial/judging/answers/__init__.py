@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find", "formats"]
 
-_HELPERS = frozenset({"base", "coverage", "entries", "importing", "singles"})
+_HELPERS = frozenset({"base", "coverage", "entries", "importing", "singles", "taking"})
 
 
 def formats() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.artifact import table
-from comperdial.errors import NothingToShowError
+from comperdial.errors import NothingToShowError, UnknownNameError
 from comperdial.files import read_table
 from comperdial.report.document import Document, rated_by
 from comperdial.report.of_dataset import read_ratings
@@ -134,13 +134,14 @@ def table_08(
     dataset: str,
     title: str,
     source: str,
-    **ratings: Path,
+    turn_ratings: Path | None = None,
+    dialogue_ratings: Path | None = None,
 ) -> Document:
     """Count what was rated."""
     from comperdial.report import tables
     from comperdial.studies.comperdial import benchmarks as compared
 
-    levels = [name.removesuffix("_ratings") for name in ratings]
+    levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
     counted = compared.count_tables(systems.parent, source=source, levels=levels)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
     return compared.counts_document(tables.read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
@@ -202,12 +203,14 @@ def constraints(*, file: Path, constraint: str) -> Document:
     """Show constraints of personas."""
     from comperdial.studies.comperdial import personas
 
-    make = {
+    known = {
         "names": personas.names_document,
         "family": personas.family_document,
         "ages": personas.ages_document,
-    }[constraint]
-    return make(read_table(file))
+    }
+    if constraint not in known:
+        raise UnknownNameError("constraint", constraint, known)
+    return known[constraint](read_table(file))
 
 
 def _metric_entries(plan: Plan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.artifact import figure, table
-from comperdial.errors import SchemaError
+from comperdial.errors import SchemaError, UnknownNameError
 from comperdial.judging.groups import perturbed
 from comperdial.report.document import Document, rated_by
 
@@ -94,9 +94,12 @@ def table_1(
     return data_sets.table_1(counted, _read([rounds], "rounds", empty=True), known, titles=titles)
 
 
+_NUMBERED = ["2", "3", "4", "5", "6"]
+
+
 @table(
     "llm_evaluators_table_{number}",
-    of=lambda plan: ["2", "3", "4", "5", "6"] if plan.study else [],
+    of=lambda plan: _NUMBERED if plan.study else [],
     inputs=lambda plan, number: {
         "correlations": f"{_RESULTS}/correlations.parquet",
         "reported": _REPORTED.format("rankings" if number == "4" else "correlations"),
@@ -128,6 +131,8 @@ def numbered(
     from comperdial.studies.llm_evaluators import ensembles as combined
     from comperdial.studies.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
 
+    if number not in _NUMBERED:
+        raise UnknownNameError("table", number, _NUMBERED)
     known = read_reported(reported, RANKING_COLUMNS if number == "4" else CORRELATION_COLUMNS, ("value",))
     frame, given = _read([correlations], "dimension_correlations"), _named(outputs, labels, recorded)
     if number in ("2", "3"):
