@@ -189,7 +189,7 @@ COMMANDS = [
     Command(f"render systems scores=scores/f1.parquet systems=tables/mini/systems.parquet outputs=[f1:f1] "
             f"submissions=tables/mini/submissions.json {RATED.replace(CONTEXTS, '')} --output out/u"),
     Command(f"render alpha {RATED} seed=1 resamples=3 --output out/u"),
-    *(Command(f"render worth found={kind}.parquet kind={name} source=simulated --output out/u")
+    *(Command(f"render statistics found={kind}.parquet kind={name} source=simulated --output out/u")
       for kind, name in (("correlations", "measures"), ("comparisons", "comparisons"), ("power", "power"), ("curves", "curves"))),
     Command("render heatmap correlations=correlations.parquet ceilings=ceilings.parquet source=simulated --output out/u"),
     *(Command(f"render {name} scores=scores/f1.parquet {more} responses=tables/mini/responses.parquet "

@@ -142,8 +142,8 @@ def repeats(times: int, stage: str) -> int:
 def commands(folder: Path, stage: str) -> list[list[str]]:
     """Return the commands of a stage, as the workflow's rules have them."""
     tables, scores = folder / "tables", [folder / f"{metric}.parquet" for metric in NGRAM]
-    rated = ["--rated", "turn", "dialogue", "--source", "simulated", "--title", "Demo (SIMULATED)"]
-    shown = ["--tables", tables, *rated, "--output", folder / stage]
+    rated = [f"{level}_ratings={tables}/{level}_ratings.parquet" for level in ("turn", "dialogue")]
+    shown = [*rated, "source=simulated", "title=Demo (SIMULATED)", "--output", folder / stage]
     sampled = [
         "--ratings", tables / "turn_ratings.parquet", "--dialogue-ratings", tables / "dialogue_ratings.parquet",
         "--contexts", tables / "contexts.parquet", "--systems", tables / "systems.parquet", "--source", "simulated",
@@ -171,9 +171,9 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
             ["robustness", *scores, *sampled, "--repeats", "100", "--curves", folder / "curves.parquet", "--power",
              folder / "power.parquet", "--outputs", *DETAILS],
         ],
-        "alpha": [["render", "alpha", *shown, "--resamples", "1000", "--seed", "2024"]],
-        "systems": [["render", "systems", *scores, *shown, "--outputs", *DETAILS]],
-        "site": [["render", "site", *scores, *shown[:-1], folder / "site.html", "--outputs", *DETAILS]],
+        "alpha": [["render", "alpha", f"contexts={tables}/contexts.parquet", "resamples=1000", "seed=2024", *shown]],
+        "systems": [["render", "systems", f"scores=[{','.join(map(str, scores))}]", f"systems={tables}/systems.parquet",
+                     f"outputs=[{','.join(DETAILS)}]", *shown]],
     }  # fmt: skip
     if stage in MODEL:
         score += ["--options", json.dumps(MODEL[stage]), "--embeddings", folder / "vectors"]

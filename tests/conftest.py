@@ -31,8 +31,8 @@ os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HU
 
 # Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
 _TOGETHER = {
-    "test_workflow": "usr", "test_dvc": "usr", "test_challenge_workflow": "challenge", "test_simulation": "simulation",
-    "test_llm_evaluators": "study",
+    "test_runs": "usr", "test_pages": "usr", "test_dvc": "usr", "test_challenge_run": "challenge", "test_study_run": "study",
+    "test_own_data_run": "own", "test_simulation": "simulation",
     # nltk's WordNet takes four seconds to read.
     "test_fast_metrics": "meteor", "test_meteor": "meteor",
     # 114,460 answers go through the ledger once.

@@ -492,7 +492,7 @@ def test_tables_of_nothing_to_compare_say_so(tmp_path, name):
     empty = pd.DataFrame({column: [] for column in schema.table(name).columns})
     schema.write(tmp_path / "x.parquet", empty, name)
     said = {"kind": name, "title": "D", "source": "human", "main_target": "Overall"}
-    make("report.of_dataset:worth", tmp_path / "t", {"found": tmp_path / "x.parquet"}, **said)
+    make("report.of_dataset:statistics", tmp_path / "t", {"found": tmp_path / "x.parquet"}, **said)
     assert "it takes two metrics with scores" in (tmp_path / "t.md").read_text()
 
 

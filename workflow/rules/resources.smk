@@ -53,12 +53,12 @@ def about(wildcards):
     return found.split("/")[0]
 
 
-def part_of(wildcards, group, together):
+def part_of(rule, wildcards, group, together):
     """Which part of a group a job of scoring belongs to: counted, so that what becomes known later changes no group."""
     same = [
         name
         for name in JOBS.plan.metrics
-        if ({**entry_of("rules", "score"), **entry_of("metrics", name)}).get("group") == group
+        if ({**entry_of("rules", rule), **entry_of("metrics", name)}).get("group") == group
     ]
     number = int(wildcards.get("shard", "1").partition("-")[0]) - 1
     return (number * len(same) + same.index(wildcards.metric)) // together
@@ -84,7 +84,7 @@ def group_of(rule):
             return None
         name = group.replace("{dataset}", about(wildcards))
         if "metric" in wildcards.keys() and "together" in said:
-            name += f"-{part_of(wildcards, group, said['together'])}"
+            name += f"-{part_of(rule, wildcards, group, said['together'])}"
         whole(group, name)
         return name
 
@@ -105,7 +105,7 @@ def allot(working, settings):
 
 
 def check_names(section, kind, known):
-    """An entry of the table that is about nothing is a mistake."""
+    """An entry of the table that is about nothing is a mistake; a metric may have been taken out of params.yaml."""
     for name in RESOURCES.get(section) or {}:
         if name not in known:
             where = f"profiles/resources.yaml, resources.{section}"
@@ -114,7 +114,6 @@ def check_names(section, kind, known):
 
 WORKING = [rule for rule in workflow.rules if not rule.norun]
 check_names("rules", "rule", [rule.name for rule in WORKING])
-check_names("metrics", "metric", list(config["metrics"]))
 check_names("services", "service", services())
 for working in WORKING:
     allot(working, workflow.resource_settings)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
@@ -526,6 +526,15 @@ class Study(Strict):
     seed: Maybe[Seed] = None
 
 
+# Numbers inside a mapping that --config gives come as text.
+Shards = Annotated[
+    int,
+    BeforeValidator(lambda given: int(given) if isinstance(given, str) and given.isdecimal() else given),
+    Field(ge=1, le=1000),
+    Expected("a whole number from 1 to 1000"),
+]
+
+
 class Parameters(JudgingSections):
     """All of ``params.yaml``."""
 
@@ -539,7 +548,7 @@ class Parameters(JudgingSections):
     metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
     recorded: Section[dict[MetricName, Recorded]] = {}
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
-    shards: Section[dict[str, Annotated[int, Field(ge=1, le=1000), Expected("a whole number from 1 to 1000")]]] = {}
+    shards: Section[dict[str, Shards]] = {}
     resources: Section[Resources] = Resources()
     evaluation: Evaluation
     agreement: Agreement

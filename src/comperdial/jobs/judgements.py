@@ -144,7 +144,7 @@ def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     from comperdial.judging.answers import find
     from comperdial.sources import raw_path
 
-    entry = plan.heard[judged]
+    entry = plan.recorded_judges[judged]
     ratings = f"{find(entry.format).level}_ratings"
     return {
         **plan.tables(entry.dataset, "systems", "contexts", "responses"),
@@ -154,7 +154,7 @@ def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
 
 
 def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
-    entry = plan.heard[judged]
+    entry = plan.recorded_judges[judged]
     return {
         "judge": {"name": entry.name, "format": entry.format, "model": entry.model, "prompt": entry.prompt},
         "sources": {dimension: file.name for dimension, file in entry.files.items()},
@@ -164,14 +164,14 @@ def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
 
 
 def _answers_code(plan: Plan, judged: str, **_: str) -> list[str]:
-    return [f"judging.answers.{plan.heard[judged].format}"]
+    return [f"judging.answers.{plan.recorded_judges[judged].format}"]
 
 
 @files(
     {**_JUDGED, "coverage": "{results}/judgements/{judged}.csv"},
     of=lambda plan: [
         {"results": results, "judged": judged}
-        for judged, entry in plan.heard.items()
+        for judged, entry in plan.recorded_judges.items()
         for results in (_RESULTS, _STUDY)
         if results == _RESULTS or entry.dataset in plan.studied
     ],

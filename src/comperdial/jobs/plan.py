@@ -315,8 +315,8 @@ class Plan:
     def scores_by_metric(self, dataset: str) -> dict[str, str]:
         """Return each file of scores of a data set by the metric's name: metrics', recorded ones, judges'."""
         names = [metric for metric in self.metrics if self.has_scores(dataset, metric)]
-        names += [entry.name for entry in self.taken.values() if entry.dataset == dataset]
-        names += [*self.judged_by(dataset), *self.heard_of(dataset)]
+        names += [entry.name for entry in self.recorded_scores.values() if entry.dataset == dataset]
+        names += [*self.judged_by(dataset), *self.recorded_judges_of(dataset)]
         return {name: self.score_file(dataset, name) for name in names}
 
     def scores(self, dataset: str, outputs: Iterable[str] | None = None) -> list[str]:
@@ -356,10 +356,10 @@ class Plan:
             catalogue=self.catalogue,
         )
         # As <data set>/<name>: what was recorded of one data set is of no other.
-        self.taken = {
+        self.recorded_scores = {
             f"{entry.dataset}/{name}": entry for name, entry in self.recorded.items() if entry.dataset in self.datasets
         }
-        for entry in self.taken.values():
+        for entry in self.recorded_scores.values():
             if isinstance(entry.file, Path):
                 if not entry.file.is_file():
                     raise ConfigError(f"{entry.file}: no such file", where=f"params.yaml, recorded.{entry.name}")
@@ -374,9 +374,9 @@ class Plan:
         recorded = {name: entry.dataset for name, entry in self.recorded.items()}
         return recorded | {name: entry.dataset for name, entry in self.entries.items()}
 
-    def heard_of(self, dataset: str) -> list[str]:
+    def recorded_judges_of(self, dataset: str) -> list[str]:
         """Return the recorded judges of a data set."""
-        return [entry.name for entry in self.heard.values() if entry.dataset == dataset]
+        return [entry.name for entry in self.recorded_judges.values() if entry.dataset == dataset]
 
     # Judges
 
@@ -412,7 +412,7 @@ class Plan:
             catalogue=self.catalogue,
         )
         # As <data set>/<name>.
-        self.heard = {
+        self.recorded_judges = {
             f"{entry.dataset}/{name}": entry
             for name, entry in self.entries.items()
             if entry.dataset in [*self.datasets, *self.studied]
@@ -490,12 +490,12 @@ class Plan:
             }
             for task in everyone.tasks(DEFAULT).values()
         }
-        heard = {
+        recorded = {
             entry.name: {"judge": entry.name, "label": entry.name}
             for entry in self.entries.values()
             if entry.dataset in datasets
         }
-        return asked | heard
+        return asked | recorded
 
     # What is evaluated and shown
 
@@ -546,7 +546,7 @@ class Plan:
     def sampled_judgements(self, dataset: str) -> list[str]:
         """Return single samples of the judges: of those asked several times, curves by their number can be drawn."""
         asked = [task.name for task in self.judged_tasks(dataset) if task.samples > 1]
-        return self.judgements(dataset, [*asked, *self.heard_of(dataset)])
+        return self.judgements(dataset, [*asked, *self.recorded_judges_of(dataset)])
 
     def systems_outputs(self, dataset: str) -> list[str]:
         """Return the scores that tables of systems show, those included that the data set has none of: a note names them."""
@@ -564,9 +564,9 @@ class Plan:
         """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
         tasks = [task for task in self.judged_tasks(dataset) if not task.variant.turns]
         asked = [f"{task.name}:{slug(task.variant.form.main)}" for task in tasks]
-        entries = [entry for entry in self.heard.values() if entry.dataset == dataset]
-        heard = [entry for entry in entries if answer_format(entry.format).level == "turn"]
-        return asked + [f"{entry.name}:{dimension}" for entry in heard for dimension in entry.files]
+        entries = [entry for entry in self.recorded_judges.values() if entry.dataset == dataset]
+        recorded = [entry for entry in entries if answer_format(entry.format).level == "turn"]
+        return asked + [f"{entry.name}:{dimension}" for entry in recorded for dimension in entry.files]
 
     @remembered
     def labels(self, dataset: str) -> dict[str, str]:
@@ -577,11 +577,17 @@ class Plan:
             found = found | _labels(name, entry, [*self._main(name), *entry.get("sources", ())])
         return found
 
-    def figure_settings(self, dataset: str) -> dict[str, Any]:
-        """Return what every drawing of a data set is told."""
+    def labels_of(self, dataset: str, outputs: Iterable[str]) -> dict[str, str]:
+        """Return what figures call some outputs: another one's label makes no figure of these stale."""
+        names = {*outputs, *map(metric_of, outputs)}
+        return {name: label for name, label in self.labels(dataset).items() if name in names}
+
+    def figure_settings(self, dataset: str, outputs: list[str]) -> dict[str, Any]:
+        """Return what a drawing of some outputs of a data set is told."""
         return {
             "title": self.title(dataset),
-            "labels": self.labels(dataset),
+            "outputs": outputs,
+            "labels": self.labels_of(dataset, outputs),
             **self.target(dataset),
             **self.rated_by(dataset),
         }
@@ -669,7 +675,7 @@ class Plan:
 
     def study_scores(self, dataset: str) -> list[str]:
         """Return the scores of a data set of the study: by its metrics, by judges, and as recorded."""
-        judges = [task.name for task in self.study_judges(dataset)] + self.heard_of(dataset)
+        judges = [task.name for task in self.study_judges(dataset)] + self.recorded_judges_of(dataset)
         return [
             f"{STUDY_FOLDER}/scores/{dataset}.parquet",
             *(f"{JUDGED_FOLDER}/{dataset}/{name}.parquet" for name in judges),
@@ -701,7 +707,7 @@ class Plan:
     def study_ensembles(self) -> dict[str, Any]:
         """Return the ensembles whose members there are scores of."""
         there = {*self.study_here, *(task.name for dataset in self.studied for task in self.study_judges(dataset))}
-        there |= {name for dataset in self.studied for name in self.heard_of(dataset)}
+        there |= {name for dataset in self.studied for name in self.recorded_judges_of(dataset)}
         wanted = self.study.get("ensembles") or {}
         return {
             "dimensions": [

@@ -112,7 +112,7 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
 def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
     from comperdial.sources import raw_path
 
-    file = plan.taken[f"{dataset}/{metric}"].file
+    file = plan.recorded_scores[f"{dataset}/{metric}"].file
     return {
         **plan.tables(dataset, "systems", "contexts", "responses"),
         **plan.ratings(dataset),
@@ -121,7 +121,7 @@ def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
 
 
 def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
-    entry = plan.taken[f"{dataset}/{metric}"]
+    entry = plan.recorded_scores[f"{dataset}/{metric}"]
     source = {} if isinstance(entry.file, Path) else {"source": entry.file.name, "catalogue": plan.config["catalogue"]}
     # The origin stands in the signature.
     return {"metric": metric, "format": entry.format, "about": entry.about, "origin": entry.origin, **source}
@@ -129,10 +129,10 @@ def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
 
 @files(
     {"scores": "results/scores/{dataset}/{metric}.parquet"},
-    of=lambda plan: [{"dataset": entry.dataset, "metric": entry.name} for entry in plan.taken.values()],
+    of=lambda plan: [{"dataset": entry.dataset, "metric": entry.name} for entry in plan.recorded_scores.values()],
     inputs=_recorded,
     settings=_how_recorded,
-    code=lambda plan, dataset, metric: [f"recorded.{plan.taken[f'{dataset}/{metric}'].format}"],
+    code=lambda plan, dataset, metric: [f"recorded.{plan.recorded_scores[f'{dataset}/{metric}'].format}"],
 )
 def recorded_scores(
     *,

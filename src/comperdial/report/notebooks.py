@@ -52,7 +52,7 @@ def _evaluated(dataset: str, *kinds: str) -> list[str]:
 
 def _reasoning(plan: Plan, dataset: str) -> list[Any]:
     """Return the recorded judges of a data set that say why; G-Eval's prompts ask for a bare number."""
-    entries = (entry for entry in plan.heard.values() if entry.dataset == dataset)
+    entries = (entry for entry in plan.recorded_judges.values() if entry.dataset == dataset)
     return [entry for entry in entries if not entry.prompt.startswith("geval")]
 
 
@@ -60,12 +60,12 @@ def _disagreeing(plan: Plan, dataset: str) -> list[str]:
     """Return the scores and the reasons of a data set's judges."""
     from comperdial.sources import raw_path
 
-    heard = _reasoning(plan, dataset)
+    recorded = _reasoning(plan, dataset)
     return [
         *(plan.score_file(dataset, name) for name in plan.judged_by(dataset)),
         *plan.judgements(dataset),
-        *(plan.score_file(dataset, entry.name) for entry in heard),
-        *(str(raw_path(file)) for entry in heard for file in entry.files.values()),
+        *(plan.score_file(dataset, entry.name) for entry in recorded),
+        *(str(raw_path(file)) for entry in recorded for file in entry.files.values()),
     ]
 
 
@@ -121,8 +121,8 @@ def _folder(plan: Plan, notebook: str, dataset: str) -> str:
 def _recorded(plan: Plan, name: str) -> dict[str, Any]:
     """Return what a notebook reads in params.yaml: where recorded answers come from."""
     notebook, dataset, _ = pages(plan)[name]
-    heard = _reasoning(plan, dataset) if notebook.startswith("03") else []
-    return {entry.name: plan.config["recorded_judges"][entry.name] for entry in heard}
+    recorded = _reasoning(plan, dataset) if notebook.startswith("03") else []
+    return {entry.name: plan.config["recorded_judges"][entry.name] for entry in recorded}
 
 
 @page(

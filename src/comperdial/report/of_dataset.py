@@ -157,8 +157,8 @@ def correlations(
     return tables.correlation_document(found, title, wanted, not_run, suffix=rated_by(source))
 
 
-# The tables of what the correlations are worth, the file that each is made of, and what the report says of it.
-_WORTH = {
+# The tables of statistics beside the correlations, the file that each is made of, and what the report says of it.
+_STATISTICS = {
     "measures": (
         "",
         "Pairwise accuracy (acc_eq), soft pairwise accuracy and correlations by item, beside pooled correlations",
@@ -171,21 +171,21 @@ _WORTH = {
 
 @table(
     "{dataset}_{kind}",
-    of=lambda plan: [{"dataset": dataset, "kind": kind} for dataset in plan.rated for kind in _WORTH],
-    inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_WORTH[kind][0]}.parquet"},
+    of=lambda plan: [{"dataset": dataset, "kind": kind} for dataset in plan.rated for kind in _STATISTICS],
+    inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_STATISTICS[kind][0]}.parquet"},
     settings=lambda plan, dataset, kind: {
         "kind": kind,
         "title": plan.title(dataset),
         **plan.target(dataset),
         **plan.rated_by(dataset),
     },
-    caption=lambda plan, dataset, kind: _caption(f"{_WORTH[kind][1]}, on {{dataset}}.")(plan, dataset),
+    caption=lambda plan, dataset, kind: _caption(f"{_STATISTICS[kind][1]}, on {{dataset}}.")(plan, dataset),
     category="The paper's tables",
 )
-def worth(
+def statistics(
     *, found: Path, kind: str, title: str, source: str, target: str | None = None, main_target: str | None = None
 ) -> Document:
-    """Show what correlations are worth: other measures, paired tests, power, learning curves."""
+    """Show other measures, paired tests, power or learning curves."""
     from comperdial.report import comparison_tables
 
     known = {
@@ -228,15 +228,15 @@ def judges(
 
 @table(
     "{dataset}_recorded_judges",
-    of=lambda plan: [name for name in plan.datasets if plan.heard_of(name)],
+    of=lambda plan: [name for name in plan.datasets if plan.recorded_judges_of(name)],
     inputs=lambda plan, dataset: {
-        "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.heard_of(dataset)],
+        "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.recorded_judges_of(dataset)],
         "reported": "src/comperdial/judging/answers/chiang2023_reported.csv",
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
-        "prompts": {name: plan.entries[name].prompt for name in plan.heard_of(dataset)},
-        "models": {name: plan.entries[name].model for name in plan.heard_of(dataset)},
+        "prompts": {name: plan.entries[name].prompt for name in plan.recorded_judges_of(dataset)},
+        "models": {name: plan.entries[name].model for name in plan.recorded_judges_of(dataset)},
     },
     caption=lambda plan, dataset: (
         f"Answers of language models on {plan.title(dataset)} that others recorded: how many hold "

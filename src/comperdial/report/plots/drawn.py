@@ -38,7 +38,7 @@ def _scores(plan: Plan, kind: str, dataset: str) -> list[str]:
 
 
 def _shown(plan: Plan, kind: str, dataset: str) -> dict[str, Any]:
-    return {**plan.figure_settings(dataset), "outputs": plan.figure_outputs(kind, dataset)}
+    return plan.figure_settings(dataset, plan.figure_outputs(kind, dataset))
 
 
 def _outputs(names: Sequence[str]) -> Any:  # noqa: ANN401
@@ -236,7 +236,7 @@ def _agreement(plan: Plan, dataset: str) -> dict[str, list[str]]:
 def _answers(plan: Plan, dataset: str) -> list[str]:
     """Return the single answers of a data set's judges of turns."""
     judges = {name.partition(":")[0] for name in plan.judge_outputs(dataset)}
-    names = [*plan.judged_by(dataset), *plan.heard_of(dataset)]
+    names = [*plan.judged_by(dataset), *plan.recorded_judges_of(dataset)]
     return plan.judgements(dataset, [name for name in names if name in judges])
 
 
@@ -250,7 +250,7 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
-        "labels": plan.labels(dataset),
+        "labels": plan.labels_of(dataset, [name for names in _agreement(plan, dataset).values() for name in names]),
         **plan.rated_by(dataset),
         **_agreement(plan, dataset),
         **plan.drawn(),
