@@ -31,11 +31,11 @@ MODEL = {
     "bertscore": {"model": "all-MiniLM-L6-v2", "layer": 6},
     "sentence_cosine": {"model": "all-MiniLM-L6-v2", "pooling": "mean"},
 }
-MOST = {**dict.fromkeys(MODEL, 16), "robustness": 16, "alpha": 16, "systems": 16, "site": 4}
+MOST = {**dict.fromkeys(MODEL, 16), "robustness": 16, "alpha": 16, "systems": 16}
 SHARDS = 16
 SHARDED = "bleu"
 DETAILS = ("f1:f1", "bleu:bleu-4", "rouge:rougeL-f", "meteor:meteor", "chrf:chrf")
-STATISTICS = ("correlate", "robustness", "alpha", "systems", "site")
+STATISTICS = ("correlate", "robustness", "alpha", "systems")
 STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", *STATISTICS)
 SCORING = ("tables", *NGRAM, *MODEL, "shards", "merge")
 # What the issue asks for.
