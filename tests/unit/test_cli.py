@@ -480,7 +480,7 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
             "the key 'a' is given twice",
         ),
         ("alpha contexts=a.csv title=A seed=few --output x", "alpha, seed: 'few'; expected a whole number"),
-        ("worth kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
+        ("statistics kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
         ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
     ],
 )
