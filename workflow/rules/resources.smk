@@ -1,4 +1,4 @@
-# Every rule gets its resources and its group here, from one table (profiles/resources.yaml): included last, when all rules are
+# All rules get their resources and groups here, from one table (profiles/resources.yaml). Included last, when all of them are
 # there. Nothing of it makes a result stale, and on one machine nothing of it matters but the threads.
 
 from comperdial.errors import UnknownNameError

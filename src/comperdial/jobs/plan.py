@@ -600,12 +600,19 @@ class Plan:
 
     def _read_study(self) -> None:
         self.study: dict[str, Any] = self.config["studies"].get("llm_evaluators") or {}
+        if not {*self.study.get("datasets", []), *PERTURBATIONS} <= self.catalogue.datasets.keys():
+            # Another catalogue need not have them.
+            self.study = {}
         catalogue, where = self.catalogue, "study llm_evaluators"
         self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
         # Pairs of an original and a perturbed version: those that others recorded, and those made here.
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
         self.study_metrics = {}
+        self.study_absent = {}
         for name in self.study.get("metrics", {}):
+            if not (self.study["metrics"][name] or name in self.config["metrics"]):
+                self.study_absent[name] = "it is not among `metrics` in params.yaml"
+                continue
             options = self.study_options(name)
             self.study_metrics[name] = create(options["kind"], **_without(options, "kind"))
         spoiled = self.study.get("perturbed") or {}
@@ -621,7 +628,7 @@ class Plan:
                 raise UnknownNameError("data set", name, known, where=f"{where}.perturbed")
         # What is read with the catalogue's readers: the data sets that were chosen, and the study's.
         self.read = {**self.public, **self.studied, **self.recorded_pairs}
-        self.study_absent = {name: why for name, metric in self.study_metrics.items() if (why := metric.unavailable())}
+        self.study_absent |= {name: why for name, metric in self.study_metrics.items() if (why := metric.unavailable())}
         self.study_here = [name for name in self.study_metrics if name not in self.study_absent]
         self.perturbed = [perturbed(name) for name in spoiled.get("datasets", [])]
         # Any data set can be perturbed when it is asked for.
@@ -634,9 +641,7 @@ class Plan:
 
     def study_options(self, name: str) -> dict[str, Any]:
         """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
-        options = self.study["metrics"][name] or self.config["metrics"].get(name)
-        if options is None:
-            raise UnknownNameError("metric", name, self.config["metrics"], where="study llm_evaluators, metrics")
+        options = self.study["metrics"][name] or self.config["metrics"][name]
         return _without(options, *ABOUT)
 
     def study_outputs(self) -> list[str]:
@@ -647,7 +652,7 @@ class Plan:
         """Return the main output of each metric that runs here, with what tables call it."""
         found: dict[str, str] = {}
         for name, said in self.study.get("metrics", {}).items():
-            entry = said or self.config["metrics"][name]
+            entry = said or self.config["metrics"].get(name, {})
             if name in self.study_here and (main := entry.get("main")):
                 output = f"{name}:{main if isinstance(main, str) else main[0]}"
                 found[output] = _labels(name, entry, [output.rpartition(":")[2]]).get(output, output)
@@ -794,8 +799,10 @@ class Plan:
 
     def _check_study_names(self) -> None:
         study, where = self.study, "study llm_evaluators"
-        judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        known = {*self.study_metrics, *judges, *self.entries}
+        # A configuration need not have the judges and metrics that a study names.
+        asked = {*self.judging.judges, *study.get("judges", [])}
+        judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in asked}
+        known = {*study.get("metrics", {}), *judges, *self.entries}
         ensembles = study.get("ensembles") or {}
         members = [member for names in ensembles.get("models", {}).values() for member in names]
         mains = [
