@@ -45,6 +45,7 @@ class Jobs:
         # Rules name files' makers by their functions; what is rendered goes by its path.
         self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}
         self.rendered = [artifact for artifact in found if artifact.kind != "files"]
+        self._check_outputs()
 
     @cached_property
     def stems(self) -> dict[str, tuple[Artifact, Mapping[str, str]]]:
@@ -52,15 +53,7 @@ class Jobs:
         found: dict[str, tuple[Artifact, Mapping[str, str]]] = {}
         for artifact in self.rendered:
             for names in artifact.of(self.plan):
-                stem = artifact.outputs["stem"].format(**names)
-                if stem in found:
-                    raise ConfigError(
-                        f"two results have the name {stem}",
-                        where="params.yaml",
-                        expected="names of data sets that no other result has",
-                        hint=f"Rename {' or '.join(map(str, names.values()))}",
-                    )
-                found[stem] = (artifact, names)
+                found[artifact.outputs["stem"].format(**names)] = (artifact, names)
         return found
 
     def targets(self, *, category: str | None = None, study: str | None = None) -> list[str]:
@@ -85,6 +78,21 @@ class Jobs:
     def studies(self) -> list[str]:
         """The studies that have something to show, by name."""
         return sorted({artifact.study for artifact in self.rendered if artifact.study})
+
+    def _check_outputs(self) -> None:
+        """Refuse names of data sets by which two results would be one file: ``x`` and ``x_ceilings``."""
+        seen: set[str] = set()
+        for artifact in [*self.artifacts.values(), *self.rendered]:
+            for names in artifact.of(self.plan):
+                for pattern in artifact.outputs.values():
+                    if (path := f"{artifact.kind} {pattern.format(**names)}") in seen:
+                        raise ConfigError(
+                            f"two results have the name {path.partition(' ')[2]}",
+                            where="params.yaml",
+                            expected="names of data sets that no other result has",
+                            hint=f"Rename {' or '.join(map(str, names.values()))}",
+                        )
+                    seen.add(path)
 
     # What rules are made of
 
