@@ -530,9 +530,8 @@ class Study(Strict):
 Shards = Annotated[
     int,
     BeforeValidator(lambda given: int(given) if isinstance(given, str) and given.isdecimal() else given),
-    # A merge names its shards in one argument, of which Linux takes 128 KiB.
-    Field(ge=1, le=500),
-    Expected("a whole number from 1 to 500"),
+    Field(ge=1, le=1000),
+    Expected("a whole number from 1 to 1000"),
 ]
 
 

@@ -40,6 +40,7 @@ from comperdial.studies import with_studies
 
 # What an entry of a metric says beside what it is.
 ABOUT = ("datasets", "main", "label")
+_MOST_SHARDS = 500
 STUDY_FOLDER = "results/llm_evaluators"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
@@ -123,6 +124,7 @@ class Plan:
         self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
         self.with_agents = [name for name in self.made if "agents" in self.challenges[name]]
         self.with_ratings = [name for name in self.made if "ratings" in self.challenges[name]]
+        self._check_shards()
         self._check_files()
         self.levels = {name: self._levels_of(name) for name in self.datasets}
         self.rated = [name for name in self.datasets if self.levels[name]]
@@ -133,6 +135,14 @@ class Plan:
         self.benchmark = config["tables"]["benchmark"]
         if self.benchmark not in self.names:
             raise UnknownNameError("dataset", self.benchmark, self.names, where="params.yaml, tables.benchmark")
+
+    def _check_shards(self) -> None:
+        """Refuse more shards than a merge can name in one argument, of which Linux takes 128 KiB."""
+        for name, count in (self.config.get("shards") or {}).items():
+            if int(count) > _MOST_SHARDS:
+                raise ConfigError(
+                    f"{count} shards of {name}", where="params.yaml, shards", expected=f"at most {_MOST_SHARDS}"
+                )
 
     def _check_files(self) -> None:
         """Refuse a wrong name here: where results of an earlier run lie, nobody else would notice it."""
