@@ -155,15 +155,11 @@ def _missing(content: Content, needs: Mapping[str, Sequence[str]]) -> Iterator[s
 
 def _needs(params: Path) -> dict[str, tuple[str, ...]]:
     """Return what each metric of ``params.yaml`` needs; without such a file, each kind of metric."""
-    from comperdial.config import load_yaml
-    from comperdial.metrics import create, kinds
+    from comperdial.metrics import kinds
+    from comperdial.metrics.named import metric_named, read_entries
 
-    entries = load_yaml(params).get("metrics", {}) if params.is_file() else {kind: {"kind": kind} for kind in kinds()}
-    made = {
-        name: create(entry["kind"], **{key: entry[key] for key in entry if key not in ("kind", "datasets")})
-        for name, entry in entries.items()
-    }
-    return {name: metric.needs for name, metric in made.items()}
+    entries = read_entries(params) if params.is_file() else {}
+    return {name: metric_named(name, entries).needs for name in entries or kinds()}
 
 
 def _listed(names: Sequence[object]) -> str:

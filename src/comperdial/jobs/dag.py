@@ -52,7 +52,7 @@ class Jobs:
         """Each table, figure and page that can be made by its path without suffix: its declaration and its names."""
         found: dict[str, tuple[Artifact, Mapping[str, str]]] = {}
         for artifact in self.rendered:
-            for names in artifact.of(self.plan):
+            for names in self._names_of(artifact):
                 found[artifact.outputs["stem"].format(**names)] = (artifact, names)
         return found
 
@@ -79,11 +79,25 @@ class Jobs:
         """The studies that have something to show, by name."""
         return sorted({artifact.study for artifact in self.rendered if artifact.study})
 
+    def _names_of(self, artifact: Artifact) -> Iterable[Mapping[str, str]]:
+        """Return the names of what can be made of an artifact."""
+        try:
+            return artifact.of(self.plan)
+        except KeyError as error:
+            if artifact.study is None:
+                raise
+            raise ConfigError(
+                f"no data sets of {error}",
+                where=f"src/comperdial/studies/{artifact.study}",
+                expected="a study.yaml whose `datasets` are all known (`comperdial sources`), and which has no `metrics`: "
+                "these are read of llm_evaluators only",
+            ) from error
+
     def _check_outputs(self) -> None:
         """Refuse names of data sets by which two results would be one file: ``x`` and ``x_ceilings``."""
         seen: set[str] = set()
         for artifact in [*self.artifacts.values(), *self.rendered]:
-            for names in artifact.of(self.plan):
+            for names in self._names_of(artifact):
                 for pattern in artifact.outputs.values():
                     if (path := f"{artifact.kind} {pattern.format(**names)}") in seen:
                         raise ConfigError(
