@@ -145,7 +145,7 @@ def _missing(content: Content, needs: Mapping[str, Sequence[str]]) -> Iterator[s
     if "turn" not in levels:
         yield "no ratings of responses: no turn level"
     if "dialogue" not in levels:
-        yield "no ratings of dialogues, and one context a dialogue: no dialogue level"
+        yield "no ratings of dialogues, and one context per dialogue: no dialogue level"
     if "system" not in levels:
         yield f"{rated} rated {'system' if rated == 1 else 'systems'}, fewer than three: no system level"
     tables = (content.tables["turn_ratings"], "context_id"), (content.tables["dialogue_ratings"], "dialogue_id")
