@@ -70,9 +70,11 @@ class Jobs:
         """Return the data sets that an artifact shows."""
         if artifact.datasets:
             return artifact.datasets(self.plan, **names)
-        if "dataset" in names:
+        study = self.plan.config["studies"].get(artifact.study, {})
+        if "dataset" in names and not study.get("metrics"):
             return [names["dataset"]]
-        return self.plan.config["studies"][artifact.study].get("datasets", []) if artifact.study else []
+        # A study that scores by itself is made whole, or when it is asked for.
+        return study.get("datasets", [])
 
     @property
     def studies(self) -> list[str]:
