@@ -185,8 +185,8 @@ def _write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps
 def _write_systems(folder: Path, systems: pd.DataFrame, copies: int, seed: int) -> None:
     """Write what kind the systems are, and the raters, to whom a copy is about as good as the system itself."""
     (folder / "submissions").mkdir(exist_ok=True)
-    model = read_raters(ROOT / "data/demo/raters.yaml")
-    skills = read_roster(ROOT / "data/demo/agents.yaml").skills | model.skill
+    model = read_raters(ROOT / "data/demo/raters.yaml").model_dump()
+    skills = read_roster(ROOT / "data/demo/agents.yaml").skills | model["skill"]
     rng = np.random.default_rng([seed, 4])
     grown: dict[str, float] = {}
     with (folder / "submissions/systems.csv").open("w", encoding="utf-8", newline="") as file:
