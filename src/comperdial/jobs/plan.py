@@ -31,6 +31,7 @@ from comperdial.judging.scores import slug
 from comperdial.judging.sections import connections, sections_of
 from comperdial.judging.tasks import known_signature, signature, unavailable
 from comperdial.metrics import create, kinds
+from comperdial.names import output_name
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
 from comperdial.recorded.entries import read_entries
@@ -797,7 +798,7 @@ class Plan:
         mains = {f"metrics.{name}.main": [f"{name}:{output}" for output in self._main(name)] for name in self.metrics}
         for place, names in {**shown, **mains, "tables.systems": config["tables"]["systems"]}.items():
             for name in names:
-                metric, _, output = name.rpartition(":") if ":" in name else (name, "", "")
+                metric, output = output_name(name, "")
                 if metric not in known:
                     # A metric that was taken out of `metrics` leaves its name behind.
                     raise UnknownNameError("metric", metric, known, where=f"params.yaml, {place}")
@@ -821,7 +822,7 @@ class Plan:
         places = {"metrics": mains, "ensembles": [*ensembles.get("dimensions", []), *members]}
         for place, names in places.items():
             for name in names:
-                metric, _, output = name.partition(":")
+                metric, output = output_name(name, "")
                 if metric not in known:
                     raise UnknownNameError("metric or judge", metric, known, where=f"{where}.{place}")
                 outputs = self.study_metrics[metric].outputs if metric in self.study_metrics else [output]
@@ -840,7 +841,7 @@ class Plan:
 
 def metric_of(name: str) -> str:
     """Return the metric of METRIC:OUTPUT."""
-    return name.partition(":")[0]
+    return output_name(name, "")[0]
 
 
 def _labels(metric: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> dict[str, str]:
