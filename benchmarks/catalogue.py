@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-from comperdial import sources
-from comperdial.catalogue import Dataset, load_catalogue
-from comperdial.errors import SourceError
+from comperdial.core.errors import SourceError
+from comperdial.data import sources
+from comperdial.data.catalogue import Dataset, load_catalogue
 
 
 def lacking(dataset: Dataset) -> str | None:

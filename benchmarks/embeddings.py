@@ -24,10 +24,10 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.metrics import Batch, create
+from comperdial.metrics.scoring import parts, write_scores
 from comperdial.metrics.text import clean
 from comperdial.models import find
 from comperdial.models.encoder import STORE_VARIABLE
-from comperdial.scoring import parts, write_scores
 
 if TYPE_CHECKING:
     from bert_score import BERTScorer

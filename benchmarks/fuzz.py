@@ -44,7 +44,7 @@ import pyarrow.parquet as pq
 import yaml
 
 import comperdial.cli
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -24,8 +24,8 @@ import yaml
 from comperdial import schema
 from comperdial.challenge.dialogues import Dialogue, to_data
 from comperdial.challenge.roster import read_roster
+from comperdial.challenge.simulation import read_raters
 from comperdial.challenge.tables import dialogues_of
-from comperdial.simulation import read_raters
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "data/tables/demo"

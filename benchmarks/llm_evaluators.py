@@ -100,7 +100,7 @@ def spent() -> float:
 
 def inside(folder: str, metrics: str, output: str, vectors: str) -> None:
     from comperdial.metrics import create
-    from comperdial.scoring import score_all
+    from comperdial.metrics.scoring import score_all
 
     entries = {name: dict(entry) for name, entry in json.loads(metrics).items()}
     score_all({name: create(entry.pop("kind"), **entry) for name, entry in entries.items()}, folder, output, vectors)

@@ -18,7 +18,7 @@ import numpy as np
 import simulated
 from simulated import Benchmark, Floats, Metric, demo, draw, workers
 
-from comperdial.names import LEVELS
+from comperdial.core.names import LEVELS
 from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.comparison import averaged, jackknife_t, swap_systems, williams
 from comperdial.stats.correlation import ALPHA, correlate

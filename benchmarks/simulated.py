@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from comperdial.raters import Rater, Raters, read_raters
+from comperdial.challenge.raters import Rater, Raters, read_raters
 
 ROOT = Path(__file__).resolve().parents[1]
 Floats = npt.NDArray[np.float64]

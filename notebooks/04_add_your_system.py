@@ -26,11 +26,11 @@ from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.runner import run_agent
 from comperdial.challenge.submissions import read_submissions, write_submission
 from comperdial.challenge.tables import make_tables
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
+from comperdial.metrics.scoring import score_tables
 from comperdial.report.document import number
 from comperdial.report.reading import here, label
 from comperdial.report.showing import items, quoted, say, show, span
-from comperdial.scoring import score_tables
 
 logging.disable(logging.WARNING)
 bench = here("demo")

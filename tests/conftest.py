@@ -12,9 +12,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from comperdial import datasets, sources, wordnet
-from comperdial.catalogue import Source, load_catalogue
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
+from comperdial.data import readers, sources, wordnet
+from comperdial.data.catalogue import Source, load_catalogue
 from minidata import mini_items, write_mirror
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,20 +113,20 @@ def unieval_predictions(real_file: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_tables(real_file: Callable[[str], Path]) -> Callable[[str], datasets.Tables]:
+def real_tables(real_file: Callable[[str], Path]) -> Callable[[str], readers.Tables]:
     """Return a function: a data set of the catalogue -> its tables, fetched like `comperdial fetch` does."""
     catalogue = load_catalogue(ROOT / "data/sources.yaml")
 
     @cache
-    def read(name: str) -> datasets.Tables:
+    def read(name: str) -> readers.Tables:
         entry = catalogue.dataset(name)
-        return datasets.read(entry.reader, name, {role: real_file(file.name) for role, file in entry.files.items()})
+        return readers.read(entry.reader, name, {role: real_file(file.name) for role, file in entry.files.items()})
 
     return read
 
 
 @pytest.fixture(scope="session")
-def usr_tables(real_tables: Callable[[str], datasets.Tables]) -> dict[str, datasets.Tables]:
+def usr_tables(real_tables: Callable[[str], readers.Tables]) -> dict[str, readers.Tables]:
     """Return the tables of both real USR sets."""
     return {name: real_tables(name) for name in ("usr_persona", "usr_topical")}
 

@@ -238,13 +238,13 @@ def pay(url, ledger, turns, shard="1/1", limit=1.0, price=(10.0, 30.0), concurre
     """Have a shard of the turns judged by a service that costs money, one sample each; return the report."""
     import datetime
 
+    from comperdial.core.sharding import Shard
     from comperdial.judges.base import Family
     from comperdial.judges.client import Client
     from comperdial.judges.ledger import Ledger
     from comperdial.judges.limits import Limits
     from comperdial.judges.prices import Price
     from comperdial.judges.running import Slot, run
-    from comperdial.sharding import Shard
 
     part, paid = Shard.parse(shard), service(url, timeout=10)
     paid.paid = True

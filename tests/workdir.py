@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from comperdial.sources import MIRROR_VARIABLE
+from comperdial.data.sources import MIRROR_VARIABLE
 from minidata import mini_items, write_mirror
 
 # Some of each kind of what depends on a data set: all of it takes a minute.

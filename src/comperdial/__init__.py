@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 
 if TYPE_CHECKING:
     from comperdial.metrics import create as metric

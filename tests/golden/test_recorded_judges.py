@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from comperdial.catalogue import load_catalogue
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
+from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import parse
 from comperdial.judging.answers import find
 from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
-from comperdial.recorded._usr_items import DIMENSIONS, human_means
-from comperdial.recorded.base import Rated
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
 QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")

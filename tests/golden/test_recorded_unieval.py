@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from comperdial import evaluation, schema
-from comperdial.errors import SchemaError
-from comperdial.recorded.importing import import_scores
-from comperdial.recorded.unieval import DIMENSIONS
+from comperdial.core.errors import SchemaError
+from comperdial.data.recorded.importing import import_scores
+from comperdial.data.recorded.unieval import DIMENSIONS
 
 # Of all 360 responses, the references among them: Pearson, Spearman, Kendall, each with the people's rating of the
 # dimension of the same name.

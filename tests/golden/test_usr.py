@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import aggregate, evaluation, schema, scoring
-from comperdial.catalogue import load_catalogue
-from comperdial.metrics import create
+from comperdial import evaluation, schema
+from comperdial.data.catalogue import load_catalogue
+from comperdial.evaluation import aggregate
+from comperdial.metrics import create, scoring
 from comperdial.stats.correlation import is_starred
 
 

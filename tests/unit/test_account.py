@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError, FileError
+from comperdial.core.errors import ConfigError, FileError
 from comperdial.judges import _account
 from comperdial.judges.ledger import Ledger
 

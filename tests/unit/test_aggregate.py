@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial import aggregate, evaluation
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial import evaluation
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.evaluation import aggregate
 
 
 def correlated(*tables, **choice):

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.annotation import AXES, LEVELS, export, read_ratings
+from comperdial.challenge.annotation import AXES, LEVELS, export, read_ratings
 from comperdial.cli import annotate
-from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.files import read_json, read_table
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.files import read_json, read_table
 
 SYSTEMS = {"Zebra-9B": "agent", "Quokka-7B": "agent", "Gold": "reference"}
 ANSWERS = {

@@ -18,7 +18,7 @@ from comperdial.challenge.limits import Limits
 from comperdial.challenge.runner import run_agent, run_roster
 from comperdial.challenge.submissions import read_submissions, write_submission, writing_submission
 from comperdial.challenge.tables import make_tables
-from comperdial.errors import FileError, SchemaError
+from comperdial.core.errors import FileError, SchemaError
 
 DIALOGUES = [
     Dialogue(

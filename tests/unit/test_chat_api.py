@@ -13,7 +13,7 @@ from comperdial.challenge.dialogues import Dialogue, to_data
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_roster
 from comperdial.cli import main
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.chat_api import ChatApi, make_api
 from comperdial.judges.client import Connection, JudgeError
 from comperdial.judges.ledger import Ledger

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import tinymodels
-from comperdial import schema, scoring
+from comperdial import schema
 from comperdial.cli import main
+from comperdial.metrics import scoring
 from comperdial.models import encoder as encoder_module
 from comperdial.models.encoder import Vectors
 from minidata import mini_items, write_mirror, write_mirror_bytes
@@ -194,7 +195,7 @@ def test_an_error_that_no_check_foresaw_is_one_line_too(responses, monkeypatch, 
     def broken(*arguments, **options):
         raise KeyError("nobody\nknew")
 
-    monkeypatch.setattr("comperdial.score_files.score_file", broken)
+    monkeypatch.setattr("comperdial.metrics.score_files.score_file", broken)
     error = fails(capsys, "score", responses, "--metric", "f1")
     assert "unexpected KeyError" in error
     assert "--debug" in error

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from comperdial.closure import code_digests, code_version, digest_of, names_of_version
-from comperdial.errors import FileError
+from comperdial.core.closure import code_digests, code_version, digest_of, names_of_version
+from comperdial.core.errors import FileError
 
 MODULE = '''"""What it is for."""
 
@@ -109,7 +109,7 @@ def test_a_version_is_of_the_modules_that_are_imported_and_of_files_by_their_byt
         code_digests("a:nope")
 
 
-FUNCTIONS = """from comperdial.artifact import table
+FUNCTIONS = """from comperdial.core.artifact import table
 from comperdial import b, other
 
 
@@ -170,9 +170,14 @@ def test_what_was_parsed_is_kept_in_snakemake_s_folder_and_may_be_damaged(versio
 
 
 def test_a_metric_is_not_watched_for_another_s_sake(root):
-    names = {path.split("comperdial/")[-1] for path in code_digests("scoring", "metrics.bleu", root=root / "src")}
-    assert {"scoring.py", "metrics/bleu.py", "metrics/base.py", "schema/io.py", "files.py"} <= names
-    assert not {"metrics/rouge.py", "aggregate.py", "sources.py", "wordnet.py", "models/encoder.py"} & names
+    names = {
+        path.split("comperdial/")[-1] for path in code_digests("metrics.scoring", "metrics.bleu", root=root / "src")
+    }
+    assert {"metrics/scoring.py", "metrics/bleu.py", "metrics/base.py", "schema/io.py", "core/files.py"} <= names
+    assert (
+        not {"metrics/rouge.py", "evaluation/aggregate.py", "data/sources.py", "data/wordnet.py", "models/encoder.py"}
+        & names
+    )
     assert any(path.endswith("wordnet.py") for path in code_digests("metrics.meteor", root=root / "src"))
 
 

@@ -6,14 +6,15 @@ import pandas as pd
 import pytest
 import yaml
 
-from comperdial import datasets, schema
-from comperdial.catalogue import load_catalogue
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial import schema
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data import readers
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.answers.coverage import coverage
 from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
 from comperdial.judging.answers.singles import judgements
-from comperdial.recorded.base import Rated
 
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 FED_NAMES = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
@@ -59,7 +60,7 @@ def write(folder, lines=LINES, content=None, people=None):
 
 
 def read(folder, *arguments, **options):
-    return datasets.read("comp_dialogues", "mini", write(folder, *arguments, **options))
+    return readers.read("comp_dialogues", "mini", write(folder, *arguments, **options))
 
 
 def test_every_turn_of_the_chatbot_is_a_response(tmp_path):
@@ -158,7 +159,7 @@ def judge(files):
 
 def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
     files = write(tmp_path, people=rated())
-    tables = datasets.read("comp_dialogues", "mini", files)
+    tables = readers.read("comp_dialogues", "mini", files)
     known = Rated(tables["contexts"], tables["responses"], tables["systems"])
     ledger = Ledger(tmp_path / "ledger")
     assert import_answers(judge(files), ledger, "mini", known) == 3 * 25
@@ -184,7 +185,7 @@ def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
 def test_coverage_correlates_with_people_s_means(tmp_path):
     content = rounds() | {f"ovr_{number}": [1.0, 2.0, 4.0] for number in range(1, 6)}
     files = write(tmp_path, content=content, people=rated())
-    tables = datasets.read("comp_dialogues", "mini", files)
+    tables = readers.read("comp_dialogues", "mini", files)
     known = Rated(tables["contexts"], tables["responses"], tables["systems"])
     ledger = Ledger(tmp_path / "ledger")
     import_answers(judge(files), ledger, "mini", known)
@@ -196,7 +197,7 @@ def test_coverage_correlates_with_people_s_means(tmp_path):
 
 def test_a_dialogue_that_is_in_no_table_is_refused(tmp_path):
     files = write(tmp_path, people=rated())
-    tables = datasets.read("comp_dialogues", "mini", files)
+    tables = readers.read("comp_dialogues", "mini", files)
     contexts = tables["contexts"].query("dialogue_id != 'mini-0001'")
     responses = tables["responses"][tables["responses"]["context_id"].isin(contexts["context_id"])]
     with pytest.raises(SchemaError, match=r"entry 1: dialogue 'mini-0001' has responses of no system"):

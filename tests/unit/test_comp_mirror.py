@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import cli, datasets, schema, sources
-from comperdial.catalogue import load_catalogue
+from comperdial import cli, schema
+from comperdial.data import readers, sources
+from comperdial.data.catalogue import load_catalogue
 
 # Table 1 of the paper: items, mean utterances, mean words of context and response, or of the dialogue.
 TABLE_1 = {
@@ -67,7 +68,7 @@ def tables(root, real_file):
         if name not in read:
             entry = catalogue.dataset(name)
             files = {role: real_file(source.name) for role, source in entry.files.items()}
-            read[name] = datasets.read(entry.reader, name, files)
+            read[name] = readers.read(entry.reader, name, files)
         return read[name]
 
     return find

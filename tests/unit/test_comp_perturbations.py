@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from comperdial import datasets
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.data import readers
 
 ORIGINALS = [["Hi!", "Hello.", "How are you?", "Fine.", "Good."], ["Oh", "Yes?", "No."]]
 
@@ -20,7 +20,7 @@ def read(folder, **contents):
     for role, content in contents.items():
         files[role] = folder / f"{role}.txt"
         files[role].write_text(json.dumps(content) if role == "originals" else text(content), encoding="utf-8")
-    return datasets.read("comp_perturbations", "mini", files)
+    return readers.read("comp_perturbations", "mini", files)
 
 
 def said(tables, context_id):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from comperdial import datasets
-from comperdial.errors import ComperdialError, SchemaError, UnknownNameError
+from comperdial.core.errors import ComperdialError, SchemaError, UnknownNameError
+from comperdial.data import readers
 from minidata import mini_items
 
 DIMENSIONS = ("relevance", "specificity", "interestingness", "understandability", "overall")
@@ -32,7 +32,7 @@ def write(folder, lines, key, values=None, **others):
 
 
 def read(folder, *arguments, **others):
-    return datasets.read("comp_turns", "mini", write(folder, *arguments, **others))
+    return readers.read("comp_turns", "mini", write(folder, *arguments, **others))
 
 
 # Zhao
@@ -229,7 +229,7 @@ def test_conture_s_ids_name_dialogue_and_turn(tmp_path):
 
 
 def test_readers_are_found_by_name():
-    assert {"comp_turns", "comp_dialogues", "comp_perturbations"} <= set(datasets.readers())
-    assert not any(name.startswith("_") for name in datasets.readers())
+    assert {"comp_turns", "comp_dialogues", "comp_perturbations"} <= set(readers.readers())
+    assert not any(name.startswith("_") for name in readers.readers())
     with pytest.raises(UnknownNameError, match="comp_turns"):
-        datasets.read("comp_turn", "mini", {})
+        readers.read("comp_turn", "mini", {})

@@ -8,9 +8,11 @@ import shlex
 import pandas as pd
 import pytest
 
-from comperdial import aggregate, evaluation, schema, scoring
+from comperdial import evaluation, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
+from comperdial.evaluation import aggregate
+from comperdial.metrics import scoring
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
 from minidata import mini_items, write_mirror

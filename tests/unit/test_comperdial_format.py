@@ -12,12 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comperdial import datasets, export, schema
+from comperdial import schema
 from comperdial.challenge.dialogues import Dialogue, to_data
+from comperdial.challenge.personas.wording import kinds_of
 from comperdial.challenge.tables import make_tables
 from comperdial.cli import main
-from comperdial.errors import ConfigError, SchemaError
-from comperdial.personas.wording import kinds_of
+from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.data import export, readers
 from comperdial.schema.dimensions import AXES, OVERALL
 
 ROLES = ("data", "dialogue_data", "turn_level", "dialogue_level")
@@ -62,7 +63,7 @@ def maps(turn=None, whole=None):
 
 
 def read(files, columns=None, **options):
-    return datasets.read("comperdial", "mine", files, {"columns": columns or export.COLUMNS, **options})
+    return readers.read("comperdial", "mine", files, {"columns": columns or export.COLUMNS, **options})
 
 
 def pasted(error):

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
-from comperdial.errors import ComperdialError
-from comperdial.files import read_table
+from comperdial.core.errors import ComperdialError
+from comperdial.core.files import read_table
 from comperdial.report import document
 from comperdial.studies.comperdial.benchmarks import benchmarks_document, count_tables, counts_document
 from comperdial.studies.comperdial.personas import ages_document, example_document, family_document, names_document

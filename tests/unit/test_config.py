@@ -7,14 +7,14 @@ import sys
 import pytest
 import yaml
 
-from comperdial.catalogue import load_catalogue, read_lock
+from comperdial.challenge.raters import read_raters
 from comperdial.challenge.roster import read_roster
 from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
-from comperdial.errors import ComperdialError, ConfigError, FileError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
+from comperdial.data.catalogue import load_catalogue, read_lock
 from comperdial.judges.prices import Prices
-from comperdial.raters import read_raters
 from comperdial.studies import with_studies
 
 

@@ -2,15 +2,15 @@ import json
 
 import pytest
 
-from comperdial import datasets
-from comperdial.errors import FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import FileError, SchemaError, UnknownNameError
+from comperdial.data import readers
 from minidata import mini_items
 
 
 def read(folder, items, dataset="usr_persona"):
     path = folder / "ratings.json"
     path.write_text(items if isinstance(items, str) else json.dumps(items))
-    return datasets.read("usr", dataset, {"ratings": path})
+    return readers.read("usr", dataset, {"ratings": path})
 
 
 def test_every_fact_of_the_file_is_in_a_table(tmp_path):
@@ -98,4 +98,4 @@ def test_broken_files_are_named(tmp_path, items, error, message):
 
 def test_an_unknown_reader(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown reader 'urs'.*Did you mean 'usr'"):
-        datasets.read("urs", "x", {})
+        readers.read("urs", "x", {})

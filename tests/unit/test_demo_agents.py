@@ -14,7 +14,7 @@ import yaml
 
 from comperdial.challenge.agent import MAX_BATCH, Agent, ApiAgent, Conversation, takes_api_responses
 from comperdial.challenge.agents import create, kinds
-from comperdial.errors import ComperdialError, ConfigError, FileError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 
 ROOT = Path(__file__).resolve().parents[2]
 ROSTER = yaml.safe_load((ROOT / "data/demo/agents.yaml").read_text(encoding="utf-8"))["agents"]

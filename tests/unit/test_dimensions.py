@@ -10,7 +10,7 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.cli import dimensions as command
-from comperdial.errors import ComperdialError, ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import dimension_correlations, rank_deviation
 from comperdial.evaluation.ensembles import Ensembles, standing_for
 from comperdial.evaluation.interdimensional import interdimensional

@@ -13,8 +13,8 @@ import pytest
 
 import comperdial
 import tinymodels
-from comperdial import versions
-from comperdial.errors import ConfigError, FileError
+from comperdial.core import versions
+from comperdial.core.errors import ConfigError, FileError
 from comperdial.metrics._embedding import cosine, unit
 from comperdial.metrics.bertscore import BertScore
 from comperdial.models import runtime

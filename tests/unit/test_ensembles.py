@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.ensembles import Ensembles, combined, is_ensemble, output_name
 from comperdial.evaluation.samples import Sample
 from comperdial.schema.evaluated import DIMENSIONS

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from comperdial import evaluation
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation import Detail, Subsampling
 
 SYSTEMS, DIALOGUES, TURNS = 8, 5, 3

@@ -7,8 +7,8 @@ import pytest
 
 from comperdial import schema
 from comperdial.config import load_yaml
-from comperdial.errors import FileError
-from comperdial.files import (
+from comperdial.core.errors import FileError
+from comperdial.core.files import (
     read_json,
     read_jsonl,
     read_table,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from comperdial import datasets
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
+from comperdial.data import readers
 
 # Set, model, context, response, ratings; the first context is rated twice for one model.
 RATED = [
@@ -34,7 +34,7 @@ def write(folder, rated=RATED, lines=RATED):
 
 
 def test_texts_stay_as_they_are_and_every_rating_apart(tmp_path):
-    tables = datasets.read("grade", "mini", write(tmp_path))
+    tables = readers.read("grade", "mini", write(tmp_path))
     assert tables["systems"]["system_id"].tolist() == ["ranker", "writer"]
     contexts = tables["contexts"].set_index("context_id")
     assert contexts["dialogue_id"].to_dict() == {
@@ -70,7 +70,7 @@ def replaced(place, **fields):
 )
 def test_ratings_that_are_no_list_of_ratings(tmp_path, ratings):
     with pytest.raises(SchemaError, match=r"ratings\.json, item 1: HumanScores is .*from 1 to 5"):
-        datasets.read("grade", "mini", write(tmp_path, replaced(1, ratings=ratings)))
+        readers.read("grade", "mini", write(tmp_path, replaced(1, ratings=ratings)))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_ratings_that_are_no_list_of_ratings(tmp_path, ratings):
 )
 def test_files_that_do_not_belong_together(tmp_path, rated, lines, message):
     with pytest.raises(SchemaError, match=message):
-        datasets.read("grade", "mini", write(tmp_path, rated, lines))
+        readers.read("grade", "mini", write(tmp_path, rated, lines))
 
 
 def test_a_model_without_references(tmp_path):
     files = write(tmp_path)
     del files["writer_references"]
     with pytest.raises(SchemaError, match="expected ratings, and MODEL_contexts, MODEL_responses and MODEL_references"):
-        datasets.read("grade", "mini", files)
+        readers.read("grade", "mini", files)

@@ -11,7 +11,7 @@ import yaml
 import tinymodels
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection
 from comperdial.judging.config import read_judging

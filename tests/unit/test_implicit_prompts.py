@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
-from comperdial.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
 from comperdial.judges import questions
 from comperdial.judges.base import Form
 from comperdial.judges.paper_questions import extract_questions, holds_questions, import_questions

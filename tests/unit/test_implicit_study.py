@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.evaluation.interdimensional import interdimensional
 from comperdial.evaluation.rated import RatedSet

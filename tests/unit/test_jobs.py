@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comperdial.config import load_yaml
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.jobs.dag import Jobs
 
 OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import judge_batch
-from comperdial.errors import ComperdialError, ConfigError, FileError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError
 from comperdial.judges import batch_files
 from comperdial.judges.base import Answer, Completion, key
 from comperdial.judges.batch_files import committed, read_states

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 import faultserver
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.client import Client, Connection, JudgeError, Refused, Transient
 from comperdial.judges.services.base import Service
 from comperdial.judges.services.openai import OpenAI

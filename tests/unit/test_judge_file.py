@@ -15,7 +15,7 @@ from comperdial.judges.services import rules
 from comperdial.judging.config import read_judging
 from comperdial.judging.files import _items, file_task, judge_file
 from comperdial.judging.tasks import family_of, signature
-from comperdial.score_files import read_records
+from comperdial.metrics.score_files import read_records
 from faultserver import KEY, FaultServer, completion
 
 RECORDS = [

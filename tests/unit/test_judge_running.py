@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 import faultserver
-from comperdial.errors import ConfigError, FileError
+from comperdial.core.errors import ConfigError, FileError
 from comperdial.judges._writing import Writer
 from comperdial.judges.base import Answer, Completion, Family, key
 from comperdial.judges.client import Client

@@ -11,10 +11,10 @@ import time
 import httpx2
 
 import faultserver
+from comperdial.core.sharding import Shard
 from comperdial.judges.base import Family
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import Price, most_input
-from comperdial.sharding import Shard
 from faultserver import FAMILY, PARAMETERS, FaultServer, prompt
 
 SHARDS = 4

@@ -10,7 +10,7 @@ import yaml
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.config import read_judging

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ComperdialError, SchemaError
+from comperdial.core.errors import ComperdialError, SchemaError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import history_lines, inline, load, render
 from comperdial.judges.services import rules
@@ -25,8 +26,7 @@ from comperdial.judging.items import Item, _speaker, dialogue_items, message, of
 from comperdial.judging.merging import merge_judged
 from comperdial.judging.running import items_of, judge, write_judged
 from comperdial.judging.tasks import family_of
-from comperdial.scoring import parts
-from comperdial.sharding import WHOLE, Shard
+from comperdial.metrics.scoring import parts
 
 TURN = {"prompt": "explicit_turn", "fields": ["history", "response"], "dimensions": ["relevance", "overall"]}
 VARIANTS = {

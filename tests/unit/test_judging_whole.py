@@ -9,7 +9,7 @@ import yaml
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.prompting import load
 from comperdial.judges.services import rules
 from comperdial.judging.config import read_judging

@@ -27,8 +27,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError
-from comperdial.files import printable, read_table
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError
+from comperdial.core.files import printable, read_table
 from comperdial.judges import _folding, _parts, base
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger, Shelf

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges import _content, _folding, _journal, _parts, base
 from comperdial.judges._journal import left
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger
-from comperdial.sharding import WHOLE, Shard
 
 FAMILY = Family("cpdscore", "rules", "rules-1", {"temperature": 0.0, "rules": 1}, "cpds_detail", "ab" * 32)
 
@@ -29,7 +29,7 @@ CHILD = """
 import logging, os, sys, time
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger
-from comperdial.sharding import WHOLE, Shard
+from comperdial.core.sharding import WHOLE, Shard
 logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stdout)
 family = Family("cpdscore", "rules", "rules-1", {"temperature": 0.0, "rules": 1}, "cpds_detail", "ab" * 32)
 ledger = Ledger(sys.argv[1])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinymodels
-from comperdial.errors import ConfigError, FileError, MissingResourceError, SchemaError
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError
 from comperdial.metrics import _likelihood, create
 from comperdial.metrics._history import fit
 from comperdial.metrics._likelihood import halves, most_tokens, unique

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators import correlations, ensembles

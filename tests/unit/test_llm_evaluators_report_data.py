@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.judges import questions
 from comperdial.perturbations.registry import PERTURBATIONS

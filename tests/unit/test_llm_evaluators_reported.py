@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.perturbations.registry import PERTURBATIONS
 from comperdial.report.tables import read_reported
 from comperdial.schema.evaluated import DIMENSIONS

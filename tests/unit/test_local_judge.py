@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinymodels
-from comperdial.errors import ComperdialError, ConfigError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.judges.client import Client, Refused
 from comperdial.judges.services import _causal, _gathering, find, transformers
 from comperdial.judges.services.base import Connection

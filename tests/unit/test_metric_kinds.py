@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.metrics import create, kinds
 from comperdial.metrics._embedding import EmbeddingMetric
 from comperdial.metrics._model import NeedsModel

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import comperdial
-from comperdial.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.metrics import create
 from comperdial.metrics.text import normalise
 
@@ -254,7 +254,7 @@ def test_wrong_input(responses, references, message):
 
 
 def test_without_wordnet_meteor_says_so(monkeypatch):
-    monkeypatch.setattr("comperdial.wordnet.roots", list)
+    monkeypatch.setattr("comperdial.data.wordnet.roots", list)
     assert "WordNet is not on this machine" in (create("meteor").unavailable() or "")
     with pytest.raises(MissingResourceError, match="Run `comperdial wordnet`"):
         create("meteor").score(["a"], ["b"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from comperdial import models
 from comperdial.cli import main
-from comperdial.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
 from comperdial.models import contents, convert, registry, runtime, store
 from comperdial.models.contents import Checksum
 from tinybert import WORDS, answer, write_bert

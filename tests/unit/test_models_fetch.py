@@ -10,10 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from huggingface_hub import constants
 
-from comperdial import models, sources
-from comperdial.catalogue import read_lock
+from comperdial import models
 from comperdial.cli import main
-from comperdial.errors import ConfigError, MissingResourceError, SourceError
+from comperdial.core.errors import ConfigError, MissingResourceError, SourceError
+from comperdial.data import sources
+from comperdial.data.catalogue import read_lock
 from comperdial.models import contents, registry, store
 from comperdial.models.fetch import fetch
 from tinybert import answer, write_bert

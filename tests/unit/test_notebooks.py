@@ -17,10 +17,10 @@ import pytest
 from comperdial import metric, schema
 from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.tables import make_tables
-from comperdial.errors import MissingResourceError
+from comperdial.core.errors import MissingResourceError
+from comperdial.metrics.scoring import score_tables
 from comperdial.report import notebook, reading, showing
 from comperdial.report.document import SIMULATED
-from comperdial.scoring import score_tables
 from conftest import ROOT
 from making import make
 

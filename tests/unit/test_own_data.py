@@ -8,12 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comperdial import annotation, datasets, evaluation, schema
+from comperdial import evaluation, schema
+from comperdial.challenge import annotation
 from comperdial.cli import main
-from comperdial.datasets.table import COLUMNS, rated_levels
-from comperdial.errors import ComperdialError
-from comperdial.files import write_table
-from comperdial.own_files import ALIASES
+from comperdial.core.errors import ComperdialError
+from comperdial.core.files import write_table
+from comperdial.data import readers
+from comperdial.data.own_files import ALIASES
+from comperdial.data.readers.table import COLUMNS, rated_levels
 
 
 def read(folder, content, options=None, name="mine.csv"):
@@ -24,7 +26,7 @@ def read(folder, content, options=None, name="mine.csv"):
         path.write_text("".join(json.dumps(record) + "\n" for record in content))
     else:
         path.write_text(content, encoding="utf-8")
-    return datasets.read("table", "mine", {"table": path}, options)
+    return readers.read("table", "mine", {"table": path}, options)
 
 
 def rows(frame, *columns):
@@ -184,7 +186,7 @@ def test_what_spreadsheets_do_to_a_file(tmp_path):
     frame = pd.DataFrame({"context_id": [1.0, 1.0, 2.0, None], "annotator": [7, 8, 7, 7], "system": "a"})
     frame = frame.assign(response=["x", "x", "y", None], rating=[3.5, 2, 1, None])
     write_table(tmp_path / "mine.parquet", frame)
-    assert_same(datasets.read("table", "mine", {"table": tmp_path / "mine.parquet"}), read(tmp_path, plain))
+    assert_same(readers.read("table", "mine", {"table": tmp_path / "mine.parquet"}), read(tmp_path, plain))
 
 
 def assert_same(found, expected):
@@ -325,7 +327,7 @@ def test_every_way_of_writing_a_file_reads_back_the_same(tmp_path, records, data
                 lists = {name: frame[name].map(json.dumps) for name in ("history", "references", "facts")}
                 written = frame.assign(**lists)
             write_table(path, written)
-            found.append(datasets.read("table", "mine", {"table": path}, options))
+            found.append(readers.read("table", "mine", {"table": path}, options))
     for tables in found[1:]:
         assert_same(tables, found[0])
     expected = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges._pace import Level, Pace, Shared
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Bucket, Limits, Throttle

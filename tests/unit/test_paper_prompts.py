@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges import prompting
 from comperdial.judges._markup import to_text
 from comperdial.judges.paper_prompts import SECTIONS, escape, extract, import_paper, read_paper

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from comperdial import schema
-from comperdial.errors import ComperdialError
-from comperdial.files import read_table
+from comperdial.core.errors import ComperdialError
+from comperdial.core.files import read_table
 from comperdial.jobs.plan import ABOUT
 from comperdial.metrics import create
 from comperdial.report import comparison_tables, document

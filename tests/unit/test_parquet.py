@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.errors import ConfigError, FileError, SchemaError
+from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.core.sharding import Shard
 from comperdial.schema import parquet
-from comperdial.sharding import Shard
 
 # Names whose order is one by code point and another by UTF-16 or by a dictionary.
 NAMES = ["a", "B", "é", "e\u0301", "\uffff", "\U0001f600", "a b", "ab", "10", "9"]

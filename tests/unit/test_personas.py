@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial import personas
-from comperdial.errors import ConfigError, SchemaError
-from comperdial.personas.contradictions import age_contradiction, family_contradiction
-from comperdial.personas.graph import ASPECTS, aspect_of
-from comperdial.personas.rules import read_constraints
+from comperdial.challenge import personas
+from comperdial.challenge.personas.contradictions import age_contradiction, family_contradiction
+from comperdial.challenge.personas.graph import ASPECTS, aspect_of
+from comperdial.challenge.personas.rules import read_constraints
+from comperdial.core.errors import ConfigError, SchemaError
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial import wordnet
-from comperdial.closure import code_digests
-from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.closure import code_digests
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.data import wordnet
 from comperdial.perturbations import (
     PERTURBATIONS,
     Dialogue,

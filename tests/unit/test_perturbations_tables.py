@@ -9,9 +9,10 @@ import re
 import pandas as pd
 import pytest
 
-from comperdial import schema, wordnet
+from comperdial import schema
 from comperdial.cli import perturb as command
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data import wordnet
 from comperdial.perturbations import PERTURBATIONS, create, generated, perturb
 
 STRATEGIES = [name for name in generated() if name != "paraphrase"]

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from comperdial import schema
-from comperdial.errors import ComperdialError, ConfigError, NothingToShowError, SchemaError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.evaluation import Sample
 from comperdial.report.plots import curves, heatmap, judge_agreement, length_bias, scatter, slope, style
 from comperdial.stats.agreement import krippendorff_alpha

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges._pace import Level
 from comperdial.judges.limits import Bucket, Limits, Throttle
 from comperdial.judges.prices import (

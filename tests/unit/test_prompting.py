@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
-from comperdial.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
 from comperdial.judges import _templates
 from comperdial.judges.prompting import NAMES, fact_lines, history_lines, inline, load, render
 

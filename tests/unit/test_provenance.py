@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial import jobs, provenance, schema
+from comperdial import jobs, schema
 from comperdial.cli import main
-from comperdial.closure import code_version
-from comperdial.errors import FileError
+from comperdial.core import provenance
+from comperdial.core.closure import code_version
+from comperdial.core.errors import FileError
 from comperdial.report import figures
 from comperdial.report.notebook import page
 from comperdial.report.plots import style

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial import ratings, schema
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial import schema
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.evaluation import ratings
 from comperdial.report.document import html_page, latex, markdown, write
 from comperdial.report.ratings import REPORTED, WIDTH, agreement_document, level_difference_document
 from comperdial.stats.agreement import alpha_interval, krippendorff_alpha

@@ -13,7 +13,7 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.cli import dimensions as command
-from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.evaluation.ratios import PairSet, bounds_of, ratios
 from comperdial.stats.proportions import share
 

@@ -7,15 +7,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial import datasets, schema, scoring
-from comperdial.catalogue import load_catalogue
+from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ComperdialError, UnknownNameError
-from comperdial.files import sha256
-from comperdial.metrics import create
-from comperdial.recorded import find, formats
-from comperdial.recorded.entries import origin, read_entries
-from comperdial.recorded.importing import import_scores, signature
+from comperdial.core.errors import ComperdialError, UnknownNameError
+from comperdial.core.files import sha256
+from comperdial.data import readers
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.recorded import find, formats
+from comperdial.data.recorded.entries import origin, read_entries
+from comperdial.data.recorded.importing import import_scores, signature
+from comperdial.metrics import create, scoring
 from minidata import mini_items, write_mirror
 
 REFERENCE = "Original Ground Truth"
@@ -35,7 +36,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("mini")
     path = root / "ratings.json"
     path.write_text(json.dumps(mini_items()))
-    for name, frame in datasets.read("usr", "mini", {"ratings": path}).items():
+    for name, frame in readers.read("usr", "mini", {"ratings": path}).items():
         schema.write(root / f"{name}.parquet", frame, name)
     return root
 
@@ -181,7 +182,7 @@ def test_a_text_that_was_said_twice_is_not_guessed_at(tmp_path):
     twice[1]["context"] = twice[0]["context"]
     path = tmp_path / "ratings.json"
     path.write_text(json.dumps(twice))
-    for name, frame in datasets.read("usr", "mini", {"ratings": path}).items():
+    for name, frame in readers.read("usr", "mini", {"ratings": path}).items():
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
         take(tmp_path, unieval_items()[:5])

@@ -6,14 +6,14 @@ import logging
 import pandas as pd
 import pytest
 
-from comperdial import datasets
-from comperdial.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.files import sha256
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.files import sha256
+from comperdial.data import readers
+from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION
 from comperdial.judging.answers import find, formats
 from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
-from comperdial.recorded.base import Rated
 from minidata import mini_items
 
 REFERENCE = "Original Ground Truth"
@@ -24,7 +24,7 @@ OURS = {"naturalness": "Natural", "coherence": "Maintains Context"}
 def rated(tmp_path_factory):
     path = tmp_path_factory.mktemp("mini") / "ratings.json"
     path.write_text(json.dumps(mini_items()))
-    tables = datasets.read("usr", "mini", {"ratings": path})
+    tables = readers.read("usr", "mini", {"ratings": path})
     return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["turn_ratings"])
 
 
@@ -135,7 +135,7 @@ def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, ledger)
     source[0]["responses"][3]["response"] = source[0]["responses"][2]["response"]
     path = tmp_path / "ratings.json"
     path.write_text(json.dumps(source))
-    tables = datasets.read("usr", "mini", {"ratings": path})
+    tables = readers.read("usr", "mini", {"ratings": path})
     twins = Rated(tables["contexts"], tables["responses"], tables["systems"], None)
     content = items()
     content[3] |= {name: content[2][name] for name in ("system_output", "prompt")}

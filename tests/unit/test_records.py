@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from comperdial.errors import FileError
-from comperdial.records import ARCHIVE, FOLDER, pack, unpack
+from comperdial.core.errors import FileError
+from comperdial.jobs.records import ARCHIVE, FOLDER, pack, unpack
 
 
 def record_name(output):

@@ -5,11 +5,13 @@ import json
 import re
 import subprocess
 import tomllib
+from importlib import metadata
 
 import yaml
+from packaging.specifiers import SpecifierSet
 
 from comperdial import schema
-from comperdial.catalogue import load_catalogue
+from comperdial.data.catalogue import load_catalogue
 from comperdial.judging.config import read_judging
 
 # The name of a package at conda-forge or bioconda where it is not PyPI's.
@@ -163,3 +165,17 @@ def test_the_citation_file_has_the_version(root):
     assert citation["version"] == project["version"] == comperdial.__version__
     assert f"## {comperdial.__version__}" in (root / "CHANGELOG.md").read_text()
     assert json.dumps(project["license"]) == '"MIT"' and citation["license"] == "MIT"
+
+
+def test_every_pin_installs_on_the_oldest_python(root):
+    pins = [line.partition("==")[0] for line in (root / "requirements.lock").read_text().splitlines() if "==" in line]
+    needs = {name: metadata.metadata(name)["Requires-Python"] for name in pins if _installed(name)}
+    assert len(needs) > 100
+    assert {name: spec for name, spec in needs.items() if spec and "3.11.0" not in SpecifierSet(spec)} == {}
+
+
+def _installed(name):
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import yaml
 
-from comperdial import personas
+from comperdial.challenge import personas
 from comperdial.challenge.agent import takes_api_responses
 from comperdial.challenge.agents import kinds
 from comperdial.challenge.agents._text import normalised
@@ -16,7 +16,7 @@ from comperdial.challenge.dialogues import Dialogue, items, read_dialogues
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_agent, run_roster
 from comperdial.challenge.submissions import read_submissions, write_submission
-from comperdial.errors import ConfigError, FileError
+from comperdial.core.errors import ConfigError, FileError
 
 BANK = [
     {"last_utterance": "Do you like tea?", "style": "concise", "response": "yes, i love tea, and you?"},

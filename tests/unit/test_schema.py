@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.errors import ComperdialError, FileError, SchemaError, UnknownNameError
-from comperdial.files import write_table
+from comperdial.core.errors import ComperdialError, FileError, SchemaError, UnknownNameError
+from comperdial.core.files import write_table
 
 RATING = {
     "dataset": "d",

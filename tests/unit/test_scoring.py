@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from comperdial import schema, score_files, scoring
-from comperdial.errors import FileError, SchemaError
-from comperdial.metrics import Batch, Metric, Scores
+from comperdial import schema
+from comperdial.core.errors import FileError, SchemaError
+from comperdial.metrics import Batch, Metric, Scores, score_files, scoring
 
 ROOM = 3
 

@@ -7,9 +7,9 @@ import pytest
 
 import comperdial.models.encoder as encoder_module
 import tinymodels
-from comperdial import schema, scoring
-from comperdial.errors import MissingResourceError, SchemaError
-from comperdial.metrics import create
+from comperdial import schema
+from comperdial.core.errors import MissingResourceError, SchemaError
+from comperdial.metrics import create, scoring
 from comperdial.models.encoder import STORE_VARIABLE
 
 SAID = ["do you like tea ?", "i like green tea", "what book did you read", "the sea", "it's good", "yes , tea"]
@@ -93,7 +93,7 @@ def test_the_rows_that_each_metric_gives_alone(tables, metrics, tmp_path, monkey
 
 
 def test_what_lacks_something_is_left_out_counted_and_nothing_else(tables, metrics, tmp_path, caplog):
-    caplog.set_level(logging.WARNING, "comperdial.scoring")
+    caplog.set_level(logging.WARNING, "comperdial.metrics.scoring")
     scoring.score_all(metrics, tables, tmp_path / "all.parquet")
     found = read(tmp_path / "all.parquet")
     without_references = {"c2", "c5"}

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comperdial import schema, scoring
+from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ConfigError
-from comperdial.metrics import create
-from comperdial.sharding import WHOLE, Shard
+from comperdial.core.errors import ConfigError
+from comperdial.core.sharding import WHOLE, Shard
+from comperdial.metrics import create, scoring
 
 
 @given(total=st.integers(0, 1000), count=st.integers(1, 70))

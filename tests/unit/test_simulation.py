@@ -9,15 +9,17 @@ import pandas as pd
 import pytest
 import yaml
 
-from comperdial import ratings, schema, simulation
+from comperdial import schema
+from comperdial.challenge import simulation
 from comperdial.challenge.dialogues import Dialogue, read_dialogues
+from comperdial.challenge.raters import Raters
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_agent
 from comperdial.challenge.submissions import read_submissions
 from comperdial.challenge.tables import make_tables
 from comperdial.challenge.worker import load
-from comperdial.errors import ConfigError, FileError, SchemaError
-from comperdial.raters import Raters
+from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.evaluation import ratings
 from comperdial.schema.dimensions import AXES, OVERALL
 
 MODEL = {

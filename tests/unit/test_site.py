@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.report.document import SIMULATED, number
 from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of

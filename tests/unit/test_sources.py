@@ -12,10 +12,10 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from comperdial import sources
-from comperdial.catalogue import Source, load_catalogue, lock_path, read_lock
 from comperdial.cli import main
-from comperdial.errors import ConfigError, SourceError, UnknownNameError
+from comperdial.core.errors import ConfigError, SourceError, UnknownNameError
+from comperdial.data import sources
+from comperdial.data.catalogue import Source, load_catalogue, lock_path, read_lock
 
 CONTENT = bytes(range(256)) * 4000
 COMMIT = "a" * 40

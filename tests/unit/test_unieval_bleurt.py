@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError, FileError, MissingResourceError
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError
 from comperdial.metrics import _sentences, create
 from comperdial.metrics._bleurt_model import load_pieces
 from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text
@@ -264,7 +264,7 @@ def nltk_root(tmp_path, monkeypatch):
 
     root = tmp_path / "nltk_data"
     root.mkdir(mode=0o755)
-    monkeypatch.setattr("comperdial.wordnet.roots", lambda: [root])
+    monkeypatch.setattr("comperdial.data.wordnet.roots", lambda: [root])
     monkeypatch.setattr(nltk.data, "path", [str(root)])
     return root
 

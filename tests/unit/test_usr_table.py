@@ -6,7 +6,7 @@ import pytest
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.report import readme
 from comperdial.report.summary import summarise
 from comperdial.report.tables import READING, correlation_document

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.models import vectors
 from comperdial.models.vectors import Encoded, VectorStore
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.weighting import (
     YES_NO,
     UnweightedError,

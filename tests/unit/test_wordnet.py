@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from comperdial import wordnet
-from comperdial.errors import MissingResourceError
+from comperdial.core.errors import MissingResourceError
+from comperdial.data import wordnet
 
 HEAD = "  1 This software and database is being provided to you\n  2 WordNet {} Copyright\n"
 

@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from comperdial.sources import MIRROR_VARIABLE
+from comperdial.data.sources import MIRROR_VARIABLE
 
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="the extra `cluster` is not installed")
 pytestmark = pytest.mark.ci

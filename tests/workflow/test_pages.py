@@ -11,7 +11,7 @@ TOY = '''"""A study of one table: our correlations beside reported ones."""
 import pandas as pd
 
 from comperdial import schema
-from comperdial.artifact import table
+from comperdial.core.artifact import table
 from comperdial.report.document import Document, Section
 
 
@@ -61,7 +61,7 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
 def test_a_reader(fresh):
     """docs/adding-a-dataset.md, followed: a reader and an entry in the catalogue."""
     page = (fresh.path / "docs/adding-a-dataset.md").read_text()
-    (fresh.path / "src/comperdial/datasets/mine.py").write_text(page.split("```python\n")[1].split("```")[0])
+    (fresh.path / "src/comperdial/data/readers/mine.py").write_text(page.split("```python\n")[1].split("```")[0])
     content = page.split("```json\n")[1].split("```")[0].encode()
     place = fresh.path / "mirror/owner/name/data/ratings.json"
     place.parent.mkdir(parents=True)

@@ -10,7 +10,7 @@ import yaml
 from snakemake.utils import QuotedFormatter, SequenceFormatter
 
 from comperdial.config.parameters import read_parameters
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from workdir import copy_repository
 
 # An option, what a shell runs, expands or ends a word at, what Snakemake takes for a wildcard, and what Python formats.

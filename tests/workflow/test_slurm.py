@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from comperdial.sources import MIRROR_VARIABLE
+from comperdial.data.sources import MIRROR_VARIABLE
 from slurmcluster import Cluster, lacking
 from workdir import Workdir, copied
 

@@ -6,7 +6,7 @@ import os
 from snakemake.exceptions import WorkflowError
 
 from comperdial.config import load_yaml
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 
 try:
     for path in filter(os.path.exists, ["profiles/resources.yaml", "params.yaml", *workflow.configfiles]):

@@ -7,11 +7,11 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from comperdial.config.checking import Lines
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.jobs.dag import Jobs
 from comperdial.judging.sections import SETTINGS_VARIABLE
-from comperdial import records
-from comperdial.sources import MIRROR_VARIABLE
+from comperdial.jobs import records
+from comperdial.data.sources import MIRROR_VARIABLE
 
 # The records that came with pulled results: without them all of these would be made again.
 try:

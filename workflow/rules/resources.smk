@@ -1,7 +1,7 @@
 # All rules get their resources and groups here, from one table (profiles/resources.yaml). Included last, when all of them are
 # there. Nothing of it makes a result stale, and on one machine nothing of it matters but the threads.
 
-from comperdial.errors import UnknownNameError
+from comperdial.core.errors import UnknownNameError
 from comperdial.judges.services import services
 
 RESOURCES = config.get("resources") or {}

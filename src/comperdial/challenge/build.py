@@ -11,8 +11,8 @@ from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.submissions import read_submissions
 from comperdial.challenge.tables import Answer, make_setting, responses_of
-from comperdial.errors import SchemaError
-from comperdial.files import read_json, write_json
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import read_json, write_json
 
 # Responses that are held at once.
 _PART = 16_384

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.challenge.agent import Conversation
-from comperdial.errors import SchemaError
-from comperdial.files import read_json
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import read_json
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from comperdial.challenge.api import Api, SimulatedApi
 from comperdial.config.checking import Expected, Lines, Maybe, Seed, Share, Strict, Text, checked, read_checked, rule
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 MakeApi = Callable[[Mapping[str, Any], str], Api]
 """Makes the language model of an entry ``api`` that names a service; is told where the entry stands."""

@@ -19,7 +19,7 @@ from comperdial.challenge.dialogues import Dialogue
 from comperdial.challenge.limits import AgentError, Limits
 from comperdial.challenge.process import AgentProcess, Group
 from comperdial.challenge.submissions import writing_submission
-from comperdial.files import printable, write_json
+from comperdial.core.files import printable, write_json
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from typing import IO, Any, TypeGuard
 
 from comperdial.challenge.dialogues import Dialogue, items
 from comperdial.challenge.tables import Answer
-from comperdial.errors import ComperdialError, FileError, SchemaError
-from comperdial.files import printable, read_jsonl, read_table, replacing
+from comperdial.core.errors import ComperdialError, FileError, SchemaError
+from comperdial.core.files import printable, read_jsonl, read_table, replacing
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.dialogues import Dialogue, context_id
-from comperdial.personas.wording import kinds_of
+from comperdial.challenge.personas.wording import kinds_of
 
 Answer = tuple[str, str, int, str]
 """System, dialogue, turn and response."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.challenge.agent import takes_api_responses
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 
 def load(spec: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any class of a user's

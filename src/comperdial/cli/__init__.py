@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from comperdial import __version__
-from comperdial.errors import ComperdialError, UnknownNameError, shown
-from comperdial.files import printable
+from comperdial.core.errors import ComperdialError, UnknownNameError, shown
+from comperdial.core.files import printable
 
 # As a shell reports a program that Ctrl-C ended.
 INTERRUPTED = 130

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.names import RATED_LEVELS
+from comperdial.core.names import RATED_LEVELS
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _export(options: argparse.Namespace) -> None:
-    from comperdial import annotation
+    from comperdial.challenge import annotation
 
     counts = annotation.export(
         options.folder,
@@ -47,7 +47,8 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from comperdial import annotation, schema
+    from comperdial import schema
+    from comperdial.challenge import annotation
 
     ratings = annotation.read_ratings(options.exports, options.key, options.level)
     schema.write(options.output, ratings, annotation.LEVELS[options.level].table)

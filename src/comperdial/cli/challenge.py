@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import json_object, seconds
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -104,7 +104,7 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
 
 
 def _personas(options: argparse.Namespace) -> None:
-    from comperdial import personas
+    from comperdial.challenge import personas
 
     if options.default_ages[0] > options.default_ages[1]:
         ages = " ".join(map(str, options.default_ages))
@@ -192,13 +192,13 @@ def _tables(options: argparse.Namespace) -> None:
 
 
 def _ratings(options: argparse.Namespace) -> None:
-    from comperdial import aggregate
+    from comperdial.evaluation import aggregate
 
     aggregate.add_ratings(options.folder, turn=options.turn, dialogue=options.dialogue)
 
 
 def _simulate(options: argparse.Namespace) -> None:
-    from comperdial import simulation
+    from comperdial.challenge import simulation
 
     simulation.rate_tables(options.folder, options.raters, options.roster, seed=options.seed)
 
@@ -207,7 +207,8 @@ _EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "di
 
 
 def _export(options: argparse.Namespace) -> None:
-    from comperdial import export, schema
+    from comperdial import schema
+    from comperdial.data import export
 
     paths = {name: options.folder / f"{name}.parquet" for name in _EXPORTED}
     # A set that nobody rated has no files of ratings.
@@ -219,9 +220,10 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from comperdial import datasets, export, schema
+    from comperdial import schema
+    from comperdial.data import export, readers
 
     files = export.published_files(options.folder)
     columns = options.columns or export.COLUMNS
-    for name, frame in datasets.read("comperdial", options.name, files, {"columns": columns}).items():
+    for name, frame in readers.read("comperdial", options.name, files, {"columns": columns}).items():
         schema.write(options.output / f"{name}.parquet", frame, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comperdial.sharding import Shard
+    from comperdial.core.sharding import Shard
 
 
 def add_catalogue(command: argparse.ArgumentParser) -> None:
@@ -18,8 +18,8 @@ def add_catalogue(command: argparse.ArgumentParser) -> None:
 
 def json_object(text: str) -> dict[str, Any]:
     """Parse an argument that holds a JSON object."""
-    from comperdial.errors import FileError
-    from comperdial.files import parse_json
+    from comperdial.core.errors import FileError
+    from comperdial.core.files import parse_json
 
     try:
         value = parse_json(text, "the option's JSON", expected="a JSON object")
@@ -63,7 +63,7 @@ def shard_of(options: argparse.Namespace) -> Shard:
     ConfigError
         When it names none.
     """
-    from comperdial.sharding import WHOLE, Shard
+    from comperdial.core.sharding import WHOLE, Shard
 
     return Shard.parse(options.shard) if options.shard is not None else WHOLE
 

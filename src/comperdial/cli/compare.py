@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import add_rated_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
-from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.names import LEVELS, output_name
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.names import LEVELS, output_name
 from comperdial.stats import COEFFICIENTS
 
 if TYPE_CHECKING:
@@ -55,13 +55,14 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 def _compare(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from comperdial import aggregate, evaluation
-    from comperdial.files import write_text
+    from comperdial import evaluation
+    from comperdial.core.files import write_text
+    from comperdial.evaluation import aggregate
+    from comperdial.evaluation.rated_data import read_rated
     from comperdial.metrics.named import metric_named, read_entries
-    from comperdial.rated_data import read_rated
+    from comperdial.metrics.scoring import score_many
     from comperdial.report.compared import comparison_document
     from comperdial.report.document import rendered
-    from comperdial.scoring import score_many
 
     form = _format(options)
     if not options.metrics and not options.scores:
@@ -225,8 +226,8 @@ def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
 
 
 def _caption(options: argparse.Namespace, source: str) -> str:
+    from comperdial.challenge.simulation import SOURCE
     from comperdial.report.document import SIMULATED, with_suffix
-    from comperdial.simulation import SOURCE
 
     what = f" on {options.input}" if options.input else ""
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import add_catalogue, add_rated_file, json_object, rated_file_options
-from comperdial.errors import ConfigError
-from comperdial.files import TABLE_SUFFIXES
+from comperdial.core.errors import ConfigError
+from comperdial.core.files import TABLE_SUFFIXES
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -36,8 +36,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _sources(options: argparse.Namespace) -> int:
-    from comperdial import sources
-    from comperdial.catalogue import load_catalogue
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue
 
     states = {}
     for name, source in load_catalogue(options.catalogue).files.items():
@@ -47,8 +47,8 @@ def _sources(options: argparse.Namespace) -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    from comperdial import sources
-    from comperdial.catalogue import load_catalogue, lock_path
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue, lock_path
 
     catalogue = load_catalogue(options.catalogue)
     wanted = []
@@ -61,13 +61,14 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _ingest(options: argparse.Namespace) -> None:
-    from comperdial import datasets, schema
+    from comperdial import schema
+    from comperdial.data import readers
 
     path = Path(options.dataset)
     # All tables are read and checked before the first is written.
     if path.suffix in TABLE_SUFFIXES or path.is_file():
         name = options.name or path.stem
-        tables = datasets.read("table", name, {"table": path}, {**options.options, **rated_file_options(options)})
+        tables = readers.read("table", name, {"table": path}, {**options.options, **rated_file_options(options)})
     else:
         name, tables = _of_catalogue(options)
     folder = options.output or Path("data/tables") / name
@@ -77,19 +78,19 @@ def _ingest(options: argparse.Namespace) -> None:
 
 
 def _of_catalogue(options: argparse.Namespace) -> tuple[str, Any]:
-    from comperdial import datasets, sources
-    from comperdial.catalogue import load_catalogue
+    from comperdial.data import readers, sources
+    from comperdial.data.catalogue import load_catalogue
 
     entry = load_catalogue(options.catalogue).dataset(options.dataset)
     for name, value in (("--name", options.name), ("--columns", options.columns), ("--scale", options.scale)):
         if value is not None:
             raise ConfigError(f"{options.dataset} is no file", where=name, expected="a file of yours")
     files = {role: sources.require(source) for role, source in entry.files.items()}
-    return entry.name, datasets.read(entry.reader, entry.name, files, options.options)
+    return entry.name, readers.read(entry.reader, entry.name, files, options.options)
 
 
 def _wordnet(_: argparse.Namespace) -> None:
-    from comperdial import wordnet
+    from comperdial.data import wordnet
 
     found = wordnet.set_up()
     print(f"WordNet {found.version} in {found.path} ({found.source})")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import json_object
-from comperdial.files import check_table_output
+from comperdial.core.files import check_table_output
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import add_shard, json_object, shard_of
-from comperdial.errors import ConfigError, MissingResourceError
-from comperdial.files import check_table_output
-from comperdial.names import LEVELS
+from comperdial.core.errors import ConfigError, MissingResourceError
+from comperdial.core.files import check_table_output
+from comperdial.core.names import LEVELS
 from comperdial.stats import COEFFICIENTS
 
 
@@ -171,7 +171,7 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 
 def _score(options: argparse.Namespace) -> None:
-    from comperdial import score_files, scoring
+    from comperdial.metrics import score_files, scoring
 
     check_table_output(options.output)
     shard = shard_of(options)
@@ -203,7 +203,7 @@ def _merge(options: argparse.Namespace) -> None:
 
 def _score_several(options: argparse.Namespace) -> None:
     """Score with ``--metrics`` into one table, as far as each can run."""
-    from comperdial import score_files, scoring
+    from comperdial.metrics import score_files, scoring
     from comperdial.metrics.named import metric_named, read_entries
 
     for name in ("option", "options", "name", "shard"):
@@ -242,7 +242,8 @@ def keep_embeddings(options: argparse.Namespace) -> None:
 
 
 def _samples(options: argparse.Namespace) -> list[Any]:
-    from comperdial import aggregate, evaluation, schema
+    from comperdial import evaluation, schema
+    from comperdial.evaluation import aggregate
 
     def read(path: Path | None, table: str) -> Any:  # noqa: ANN401
         return schema.read(path, table) if path else None

@@ -104,7 +104,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from comperdial.errors import ConfigError
+    from comperdial.core.errors import ConfigError
     from comperdial.judging.running import ask_or_skip
 
     judging, datasets = read_choice(options)
@@ -131,7 +131,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from comperdial.errors import UnknownNameError
+    from comperdial.core.errors import UnknownNameError
     from comperdial.judging.show import show
 
     folder = options.results / "judgements" / options.dataset
@@ -152,7 +152,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    from comperdial.errors import UnknownNameError
+    from comperdial.core.errors import UnknownNameError
     from comperdial.judging.running import write_judged
     from comperdial.judging.sections import read_sections
 

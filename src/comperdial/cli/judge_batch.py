@@ -91,7 +91,7 @@ def _submit(options: argparse.Namespace) -> None:
 
 
 def _collect(options: argparse.Namespace) -> None:
-    from comperdial.errors import FileError
+    from comperdial.core.errors import FileError
     from comperdial.judges.batch_files import BATCHES, SUBMITTED, SUBMITTING
     from comperdial.judges.batches import LaterError
     from comperdial.judging.batch_results import collect

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comperdial.errors import ConfigError
-from comperdial.sharding import WHOLE, Shard
+from comperdial.core.errors import ConfigError
+from comperdial.core.sharding import WHOLE, Shard
 
 if TYPE_CHECKING:
     from comperdial.judging.base import Judging, Task
@@ -48,7 +48,7 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
 
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
-    from comperdial.errors import UnknownNameError
+    from comperdial.core.errors import UnknownNameError
     from comperdial.judging.config import read_judging
     from comperdial.judging.groups import groups_of
     from comperdial.studies import with_studies
@@ -84,7 +84,7 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
 
 def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
     """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
-    from comperdial.errors import FileError, UnknownNameError
+    from comperdial.core.errors import FileError, UnknownNameError
     from comperdial.judging.groups import unperturbed
 
     folder = options.tables / dataset
@@ -135,8 +135,8 @@ def _known(options: argparse.Namespace) -> set[str]:
 @functools.cache
 def _catalogued(params: Path, folder: Path) -> Mapping[str, tuple[str, ...]]:
     """Return which levels the catalogue says are rated, by data set; nothing where there is no catalogue."""
-    from comperdial.catalogue import load_catalogue
     from comperdial.config import load_yaml
+    from comperdial.data.catalogue import load_catalogue
 
     path = load_yaml(params).get("catalogue")
     if not path or not Path(path).is_file():

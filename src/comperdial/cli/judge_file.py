@@ -75,7 +75,7 @@ def _file(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
-    from comperdial.files import check_table_output
+    from comperdial.core.files import check_table_output
     from comperdial.judging.config import read_judging
     from comperdial.judging.files import file_task, judge_file, why_silent
 
@@ -100,7 +100,7 @@ def _file(options: argparse.Namespace) -> None:
 
 def _params(options: argparse.Namespace) -> Path:
     """Return the configuration to read: the user's own, or the repository's where there is none here."""
-    from comperdial.errors import FileError
+    from comperdial.core.errors import FileError
 
     shipped = Path(__file__).parents[3] / _PARAMS.name
     for path in (options.params,) if options.params else (_PARAMS, shipped):
@@ -116,7 +116,7 @@ def _params(options: argparse.Namespace) -> Path:
 
 def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None:
     """Return the judge that the command line describes, if it does."""
-    from comperdial.errors import ConfigError
+    from comperdial.core.errors import ConfigError
     from comperdial.judging.files import server_judge
 
     given = [name for name in _SERVER if getattr(options, name) is not None]

@@ -85,7 +85,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace) -> None:
-    from comperdial.errors import ConfigError
+    from comperdial.core.errors import ConfigError
     from comperdial.models import convert
 
     if not options.allow_pickle:

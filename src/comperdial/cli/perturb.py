@@ -28,7 +28,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _perturbations(_: argparse.Namespace) -> None:
-    from comperdial.errors import MissingResourceError
+    from comperdial.core.errors import MissingResourceError
     from comperdial.perturbations import PERTURBATIONS, create, generated
 
     known = generated()
@@ -46,7 +46,7 @@ def _perturbations(_: argparse.Namespace) -> None:
 
 def _perturb(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.files import write_table
+    from comperdial.core.files import write_table
     from comperdial.perturbations import perturb
 
     _check_output(options.folder, options.output, options.dataset)
@@ -66,7 +66,7 @@ def _perturb(options: argparse.Namespace) -> None:
 def _check_output(folder: Path, output: Path, dataset: str) -> None:
     """Refuse a folder whose tables would be lost: those that are read, or another data set's."""
     from comperdial import schema
-    from comperdial.errors import ConfigError
+    from comperdial.core.errors import ConfigError
 
     expected = "a folder of its own for the pairs"
     if output.resolve() == folder.resolve():

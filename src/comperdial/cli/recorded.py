@@ -27,10 +27,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _recorded(options: argparse.Namespace) -> None:
-    from comperdial import schema, sources
-    from comperdial.catalogue import load_catalogue
-    from comperdial.recorded.entries import origin
-    from comperdial.recorded.importing import import_scores
+    from comperdial import schema
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.recorded.entries import origin
+    from comperdial.data.recorded.importing import import_scores
 
     if options.source:
         source = load_catalogue(options.catalogue).file(options.source)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import add_catalogue
 from comperdial.config import parse_yaml
-from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.files import check_input, form_path
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.files import check_input, form_path
 
 if TYPE_CHECKING:
-    from comperdial.artifact import Artifact
+    from comperdial.core.artifact import Artifact
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -125,7 +125,7 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
 
 
 def _readme(options: argparse.Namespace) -> None:
-    from comperdial.catalogue import load_catalogue
+    from comperdial.data.catalogue import load_catalogue
     from comperdial.report import readme
     from comperdial.report.tables import read_reported
 

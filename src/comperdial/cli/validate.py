@@ -13,7 +13,7 @@ from comperdial.cli.common import add_rated_file, rated_file_options
 if TYPE_CHECKING:
     import pandas as pd
 
-    from comperdial.datasets.table import Content
+    from comperdial.data.readers.table import Content
 
 _FIELDS = ("references", "history", "facts")
 # What metrics call the fields of a context.
@@ -40,7 +40,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _validate(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.datasets.table import RatedFile
+    from comperdial.data.readers.table import RatedFile
 
     for path in options.files:
         name = options.table or path.stem

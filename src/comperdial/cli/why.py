@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 
 # Where records are looked for when a name has none.
 _RESULTS = Path("results")
@@ -27,8 +27,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _why(options: argparse.Namespace) -> None:
-    from comperdial import provenance
-    from comperdial.files import read_text
+    from comperdial.core import provenance
+    from comperdial.core.files import read_text
 
     path = find(options.path)
     record = provenance.read(path)
@@ -45,7 +45,7 @@ def _why(options: argparse.Namespace) -> None:
 
 
 def _pack(_: argparse.Namespace) -> None:
-    from comperdial import records
+    from comperdial.jobs import records
 
     print(f"{records.pack()}: the records of this folder's results")
 
@@ -58,8 +58,8 @@ def find(path: Path) -> Path:
     FileError
         When there is none; names the nearest that there are, and what would make one.
     """
-    from comperdial.files import form_path
-    from comperdial.provenance import SUFFIX, record_path
+    from comperdial.core.files import form_path
+    from comperdial.core.provenance import SUFFIX, record_path
 
     candidates = dict.fromkeys([record_path(path), path.with_name(path.name + SUFFIX)])
     for candidate in candidates:
@@ -90,7 +90,7 @@ def describe(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
     record
         Its content.
     """
-    from comperdial import provenance
+    from comperdial.core import provenance
     from comperdial.report.document import SIMULATED
 
     root = _root(path, record)
@@ -119,7 +119,7 @@ def _parameters(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _outputs(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
-    from comperdial.provenance import forms
+    from comperdial.core.provenance import forms
 
     found = {form.suffix: form for form in forms(path)}
     states = {suffix: _state(found.get(suffix), digest) for suffix, digest in record["outputs"].items()}
@@ -129,7 +129,7 @@ def _outputs(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inputs(root: Path, record: Mapping[str, Any]) -> Iterator[str]:
-    from comperdial import provenance
+    from comperdial.core import provenance
 
     states = {name: _state(root / name, entry["sha256"]) for name, entry in record["inputs"].items()}
     yield f"inputs ({_counts(states.values())})"
@@ -170,8 +170,8 @@ def _signatures(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
 
 def _in_table(path: Path, names: Iterable[str]) -> list[str]:
     """Return those of the names that stand in the table's CSV: as a cell, or in its header before a colon."""
-    from comperdial.files import read_table
-    from comperdial.provenance import SUFFIX
+    from comperdial.core.files import read_table
+    from comperdial.core.provenance import SUFFIX
 
     table = path.with_name(path.name.removesuffix(SUFFIX) + ".csv")
     if not table.is_file():
@@ -186,14 +186,14 @@ def _in_table(path: Path, names: Iterable[str]) -> list[str]:
 
 def _state(path: Path | None, recorded: str) -> str:
     """Say whether a file still has the bytes that were recorded, by the beginning of their hash."""
-    from comperdial.files import sha256
+    from comperdial.core.files import sha256
 
     return _compared(path, recorded, sha256)
 
 
 def _states_of_code(root: Path, record: Mapping[str, Any]) -> dict[str, str]:
     """Say of each file of code whether it still does what was recorded."""
-    from comperdial.closure import digest_of
+    from comperdial.core.closure import digest_of
 
     found = {name: (digest_of(name, root), recorded) for name, recorded in record["code"]["files"].items()}
     return {

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from comperdial.errors import FileError
-from comperdial.files import read_text
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_text
 
 # What files of ours hold: what JSON has, and dates. Any other tag (!!binary, !!set, !!python/…) is refused.
 _TAGS = {

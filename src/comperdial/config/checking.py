@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 
 from comperdial.config import line_of, load_yaml
 from comperdial.config.secrets import is_secret
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
     Parameters
     ----------
     problem, expected
-        As :class:`~comperdial.errors.ComperdialError` has them.
+        As :class:`~comperdial.core.errors.ComperdialError` has them.
     at
         The way from what is validated to what is at fault.
     """

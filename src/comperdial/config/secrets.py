@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 # Not max_tokens, stop_token_ids or bos_token, which servers take as parameters.
 _NAME = re.compile(

@@ -1,12 +1,12 @@
 """Meta-evaluation: which metric agrees with the ratings, how surely, and whether two metrics differ."""
 
+from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.comparisons import comparisons, differences, ranked
 from comperdial.evaluation.correlations import Detail, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
 from comperdial.evaluation.samples import HUMAN, Sample, samples
-from comperdial.names import LEVELS
 from comperdial.stats import COEFFICIENTS
 
 __all__ = [

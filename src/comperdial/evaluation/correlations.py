@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.names import output_name
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
-from comperdial.names import output_name
 from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import correlate, within_items
 from comperdial.stats.intervals import intervals

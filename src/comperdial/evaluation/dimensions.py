@@ -12,7 +12,8 @@ import pandas as pd
 from scipy import stats
 
 from comperdial import schema
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.ensembles import (
     MEAN,
     OVERALL,
@@ -22,7 +23,6 @@ from comperdial.evaluation.ensembles import (
 )
 from comperdial.evaluation.rated import RatedSet, matched, read_scores_by_dataset
 from comperdial.evaluation.samples import Sample
-from comperdial.names import Output, output_name
 from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import Coefficient, correlate, rowwise
 from comperdial.stats.intervals import intervals

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.samples import Sample
-from comperdial.names import Output, output_name
 from comperdial.schema.evaluated import DIMENSIONS
 
 log = logging.getLogger(__name__)

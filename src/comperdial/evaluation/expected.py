@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from comperdial.core.names import Output
 from comperdial.evaluation.samples import Sample
-from comperdial.names import Output
 
 # Of a context: what a score can depend on.
 COLUMNS = ("references", "history", "facts")
@@ -38,7 +38,7 @@ class Expected:
 
     @classmethod
     def of(cls, entries: Mapping[str, Mapping[str, Any]], contexts: pd.DataFrame) -> Expected:
-        """Return what entries as :func:`comperdial.scoring.expected_of` makes them say of a data set's contexts."""
+        """Return what entries as :func:`comperdial.metrics.scoring.expected_of` makes them say of a data set's contexts."""
         held = contexts.set_index("context_id")[["dialogue_id", *COLUMNS]]
         held = held.assign(**{column: held[column].map(len) > 0 for column in COLUMNS})
         needs = {

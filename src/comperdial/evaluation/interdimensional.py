@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.rated import RatedSet
-from comperdial.names import Output, output_name
 from comperdial.schema.evaluated import DIMENSIONS
 
 COLUMNS = ("dataset", "who", "dimension_a", "dimension_b", "value", "n")

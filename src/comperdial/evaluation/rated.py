@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.aggregate import read_contexts
-from comperdial.errors import FileError, SchemaError
+from comperdial.core.errors import FileError, SchemaError
+from comperdial.core.names import RATED_LEVELS
+from comperdial.evaluation.aggregate import read_contexts
 from comperdial.evaluation.samples import Sample, samples, single_ratings
-from comperdial.names import RATED_LEVELS
 from comperdial.stats.design import Design
 
 # A quantile of Student's t with fewer degrees of freedom makes intervals that say nothing: such a set's result is one

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.names import RATED_LEVELS, Output
 from comperdial.evaluation.rated import dataset_of, matched
 from comperdial.evaluation.samples import NAME, check_scores
-from comperdial.names import RATED_LEVELS, Output
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 from comperdial.stats.means import TIED, group_means
 from comperdial.stats.proportions import share

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
-from comperdial.aggregate import without_references
-from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.names import LEVELS, RATED_LEVELS
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.names import LEVELS, RATED_LEVELS
+from comperdial.evaluation.aggregate import without_references
 from comperdial.stats.design import Design
 from comperdial.stats.means import merge_ties
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from comperdial.artifact import ARTIFACTS, Artifact
-from comperdial.errors import ConfigError
+from comperdial.core.artifact import ARTIFACTS, Artifact
+from comperdial.core.errors import ConfigError
 
 # Where artifacts are declared.
 _ROOMS = ("jobs", "report", "studies")
@@ -21,7 +21,7 @@ def discover() -> dict[str, Artifact]:
         folder = Path(str(package.__file__)).parent
         for path in sorted(folder.rglob("*.py")):
             # Others are not imported to see whether they do: most need libraries that planning does not.
-            if "from comperdial.artifact import" in path.read_text(encoding="utf-8") and path != Path(__file__):
+            if "from comperdial.core.artifact import" in path.read_text(encoding="utf-8") and path != Path(__file__):
                 name = ".".join(path.relative_to(folder).with_suffix("").parts)
                 importlib.import_module(f"{package.__name__}.{name}")
     return ARTIFACTS

@@ -13,11 +13,11 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from comperdial.artifact import Artifact
-from comperdial.closure import code_version
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
-from comperdial.errors import ConfigError
+from comperdial.core.artifact import Artifact
+from comperdial.core.closure import code_version
+from comperdial.core.errors import ConfigError
 from comperdial.jobs import discover
 from comperdial.jobs.plan import Plan
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import TABLES, files
+from comperdial.core.artifact import TABLES, files
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
@@ -32,8 +32,8 @@ def _folder(outputs: Mapping[str, Path]) -> Path:
 )
 def fetch(*, outputs: Mapping[str, Path], name: str, sha256: str, catalogue: str) -> None:
     """Fetch one public file from the mirror or over HTTPS, checked."""
-    from comperdial import sources
-    from comperdial.catalogue import load_catalogue
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue
 
     sources.fetch(load_catalogue(catalogue).file(name), outputs["file"])
 
@@ -41,12 +41,12 @@ def fetch(*, outputs: Mapping[str, Path], name: str, sha256: str, catalogue: str
 def _read_from(plan: Plan, dataset: str) -> dict[str, Any]:
     """Return what a data set is read from: files by the role that the reader knows them by."""
     if dataset in plan.read:
-        from comperdial.sources import raw_path
+        from comperdial.data.sources import raw_path
 
         return {role: str(raw_path(source)) for role, source in plan.read[dataset].files.items()}
     if dataset in plan.own:
         return {"table": plan.own[dataset]["file"]}
-    from comperdial.export import published_files
+    from comperdial.data.export import published_files
 
     return {role: str(path) for role, path in published_files(plan.challenges[dataset]["comperdial"]).items()}
 
@@ -73,7 +73,7 @@ def _read_how(plan: Plan, dataset: str) -> dict[str, Any]:
     of=lambda plan: dict.fromkeys([*plan.read, *plan.own, *plan.imported]),
     inputs=lambda plan, dataset: {"raw": list(_read_from(plan, dataset).values())},
     settings=_read_how,
-    code=lambda plan, dataset: [f"datasets.{_read_how(plan, dataset)['reader']}"],
+    code=lambda plan, dataset: [f"data.readers.{_read_how(plan, dataset)['reader']}"],
 )
 def read_tables(
     *,
@@ -88,18 +88,19 @@ def read_tables(
     sha256: Sequence[str] = (),
 ) -> None:
     """Read a data set of the catalogue, a file of the user's, or a folder in ComperDial's form into tables."""
-    from comperdial import datasets, schema
+    from comperdial import schema
+    from comperdial.data import readers
 
     if sources:
-        from comperdial.catalogue import load_catalogue
-        from comperdial.sources import require
+        from comperdial.data.catalogue import load_catalogue
+        from comperdial.data.sources import require
 
         known = load_catalogue(str(catalogue))
         found = {role: require(known.file(name)) for role, name in sources.items()}
     else:
         found = dict(zip(roles, raw, strict=True))
     # All tables are read and checked before the first is written.
-    tables = datasets.read(reader, dataset, found, options)
+    tables = readers.read(reader, dataset, found, options)
     tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
     for name, frame in tables.items():
         schema.write(_folder(outputs) / f"{name}.parquet", frame, name)
@@ -128,7 +129,7 @@ def personas(
     default_ages: Sequence[int],
 ) -> None:
     """Draw personas from a PeaCoK knowledge graph."""
-    from comperdial import personas
+    from comperdial.challenge import personas
 
     youngest, oldest = default_ages
     found = personas.read_constraints(constraints[0].parent, default_ages=(youngest, oldest))
@@ -154,7 +155,7 @@ def run_agents(*, outputs: Mapping[str, Path], dialogues: Path, roster: Path, re
     from comperdial.challenge.limits import Limits
     from comperdial.challenge.roster import read_roster
     from comperdial.challenge.runner import run_roster, write_runs
-    from comperdial.errors import ComperdialError
+    from comperdial.core.errors import ComperdialError
 
     def make_api(options: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - a judges' class
         from comperdial.judges.chat_api import make_api
@@ -227,7 +228,7 @@ def simulated_ratings(
     *, outputs: Mapping[str, Path], contexts: Path, responses: Path, raters: Path, roster: Path, seed: int
 ) -> None:
     """Rate a challenge with SIMULATED raters, whose truth is kept."""
-    from comperdial import simulation
+    from comperdial.challenge import simulation
 
     simulation.rate_tables(_folder(outputs), raters, roster, seed=seed)
 
@@ -244,7 +245,7 @@ def challenge_ratings(
     *, outputs: Mapping[str, Path], contexts: Path, responses: Path, turn: Path, dialogue: Path | None = None
 ) -> None:
     """Check a challenge's ratings against its tables, and put them beside these."""
-    from comperdial.aggregate import add_ratings
+    from comperdial.evaluation.aggregate import add_ratings
 
     add_ratings(_folder(outputs), turn=turn, dialogue=dialogue)
 
@@ -279,7 +280,7 @@ def perturb(
 ) -> None:
     """Make pairs of an original and a worse version of a data set's responses and dialogues."""
     from comperdial import schema
-    from comperdial.files import write_table
+    from comperdial.core.files import write_table
     from comperdial.perturbations import perturb
 
     made = perturb(tables[0].parent, dataset, strategies, sample, seed)

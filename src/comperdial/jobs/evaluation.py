@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from comperdial.artifact import files
+from comperdial.core.artifact import files
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
@@ -29,7 +29,8 @@ def _samples(
     source: str,
     levels: Sequence[str],
 ) -> Any:  # noqa: ANN401 - a list of samples
-    from comperdial import aggregate, evaluation, schema
+    from comperdial import evaluation, schema
+    from comperdial.evaluation import aggregate
 
     found = aggregate.read_scores(scores)
     names = found["dataset"].unique()

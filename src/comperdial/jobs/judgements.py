@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import files
+from comperdial.core.artifact import files
 from comperdial.jobs.scores import _shards
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def judge(
     shard: str,
 ) -> None:
     """Ask a judge what the ledger does not hold, and write scores and judgements."""
+    from comperdial.core.sharding import Shard
     from comperdial.judging.running import write_judged
     from comperdial.judging.sections import read_sections
-    from comperdial.sharding import Shard
 
     judging = read_sections(sections)
     write_judged(
@@ -141,8 +141,8 @@ def merge_judged(*, outputs: Mapping[str, Path], shards: Sequence[Path], parts: 
 
 
 def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
+    from comperdial.data.sources import raw_path
     from comperdial.judging.answers import find
-    from comperdial.sources import raw_path
 
     entry = plan.recorded_judges[judged]
     ratings = f"{find(entry.format).level}_ratings"

@@ -1,7 +1,7 @@
 """The plan: what ``params.yaml``, the catalogue and the studies say there is to make, and what each job is told of it.
 
 It reads configuration and the state of this machine (which models, which WordNet, which pulled scores) and computes nothing.
-Declarations of artifacts (:mod:`comperdial.artifact`) ask it for files and settings; Snakemake asks :mod:`comperdial.jobs`.
+Declarations of artifacts (:mod:`comperdial.core.artifact`) ask it for files and settings; Snakemake asks :mod:`comperdial.jobs`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from comperdial.artifact import TABLES
-from comperdial.catalogue import Catalogue, load_catalogue
 from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
-from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.export import published_files
-from comperdial.files import TABLE_SUFFIXES, printable, read_json
+from comperdial.core.artifact import TABLES
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
+from comperdial.core.names import output_name
+from comperdial.data.catalogue import Catalogue, load_catalogue
+from comperdial.data.export import published_files
+from comperdial.data.recorded.entries import read_entries
+from comperdial.data.sources import raw_path
 from comperdial.judging.answers import find as answer_format
 from comperdial.judging.answers.entries import read_recorded_judges
 from comperdial.judging.base import DEFAULT, Task
@@ -31,12 +34,9 @@ from comperdial.judging.scores import slug
 from comperdial.judging.sections import connections, sections_of
 from comperdial.judging.tasks import known_signature, signature, unavailable
 from comperdial.metrics import create, kinds
-from comperdial.names import output_name
+from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
-from comperdial.recorded.entries import read_entries
-from comperdial.scoring import expected_of
-from comperdial.sources import raw_path
 from comperdial.studies import with_studies
 
 # What an entry of a metric says beside what it is.
@@ -170,7 +170,7 @@ class Plan:
         if dataset in self.public:
             return list(self.public[dataset].levels)
         if dataset in self.own:
-            from comperdial.datasets.table import rated_levels
+            from comperdial.data.readers.table import rated_levels
 
             return list(rated_levels(self.own[dataset]["file"], self.own_options(dataset)))
         if dataset in [*self.simulated, *self.imported]:
@@ -834,7 +834,7 @@ class Plan:
     @cached_property
     def wordnet(self) -> str | None:
         """The WordNet on this machine, which decides what is paraphrased; None if there is none."""
-        from comperdial.wordnet import locate
+        from comperdial.data.wordnet import locate
 
         return found.version if (found := locate()) else None
 

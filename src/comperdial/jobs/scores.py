@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import files
+from comperdial.core.artifact import files
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
@@ -63,9 +63,8 @@ def score(
     shard: str,
 ) -> None:
     """Score a data set with a metric."""
-    from comperdial import scoring
-    from comperdial.metrics import create
-    from comperdial.sharding import Shard
+    from comperdial.core.sharding import Shard
+    from comperdial.metrics import create, scoring
 
     scoring.write_scores(
         create(kind, **options), metric, responses.parent, outputs["scores"], Shard.parse(shard.replace("-of-", "/"))
@@ -110,7 +109,7 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
 
 
 def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
-    from comperdial.sources import raw_path
+    from comperdial.data.sources import raw_path
 
     file = plan.recorded_scores[f"{dataset}/{metric}"].file
     return {
@@ -132,7 +131,7 @@ def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
     of=lambda plan: [{"dataset": entry.dataset, "metric": entry.name} for entry in plan.recorded_scores.values()],
     inputs=_recorded,
     settings=_how_recorded,
-    code=lambda plan, dataset, metric: [f"recorded.{plan.recorded_scores[f'{dataset}/{metric}'].format}"],
+    code=lambda plan, dataset, metric: [f"data.recorded.{plan.recorded_scores[f'{dataset}/{metric}'].format}"],
 )
 def recorded_scores(
     *,
@@ -152,11 +151,11 @@ def recorded_scores(
 ) -> None:
     """Take scores that were computed elsewhere."""
     from comperdial import schema
-    from comperdial.recorded.importing import import_scores
+    from comperdial.data.recorded.importing import import_scores
 
     if source:
-        from comperdial.catalogue import load_catalogue
-        from comperdial.sources import require
+        from comperdial.data.catalogue import load_catalogue
+        from comperdial.data.sources import require
 
         scores = require(load_catalogue(str(catalogue)).file(source))
     found = import_scores(
@@ -195,8 +194,7 @@ def study_scores(
 
     To start Python with torch for each would take longer than to score.
     """
-    from comperdial import scoring
-    from comperdial.metrics import create
+    from comperdial.metrics import create, scoring
 
     made = {
         name: create(entry["kind"], **{k: v for k, v in entry.items() if k != "kind"})

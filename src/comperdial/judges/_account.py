@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges._disk import make_folder, writing_errors
 from comperdial.judges._locks import opened, release, take
 from comperdial.judges.prices import Budget

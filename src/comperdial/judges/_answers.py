@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.judges.base import Completion
 
 REFUSED = "refused"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import fsum
 from pathlib import Path
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges._disk import make_folder, sync_folder, writing_errors
 from comperdial.judges._locks import take
 

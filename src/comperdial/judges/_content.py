@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges import _parts
 from comperdial.judges._journal import Row
 from comperdial.judges._parts import SCHEMA, Listing
-from comperdial.sharding import WHOLE, Shard
 
 
 class Content:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from comperdial.errors import FileError
-from comperdial.files import replacing
+from comperdial.core.errors import FileError
+from comperdial.core.files import replacing
 
 
 def make_folder(folder: Path) -> None:

@@ -6,8 +6,8 @@ import dataclasses
 import json
 from pathlib import Path
 
-from comperdial.errors import FileError
-from comperdial.files import read_json
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_json
 from comperdial.judges import _parts
 from comperdial.judges._disk import write_durably
 from comperdial.judges.base import Family

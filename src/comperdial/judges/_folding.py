@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges import _parts
 from comperdial.judges._disk import sync_folder, write_durably, writing_errors
 from comperdial.judges._journal import Row, left

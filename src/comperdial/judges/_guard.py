@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 NONE = "(none)"
 

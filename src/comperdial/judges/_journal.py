@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comperdial.errors import FileError, SchemaError
-from comperdial.files import printable
+from comperdial.core.errors import FileError, SchemaError
+from comperdial.core.files import printable
 from comperdial.judges._disk import sync_folder, writing_errors
 from comperdial.judges._locks import take
 from comperdial.judges.base import Answer, Completion, canonical

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
+from comperdial.core.sharding import Shard
 from comperdial.judges._disk import make_folder, writing_errors
-from comperdial.sharding import Shard
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from math import inf, isnan
 from pathlib import Path
 from typing import Protocol
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 from comperdial.judges._disk import make_folder, writing_errors
 from comperdial.judges._locks import opened, release, take
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges._journal import COLUMNS, PATTERN, Row, read_journal
-from comperdial.sharding import WHOLE, Shard
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from jinja2 import filters, meta, nodes
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 # Characters of a prompt, more than any judge reads; and the largest number that a template reckons with.
 _LONGEST = 1_000_000

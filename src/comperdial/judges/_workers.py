@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.judges._answers import FOR_GOOD, REFUSED, JudgeError, Refused, Transient
 from comperdial.judges._costs import cost_of, worst_cost
 from comperdial.judges._job import Job

@@ -16,8 +16,8 @@ from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import FileError
-from comperdial.files import read_json, replacing, sha256
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_json, replacing, sha256
 from comperdial.judges._disk import make_folder, write_durably, writing_errors
 from comperdial.judges._locks import locked
 from comperdial.judges.base import Family, encode_messages, key

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comperdial.errors import FileError
-from comperdial.files import parse_json
+from comperdial.core.errors import FileError
+from comperdial.core.files import parse_json
 from comperdial.judges._answers import FOR_GOOD, SPENT, Transient, read_codes, read_completion, read_error
 from comperdial.judges.base import Completion, Message
 from comperdial.judges.client import request_body

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from comperdial.challenge.api import Completion
 from comperdial.config.checking import Expected, Maybe, Strict, Text, VariableName, checked, rule
 from comperdial.config.secrets import refuse_secrets
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.base import Answer, Family, Message, canonical, key
 from comperdial.judges.base import Completion as Reply
 from comperdial.judges.client import Client, JudgeError, Refused, Transient

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, Self
 import httpx2
 import openai
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges._answers import (
     SPENT,
     JudgeError,

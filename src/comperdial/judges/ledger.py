@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comperdial.config.secrets import refuse_secrets
-from comperdial.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges import _parts
 from comperdial.judges._account import Account
 from comperdial.judges._charges import Charges
@@ -34,7 +35,6 @@ from comperdial.judges._families import in_use, read_family, settle
 from comperdial.judges._locks import claimed
 from comperdial.judges.base import Family
 from comperdial.judges.shelf import Shelf
-from comperdial.sharding import WHOLE, Shard
 
 if TYPE_CHECKING:
     from comperdial.judges.services.base import Connection

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges._pace import Level, Memory, Pace, Shared, Store
 
 _MINUTE = 60.0

@@ -10,8 +10,8 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-from comperdial.errors import FileError
-from comperdial.files import read_text, sha256, write_json, write_text
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_text, sha256, write_json, write_text
 from comperdial.judges._guard import escape
 from comperdial.judges._markup import to_text
 from comperdial.judges.prompting import NAMES, Prompt

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from comperdial.errors import FileError
-from comperdial.files import sha256, write_json, write_text
+from comperdial.core.errors import FileError
+from comperdial.core.files import sha256, write_json, write_text
 from comperdial.judges import questions
 from comperdial.judges.paper_prompts import read_paper
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from comperdial.config.checking import Expected, FromZero, Maybe, Strict, Text, read_checked, rule
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.base import Message
 
 PRICES = Path("data/prices.yaml")

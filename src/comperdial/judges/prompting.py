@@ -17,8 +17,8 @@ from typing import Any, Literal
 import jinja2
 from jinja2 import meta, nodes
 
-from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
-from comperdial.files import read_text
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.files import read_text
 from comperdial.judges import questions
 from comperdial.judges._guard import NONE, escape, fact_lines, guarded, history_lines, inline
 from comperdial.judges._templates import fill, parse

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
-from comperdial.names import RATED_LEVELS
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.names import RATED_LEVELS
 
 FILE = "questions.yaml"
 _OURS = Path(__file__).parent / "prompts" / FILE

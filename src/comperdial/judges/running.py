@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges._answers import REFUSED, JudgeError
 from comperdial.judges._job import Job
 from comperdial.judges._refusals import rating

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges import _parts
 from comperdial.judges._charges import Charges
 from comperdial.judges._content import Content, load
 from comperdial.judges._folding import fold
 from comperdial.judges._journal import Journal, Place, Row, flatten, unflatten
 from comperdial.judges.base import Answer, Family, key
-from comperdial.sharding import WHOLE, Shard
 
 if TYPE_CHECKING:
     import pandas as pd

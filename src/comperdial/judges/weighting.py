@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comperdial.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
 
 YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 """The labels of a question whose value is p(yes) / (p(yes) + p(no))."""

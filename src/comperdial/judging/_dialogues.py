@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError
-from comperdial.scoring import parts
+from comperdial.core.errors import SchemaError
+from comperdial.metrics.scoring import parts
 
 Key = tuple[str, str, str]
 """Of a response, or of its score: data set, context, system."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.base import Family
 from comperdial.judges.batch_files import BATCHES, committed, read_states
 from comperdial.judges.client import Client
@@ -19,7 +20,6 @@ from comperdial.judging.base import Judging, Task
 from comperdial.judging.items import Item
 from comperdial.judging.reading import reader
 from comperdial.judging.tasks import family_of, service_of, to_pay, unpaid
-from comperdial.sharding import WHOLE, Shard
 
 CONCURRENCY = 16
 """Calls under way at a time, of a judge that does not say."""

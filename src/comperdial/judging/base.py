@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges import prompting
 from comperdial.judges.base import Form
 from comperdial.judges.prompting import Prompt

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from comperdial.errors import ConfigError
-from comperdial.files import sha256
+from comperdial.core.errors import ConfigError
+from comperdial.core.files import sha256
 from comperdial.judges import batch_files
 from comperdial.judges.base import Family, key
 from comperdial.judges.batch_files import BATCHES, SUBMITTED, SUBMITTING, WRITTEN, State, open_cost, read_states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.batch_files import State
 from comperdial.judges.services.base import Service
 from comperdial.judging.base import Judging, Task

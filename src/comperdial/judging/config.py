@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial.config import parameters
 from comperdial.config.checking import Lines, checked
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.base import Form
 from comperdial.judges.services import services
 from comperdial.judges.services.base import address

@@ -1,4 +1,4 @@
-"""Have a user's own file of responses judged, as :func:`comperdial.score_files.score_file` scores one."""
+"""Have a user's own file of responses judged, as :func:`comperdial.metrics.score_files.score_file` scores one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config.checking import VariableName, checked
-from comperdial.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data.own_files import spoken
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.services.base import address
@@ -18,8 +19,7 @@ from comperdial.judging.items import Item, context_values, turn_item
 from comperdial.judging.running import judge_items
 from comperdial.judging.scores import Judged, MissingJudgementsError
 from comperdial.judging.tasks import family_of, service_of, to_pay, unpaid
-from comperdial.own_files import spoken
-from comperdial.score_files import Records, read_records
+from comperdial.metrics.score_files import Records, read_records
 
 _NAME = re.compile("[a-z0-9][a-z0-9.-]*")
 
@@ -101,7 +101,7 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
 def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
     """Have the responses of a JSONL, CSV or Parquet file judged.
 
-    Its columns are those of :func:`comperdial.score_files.read_records`. A history of plain texts is by two speakers
+    Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
     who take turns: the last utterance before the response is A's, the one before that B's. Of several references the
     prompt is given the first. A record without the reference that the prompt needs is not judged, and counted in
     ``lacking``; without history or facts the prompt says that there are none.

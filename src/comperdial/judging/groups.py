@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.schema.evaluated import DIMENSIONS
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from comperdial.core.sharding import Shard
 from comperdial.judges.base import encode_messages
 from comperdial.judges.prompting import Prompt, fact_lines, history_lines, inline, render
 from comperdial.judging._dialogues import spoken, turn_scores
-from comperdial.scoring import parts
-from comperdial.sharding import Shard
+from comperdial.metrics.scoring import parts
 
 KEY = ("dataset", "item_id", "system_id")
 

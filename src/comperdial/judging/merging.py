@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from comperdial import schema
-from comperdial.errors import ComperdialError, SchemaError
+from comperdial.core.errors import ComperdialError, SchemaError
 
 # Judgements that are read at once.
 _ROWS = 65_536

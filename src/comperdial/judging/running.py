@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.base import key
 from comperdial.judges.ledger import Ledger, Shelf
 from comperdial.judges.running import Report
@@ -31,7 +32,6 @@ from comperdial.judging.scores import (
 )
 from comperdial.judging.tasks import family_of, service_of, signature, step_of, unpaid
 from comperdial.schema.parquet import writing
-from comperdial.sharding import WHOLE, Shard
 
 log = logging.getLogger(__name__)
 

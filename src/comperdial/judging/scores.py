@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.judges.base import Answer, Completion, Parsed, key
 from comperdial.judges.ledger import Shelf
 from comperdial.judges.running import Report, attempts, settled

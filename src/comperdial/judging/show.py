@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import UnknownNameError
+from comperdial.core.errors import UnknownNameError
 
 _WIDTH = 100
 

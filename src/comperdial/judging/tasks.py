@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 
-from comperdial.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.base import Family, canonical
 from comperdial.judges.parse import PARSER_VERSION
 from comperdial.judges.services import find

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from comperdial.core.plugins import load_class, module_names
 from comperdial.metrics.base import Batch, Metric, OverlapMetric, Scores
 from comperdial.metrics.options import read_options
-from comperdial.plugins import load_class, module_names
 
 __all__ = ["Batch", "Metric", "OverlapMetric", "Scores", "create", "kinds"]
 
-_HELPERS = frozenset({"base", "named", "options", "text"})
+_HELPERS = frozenset({"base", "named", "options", "score_files", "scoring", "text"})
 
 
 def kinds() -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from comperdial.errors import ConfigError, FileError, MissingResourceError
-from comperdial.files import read_json
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError
+from comperdial.core.files import read_json
 from comperdial.models import Model, contents, runtime
 
 SENTENCEPIECE = "spm.model"

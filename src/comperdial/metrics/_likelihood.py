@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch

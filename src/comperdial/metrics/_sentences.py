@@ -6,8 +6,8 @@ import hashlib
 import zipfile
 from collections.abc import Callable, Sequence
 
-from comperdial import wordnet
-from comperdial.errors import MissingResourceError
+from comperdial.core.errors import MissingResourceError
+from comperdial.data import wordnet
 
 _PLACE = "tokenizers/punkt_tab"
 _FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")

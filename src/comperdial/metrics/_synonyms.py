@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from comperdial.wordnet import read_files
+from comperdial.data.wordnet import read_files
 
 # Endings and what nltk's `morphy` puts in their place: the rules of detachment of manual page morphy(7WN).
 _ENDINGS = {

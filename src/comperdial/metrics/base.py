@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from comperdial import versions
-from comperdial.errors import ConfigError, ItemError, SchemaError
+from comperdial.core import versions
+from comperdial.core.errors import ConfigError, ItemError, SchemaError
 from comperdial.metrics.text import clean
 
 Utterance = Mapping[str, str]

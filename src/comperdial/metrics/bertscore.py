@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from comperdial import versions
-from comperdial.errors import ConfigError
+from comperdial.core import versions
+from comperdial.core.errors import ConfigError
 from comperdial.metrics._embedding import cosines
 from comperdial.metrics._pairs import PairMetric
 from comperdial.metrics.base import Batch, Bounds, Scores

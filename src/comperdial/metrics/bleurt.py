@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial import models
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.metrics._bleurt_model import Pieces, load_network, load_pieces, missing_package
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
+from comperdial.core.names import RATED_LEVELS
 from comperdial.metrics._history import utterances
 from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, special_token, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
-from comperdial.names import RATED_LEVELS
 
 if TYPE_CHECKING:
     import torch

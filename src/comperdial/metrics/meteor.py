@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from comperdial import wordnet
-from comperdial.errors import MissingResourceError
+from comperdial.core.errors import MissingResourceError
+from comperdial.data import wordnet
 from comperdial.metrics._alignment import Words, align, chunks
 from comperdial.metrics._synonyms import Thesaurus, thesaurus
 from comperdial.metrics.base import Batch, Bounds, OverlapMetric, Scores, check_number

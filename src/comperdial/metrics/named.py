@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.metrics import Metric, create, kinds
 
 Entries = Mapping[str, Mapping[str, Any]]

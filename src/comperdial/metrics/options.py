@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
-from comperdial.errors import ConfigError, FileError, UnknownNameError
-from comperdial.files import parse_json
+from comperdial.core.errors import ConfigError, FileError, UnknownNameError
+from comperdial.core.files import parse_json
 from comperdial.metrics.base import Metric
 
 Options = tuple[tuple[str, str | bool | int | float], ...]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial import models
-from comperdial.errors import ConfigError, FileError
-from comperdial.files import read_json
+from comperdial.core.errors import ConfigError, FileError
+from comperdial.core.files import read_json
 from comperdial.metrics import _sentences
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics._unieval_inputs import DIMENSIONS, Input, ask, encode, fact_text, history_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.metrics import create
 from comperdial.metrics._history import utterances
 from comperdial.metrics.base import Batch, Bounds, Metric, Scores, check_choice

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from comperdial.errors import FileError
-from comperdial.files import read_json, sha256, write_json
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_json, sha256, write_json
 
 CACHE = "checksums.json"
 MANIFEST = "comperdial-model.json"

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from comperdial.errors import ConfigError, MissingResourceError, SourceError
-from comperdial.files import replacing, write_json
+from comperdial.core.errors import ConfigError, MissingResourceError, SourceError
+from comperdial.core.files import replacing, write_json
 from comperdial.models import contents, runtime
 from comperdial.models.contents import Checksum
 

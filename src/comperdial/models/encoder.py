@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from comperdial import versions
-from comperdial.errors import ConfigError, FileError
-from comperdial.files import read_json
+from comperdial.core import versions
+from comperdial.core.errors import ConfigError, FileError
+from comperdial.core.files import read_json
 from comperdial.models import runtime
 from comperdial.models.store import Model, find, verified
 from comperdial.models.vectors import Encoded, VectorStore

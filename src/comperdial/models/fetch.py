@@ -18,14 +18,14 @@ from typing import Any
 
 from filelock import FileLock
 
-from comperdial.catalogue import updating_lock
-from comperdial.errors import ConfigError, FileError, MissingResourceError, SourceError
-from comperdial.files import replacing
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError
+from comperdial.core.files import replacing
+from comperdial.data.catalogue import updating_lock
+from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models import contents, registry, runtime, store
 from comperdial.models.contents import Checksum
 from comperdial.models.convert import convert
 from comperdial.models.registry import Hosted
-from comperdial.sources import MIRROR_VARIABLE
 
 log = logging.getLogger(__name__)
 

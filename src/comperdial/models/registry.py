@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.models.contents import Checksum, counts
 
 REGISTRY = Path(__file__).with_name("registry.yaml")

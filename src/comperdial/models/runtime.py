@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import ConfigError, FileError
+from comperdial.core.errors import ConfigError, FileError
 from comperdial.models.store import Model
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from comperdial.errors import FileError, MissingResourceError
+from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.models import contents, registry
 from comperdial.models.contents import Checksum
 

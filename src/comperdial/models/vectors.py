@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 
 log = logging.getLogger(__name__)
 

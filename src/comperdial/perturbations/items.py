@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.perturbations.base import Dialogue, Line, Turn
 from comperdial.perturbations.pool import Pool
 

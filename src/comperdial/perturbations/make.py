@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.plugins import load_class, module_names
 from comperdial.perturbations.base import DialogueStrategy, Line, Strategy, TurnStrategy
 from comperdial.perturbations.items import Context, Item, Source
 from comperdial.perturbations.pool import Pool
 from comperdial.perturbations.registry import PERTURBATIONS, perturbation
 from comperdial.perturbations.text import same, tidy
-from comperdial.plugins import load_class, module_names
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
 log = logging.getLogger(__name__)

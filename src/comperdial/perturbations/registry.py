@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.schema.evaluated import DIMENSIONS
 
 Level = Literal["turn", "dialogue"]

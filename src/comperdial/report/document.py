@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.files import form_path, write_text
+from comperdial.core.files import form_path, write_text
 
 _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

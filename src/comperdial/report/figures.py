@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.files import form_path, replacing
+from comperdial.core.files import form_path, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

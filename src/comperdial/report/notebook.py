@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import page
+from comperdial.core.artifact import page
 from comperdial.report.document import rated_by
 
 if TYPE_CHECKING:
@@ -20,19 +20,23 @@ _COMPARED = {
 }
 # What of the package a notebook runs, beside what all of them run.
 _MODULES = {
-    "03_where_judges_and_people_disagree": ["judging.answers.chiang2023", "judging.answers.gpt4_rounds", "sources"],
+    "03_where_judges_and_people_disagree": [
+        "judging.answers.chiang2023",
+        "judging.answers.gpt4_rounds",
+        "data.sources",
+    ],
     "04_add_your_system": [
         "challenge.runner",
         "challenge.submissions",
         "challenge.worker",
         "challenge.tables",
-        "scoring",
+        "metrics.scoring",
         "metrics.f1",
         "metrics.chrf",
         "metrics.bleu",
         "metrics.rouge",
     ],
-    "05_add_your_metric": ["evaluation", "scoring", "stats.comparison", "stats.intervals"],
+    "05_add_your_metric": ["evaluation", "metrics.scoring", "stats.comparison", "stats.intervals"],
 }
 _ABOUT = {
     "01": "What was rated, how far the raters agree, the best and the worst systems, one dialogue, and how the metrics do",
@@ -58,7 +62,7 @@ def _reasoning(plan: Plan, dataset: str) -> list[Any]:
 
 def _disagreeing(plan: Plan, dataset: str) -> list[str]:
     """Return the scores and the reasons of a data set's judges."""
-    from comperdial.sources import raw_path
+    from comperdial.data.sources import raw_path
 
     recorded = _reasoning(plan, dataset)
     return [

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.artifact import files, page, table
-from comperdial.errors import NothingToShowError, UnknownNameError
-from comperdial.files import read_json
+from comperdial.core.artifact import files, page, table
+from comperdial.core.errors import NothingToShowError, UnknownNameError
+from comperdial.core.files import read_json
 from comperdial.report.document import SIMULATED, Document, rated_by
 from comperdial.schema.dimensions import chosen_dimension
 
@@ -71,7 +71,7 @@ def systems(
     dialogue_ratings: Path | None = None,
 ) -> Document:
     """Show every system with its ratings and scores."""
-    from comperdial import aggregate
+    from comperdial.evaluation import aggregate
     from comperdial.report import systems as rendered
 
     levels = [read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)]
@@ -111,7 +111,7 @@ def alpha(
     dialogue_ratings: Path | None = None,
 ) -> Document:
     """Show how far the raters agree, and how each is biased."""
-    from comperdial import ratings
+    from comperdial.evaluation import ratings
     from comperdial.report.ratings import agreement_document
 
     turn = read_ratings(turn_ratings, "turn", source)
@@ -364,7 +364,7 @@ def site(
     alpha: Path | None = None,
 ) -> str:
     """Return one page of a data set: its results, and every response with all that was said of it."""
-    from comperdial import aggregate
+    from comperdial.evaluation import aggregate
     from comperdial.report.site import contents
     from comperdial.report.site.page import page as rendered
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.errors import SchemaError
-from comperdial.ratings import OVERALL
+from comperdial.core.errors import SchemaError
+from comperdial.evaluation.ratings import OVERALL
 from comperdial.report.document import (
     Column,
     Document,
@@ -42,9 +42,9 @@ def agreement_document(
     Parameters
     ----------
     alphas
-        From :func:`comperdial.ratings.alphas`, of one data set.
+        From :func:`comperdial.evaluation.ratings.alphas`, of one data set.
     bias
-        From :func:`comperdial.ratings.annotator_bias`, of the same data set; both levels may be joined.
+        From :func:`comperdial.evaluation.ratings.annotator_bias`, of the same data set; both levels may be joined.
     title
         The data set's title.
     simulated
@@ -138,7 +138,7 @@ def level_difference_document(
     Parameters
     ----------
     cases
-        From :func:`comperdial.ratings.table13_cases`: several systems in one dialogue.
+        From :func:`comperdial.evaluation.ratings.table13_cases`: several systems in one dialogue.
     turn_ratings, dialogue_ratings, contexts, responses, systems
         Tables of these names. Dimensions of ``dialogue_ratings`` that go from 0 to 1 are axes, and 0 is a mark.
     title

@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from comperdial.config import load_yaml
-from comperdial.errors import MissingResourceError
+from comperdial.core.errors import MissingResourceError
+from comperdial.core.names import RATED_LEVELS
+from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
-from comperdial.names import RATED_LEVELS
-from comperdial.plugins import load_class
 from comperdial.report.document import SIMULATED
 from comperdial.report.showing import Page, say
 
@@ -221,10 +221,10 @@ def cells(frame: pd.DataFrame) -> pd.Series[Any]:
 
 def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame:
     """Return the first answer to each item of a judge whose answers others recorded: item_id, system_id, rationale."""
-    from comperdial.catalogue import load_catalogue
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.recorded.base import Rated
+    from comperdial.data.sources import raw_path
     from comperdial.judging.answers import find
-    from comperdial.recorded.base import Rated
-    from comperdial.sources import raw_path
 
     params = load_yaml(reading.root / "params.yaml")
     entry = (params.get("recorded_judges") or {}).get(metric)

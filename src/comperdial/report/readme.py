@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial.errors import FileError
-from comperdial.files import read_text, write_text
+from comperdial.core.errors import FileError
+from comperdial.core.files import read_text, write_text
 from comperdial.report.document import number, records_by
 from comperdial.stats.correlation import is_starred
 

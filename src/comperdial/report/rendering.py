@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from comperdial import provenance
-from comperdial.artifact import Artifact
-from comperdial.closure import code_digests, names_of_version
-from comperdial.errors import NothingToShowError
-from comperdial.files import write_text
+from comperdial.core import provenance
+from comperdial.core.artifact import Artifact
+from comperdial.core.closure import code_digests, names_of_version
+from comperdial.core.errors import NothingToShowError
+from comperdial.core.files import write_text
 from comperdial.report import document, nothing
 
 

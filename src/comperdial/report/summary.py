@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial import wordnet
-from comperdial.files import write_json
+from comperdial.core.files import write_json
+from comperdial.data import wordnet
 from comperdial.report.tables import of_target, pooled
 
 # Fewer digits than the tables': a difference that shows here should be one worth looking at.

@@ -7,8 +7,8 @@ from operator import itemgetter
 
 import pandas as pd
 
-from comperdial.errors import SchemaError
-from comperdial.names import output_name
+from comperdial.core.errors import SchemaError
+from comperdial.core.names import output_name
 from comperdial.report.document import Column, Document, listed, number, value_of, with_suffix
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import NothingToShowError, SchemaError, UnknownNameError
-from comperdial.files import read_table
+from comperdial.core.errors import NothingToShowError, SchemaError, UnknownNameError
+from comperdial.core.files import read_table
 from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of, with_suffix
 from comperdial.stats.correlation import ALPHA, is_starred
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.schema.fields import Field
 from comperdial.schema.tables import Table, table
 

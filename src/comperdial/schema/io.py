@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from comperdial.errors import FileError, SchemaError
-from comperdial.files import parse_json, read_table, write_table
+from comperdial.core.errors import FileError, SchemaError
+from comperdial.core.files import parse_json, read_table, write_table
 from comperdial.schema.check import validate
 from comperdial.schema.parquet import read_whole, writing
 from comperdial.schema.tables import table

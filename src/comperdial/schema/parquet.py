@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from comperdial.errors import ConfigError, FileError, SchemaError
-from comperdial.files import check_input, replacing
+from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.core.files import check_input, replacing
+from comperdial.core.sharding import WHOLE, Shard
 from comperdial.schema.check import DTYPES, validate
 from comperdial.schema.fields import Table
 from comperdial.schema.tables import table
-from comperdial.sharding import WHOLE, Shard
 
 Key = tuple[Any, ...]
 

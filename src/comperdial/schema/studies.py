@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from comperdial.names import RATED_LEVELS
+from comperdial.core.names import RATED_LEVELS
 from comperdial.schema.fields import (
     Field,
     RowCheck,

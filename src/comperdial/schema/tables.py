@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from comperdial.errors import UnknownNameError
-from comperdial.names import LEVELS, RATED_LEVELS
+from comperdial.core.errors import UnknownNameError
+from comperdial.core.names import LEVELS, RATED_LEVELS
 from comperdial.schema.fields import (
     UTTERANCES,
     Field,

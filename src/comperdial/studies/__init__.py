@@ -12,7 +12,7 @@ from typing import Any
 from comperdial.config import load_yaml
 from comperdial.config.checking import checked, read_checked
 from comperdial.config.parameters import Study
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judging.groups import DEFAULT
 
 FOLDER = Path(__file__).parent

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from comperdial.challenge.agent import Agent
-from comperdial.errors import ConfigError, UnknownNameError
-from comperdial.plugins import load_class, module_names
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.plugins import load_class, module_names
 
 __all__ = ["create", "kinds"]
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from comperdial.challenge.agent import Agent, Conversation
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 T = TypeVar("T")
 

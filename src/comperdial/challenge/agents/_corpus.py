@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from comperdial.errors import FileError
-from comperdial.files import parse_json, read_text
+from comperdial.core.errors import FileError
+from comperdial.core.files import parse_json, read_text
 
 
 class Pair(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from comperdial.challenge.agent import ApiAgent, Conversation
 from comperdial.challenge.agents import create
 from comperdial.challenge.agents._base import SingleAgent
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 
 class WrappingAgent(SingleAgent):

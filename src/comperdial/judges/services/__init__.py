@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comperdial.plugins import load_class, module_names
+from comperdial.core.plugins import load_class, module_names
 
 if TYPE_CHECKING:
     from comperdial.judges.services.base import Service

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from comperdial.errors import ComperdialError
+from comperdial.core.errors import ComperdialError
 from comperdial.judges.services._causal import Task
 from comperdial.models import runtime
 

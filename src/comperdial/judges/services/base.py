@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import httpx2

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import httpx2
 
 from comperdial import models
-from comperdial.errors import ConfigError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.base import Completion, Message
 from comperdial.judges.services._causal import Causal, Choosing, Task, TooLargeError, Writing
 from comperdial.judges.services._chat import ChatTransport, Unanswerable

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.data.recorded.base import Rated
 from comperdial.judges.base import Form, encode_messages
-from comperdial.recorded.base import Rated
 
 COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "messages", "answer")
 Row = tuple[str, str, str, str, int, str, str]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from comperdial.datasets.base import get
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
+from comperdial.data.readers.base import get
+from comperdial.data.recorded._usr_items import DIMENSIONS, read_items
+from comperdial.data.recorded.base import Rated
 from comperdial.judging.answers.base import AnswerFormat, Row, as_messages, frame, text_hash
-from comperdial.recorded._usr_items import DIMENSIONS, read_items
-from comperdial.recorded.base import Rated
 
 # What a prompt is given, in the order in which it stands there.
 _PARTS = ("source", "context", "system_output")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from comperdial.errors import UnknownNameError
+from comperdial.core.errors import UnknownNameError
 from comperdial.judging.answers.importing import Ratings
 from comperdial.stats.correlation import correlate
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from comperdial.catalogue import Catalogue, Source
-from comperdial.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.data.catalogue import Catalogue, Source
 from comperdial.judging.answers import find, formats
 
 _WHERE = "params.yaml, recorded_judges.{}"

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import ConfigError, SchemaError
-from comperdial.files import sha256
+from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.core.files import sha256
+from comperdial.data.recorded.base import Rated
 from comperdial.judges.base import Answer, Completion, Family, Parsed, key
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION, parse
 from comperdial.judging.answers import find
 from comperdial.judging.answers.base import AnswerFormat, systems_of
-from comperdial.recorded.base import Rated
 
 log = logging.getLogger(__name__)
 

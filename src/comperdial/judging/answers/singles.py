@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from comperdial import schema
+from comperdial.data.recorded.base import Rated
 from comperdial.judging.answers import find
 from comperdial.judging.answers.importing import Ratings, RecordedJudge
-from comperdial.recorded.base import Rated
 
 
 def judgements(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from comperdial import schema, sources
-from comperdial.catalogue import load_catalogue
-from comperdial.files import write_text
+from comperdial import schema
+from comperdial.core.files import write_text
+from comperdial.data import sources
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded.entries import origin
 from comperdial.judges.ledger import Ledger
 from comperdial.judging.answers import find
 from comperdial.judging.answers.coverage import coverage
 from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
 from comperdial.judging.answers.singles import judgements
-from comperdial.recorded.base import Rated
-from comperdial.recorded.entries import origin
 
 
 def take_answers(

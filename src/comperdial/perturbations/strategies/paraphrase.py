@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from lemminflect import getAllLemmas, getInflection
 
-from comperdial import wordnet
+from comperdial.data import wordnet
 from comperdial.perturbations.base import Turn, TurnStrategy
 from comperdial.perturbations.pool import Pool
 from comperdial.perturbations.text import STOP_WORDS, article, join, like, split

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial import aggregate, schema
-from comperdial.errors import NothingToShowError
+from comperdial import schema
+from comperdial.core.errors import NothingToShowError
+from comperdial.evaluation import aggregate
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
 from comperdial.report.plots.style import Output
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial import schema
-from comperdial.artifact import figure
+from comperdial.core.artifact import figure
 from comperdial.report.of_dataset import _caption
 from comperdial.schema.dimensions import chosen_dimension
 

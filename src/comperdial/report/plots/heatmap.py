@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import SchemaError, UnknownNameError
-from comperdial.names import LEVELS
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.names import LEVELS
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     Output,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.evaluation.samples import Sample
 from comperdial.report.plots.style import (
     Output,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import NothingToShowError
-from comperdial.files import form_path, read_text, write_text
-from comperdial.names import Output, output_name
+from comperdial.core.errors import NothingToShowError
+from comperdial.core.files import form_path, read_text, write_text
+from comperdial.core.names import Output, output_name
 from comperdial.report.document import SIMULATED, with_suffix
 
 if TYPE_CHECKING:

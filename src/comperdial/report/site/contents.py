@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.errors import SchemaError
-from comperdial.files import read_table
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import read_table
 from comperdial.report.document import number
 from comperdial.report.site.packing import Packer, Spec, decimals_of, table
 from comperdial.report.systems import systems_frame

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 
 FORMAT = 1
 # What is written about a column: where it lies, and how to read it.

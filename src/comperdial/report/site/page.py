@@ -9,7 +9,7 @@ import re
 from importlib.resources import files
 from string import Template
 
-from comperdial.errors import FileError
+from comperdial.core.errors import FileError
 
 # In the order in which they are run: each uses those before it.
 SCRIPTS = ("dom.js", "data.js", "grid.js", "overview.js", "lists.js", "browser.js", "compare.js", "main.js")

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.errors import SchemaError
-from comperdial.names import RATED_LEVELS
+from comperdial.core.errors import SchemaError
+from comperdial.core.names import RATED_LEVELS
 from comperdial.report.document import Document, Section, records_by, with_suffix
 from comperdial.report.tables import LEVEL_NAMES
 
@@ -108,7 +108,7 @@ def counts_document(reported: pd.DataFrame, ours: pd.DataFrame, suffix: str = ""
     Parameters
     ----------
     reported
-        ``src/comperdial/studies/comperdial/annotation_counts.csv``, as :func:`comperdial.files.read_table` reads it.
+        ``src/comperdial/studies/comperdial/annotation_counts.csv``, as :func:`comperdial.core.files.read_table` reads it.
     ours
         Columns dataset, title, turn, dialogue, system (missing where there is no such rating), and, if known,
         references; one row a dataset. A dataset that the paper does not have gets a row of its own.

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.report.document import Document, number, pivot, records_by, with_suffix
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,

@@ -6,7 +6,7 @@ import textwrap
 
 import pandas as pd
 
-from comperdial.errors import UnknownNameError
+from comperdial.core.errors import UnknownNameError
 from comperdial.report.document import Document, Section, with_suffix
 from comperdial.report.tables import need
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.artifact import table
-from comperdial.errors import NothingToShowError, UnknownNameError
-from comperdial.files import read_table
+from comperdial.core.artifact import table
+from comperdial.core.errors import NothingToShowError, UnknownNameError
+from comperdial.core.files import read_table
 from comperdial.report.document import Document, rated_by
 from comperdial.report.of_dataset import read_ratings
 from comperdial.schema.dimensions import chosen_dimension
@@ -172,7 +172,7 @@ def table_13(
     source: str,
 ) -> Document:
     """Show dialogues that are rated lower as a whole."""
-    from comperdial import ratings
+    from comperdial.evaluation import ratings
     from comperdial.report.ratings import level_difference_document
 
     turn, dialogue = read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)

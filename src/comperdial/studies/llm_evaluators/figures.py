@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.errors import SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, sequential, short, titled
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import PAPER, RATERS, SHORT

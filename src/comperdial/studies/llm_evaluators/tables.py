@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.artifact import figure, table
-from comperdial.errors import SchemaError, UnknownNameError
+from comperdial.core.artifact import figure, table
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.judging.groups import perturbed
 from comperdial.report.document import Document, rated_by
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.config import load_yaml
-from comperdial.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.report.document import Document, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.artifact import figure, table
+from comperdial.core.artifact import figure, table
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
@@ -112,8 +112,9 @@ def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[st
     """Show the agreement between the annotators beside the published one."""
     import pandas as pd
 
-    from comperdial import aggregate, schema
-    from comperdial.errors import SchemaError
+    from comperdial import schema
+    from comperdial.core.errors import SchemaError
+    from comperdial.evaluation import aggregate
     from comperdial.report import tables
 
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])

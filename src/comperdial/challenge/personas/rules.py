@@ -1,0 +1,200 @@
+"""The rules of profiles: negative heads skipped, gendered words neutralised, the constraints of Tables 9-11."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from comperdial.challenge.personas.graph import head_sentence
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import read_table
+
+GENDERS = ("female", "male")
+# A noun phrase ends where one of these begins: "a lawyer who fights fraudsters" is no fraudster.
+_PHRASE_END = re.compile(r"\b(?:who|that|which|with|in|on|at|for|of|from|to|and|,)\b.*")
+# After "her", these say that it was an object and not a possessive: "help her with", "thank her".
+_NOT_OWNED = {
+    "", "with", "to", "in", "on", "at", "for", "of", "from", "and", "or", "but", "as", "when", "how", "every", "by",
+    "a", "the", "about", "into", "up", "out", "through", "before", "after", "during", "each", "again", "home", "while",
+}  # fmt: skip
+_PRONOUNS = {"he", "she"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Ages from ``start`` to ``end``, both included, in years."""
+
+    start: int
+    end: int
+
+    def __contains__(self, age: object) -> bool:
+        return isinstance(age, int) and self.start <= age <= self.end
+
+    def __and__(self, other: Range) -> Range | None:
+        start, end = max(self.start, other.start), min(self.end, other.end)
+        return Range(start, end) if start <= end else None
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What may stand in a persona; each attribute is one file of ``data/personas``.
+
+    Attributes
+    ----------
+    names
+        Generation (0, 10, … 50, the age of who was named in that decade) and gender -> names (Table 9).
+    family
+        Sentence, with ``<n>`` for a number -> ages (Table 10).
+    ages
+        Head persona -> ages (Table 11).
+    negative
+        Nouns and adjectives of heads that give a negative impression -> which of the two.
+    neutral
+        Gendered word -> neutral word, or "" where there is none.
+    opposites
+        Pairs of phrases that cannot both be true of one persona.
+    default_ages
+        The ages of a head that ``ages`` lacks.
+    """
+
+    names: Mapping[tuple[int, str], tuple[str, ...]]
+    family: Mapping[str, Range]
+    ages: Mapping[str, Range]
+    negative: Mapping[str, str]
+    neutral: Mapping[str, str]
+    opposites: tuple[tuple[str, str], ...]
+    default_ages: Range = Range(20, 50)
+
+    @cached_property
+    def oldest_generation(self) -> int:
+        """Return the oldest generation that has names; older people get its names too."""
+        return max(generation for generation, _ in self.names)
+
+    def names_for(self, age: int, gender: str) -> tuple[str, ...]:
+        """Return the names that somebody of this age and gender may have."""
+        return self.names.get((min(age // 10 * 10, self.oldest_generation), gender), ())
+
+    def ages_of(self, head: str) -> Range:
+        """Return the ages of a head persona, given as "i am …"."""
+        return self.ages.get(head, self.default_ages)
+
+    def is_negative(self, head: str) -> str | None:
+        """Return the word that makes a head negative, or None."""
+        adjective, noun = self._negative_words
+        found = adjective.search(head.lower()) or noun.search(_PHRASE_END.sub("", head.lower()).strip())
+        return found.group(1) if found else None
+
+    @cached_property
+    def _negative_words(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        adjectives = _any_of(word for word, kind in self.negative.items() if kind == "adjective")
+        nouns = _any_of(word for word, kind in self.negative.items() if kind == "noun")
+        return re.compile(rf"\b({adjectives})\b"), re.compile(rf"\b({nouns})s?$")
+
+    def neutralise(self, text: str) -> tuple[str, list[str]]:
+        """Put neutral words for gendered ones.
+
+        Returns
+        -------
+        str
+            The text; a word without a neutral alternative stays.
+        list of str
+            What was replaced, as "policeman -> police officer", and what could not be, as "king (no neutral word)".
+        """
+        done: list[str] = []
+
+        def replace(match: re.Match[str]) -> str:
+            word = match.group().lower()
+            neutral = self.neutral[word]
+            if word == "her":
+                following = re.match(r"\s+([a-z'-]+)", text[match.end() :].lower())
+                neutral = "them" if (following.group(1) if following else "") in _NOT_OWNED else neutral
+            done.append(f"{word} -> {neutral}" if neutral else f"{word} (no neutral word)")
+            return neutral or match.group()
+
+        result = self._gendered.sub(replace, text)
+        if any(item.split(" ")[0] in _PRONOUNS for item in done):
+            for wrong, right in (("is", "are"), ("was", "were"), ("has", "have"), ("does", "do")):
+                result = re.sub(rf"\bthey {wrong}\b", f"they {right}", result)
+        if any("->" in item for item in done):
+            result = re.sub(r"\ba (?=[aeio])", "an ", re.sub(r"\ban (?=[^aeiou\W])", "a ", result))
+        return result, done
+
+    def gendered_words(self, text: str) -> list[str]:
+        """Return the gendered words of a text that have a neutral alternative."""
+        return [m.group().lower() for m in self._gendered.finditer(text) if self.neutral[m.group().lower()]]
+
+    @cached_property
+    def opposite_patterns(self) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+        """Return the pairs of opposites, each in both orders, as patterns that match from the start of a word."""
+        pairs = [tuple(re.compile(rf"\b{re.escape(phrase)}") for phrase in pair) for pair in self.opposites]
+        return [(a, b) for one, two in pairs for a, b in ((one, two), (two, one))]
+
+    @cached_property
+    def _gendered(self) -> re.Pattern[str]:
+        longest_first = sorted(self.neutral, key=len, reverse=True)
+        return re.compile(rf"\b(?:{_any_of(longest_first)})\b", re.IGNORECASE)
+
+
+def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
+    """Read ``names``, ``family``, ``ages``, ``negative``, ``gender_neutral`` and ``opposites`` (CSV) from a folder.
+
+    Raises
+    ------
+    FileError, SchemaError
+        When a file or a column is missing, or an age or gender is not one.
+    """
+    folder = Path(folder)
+    names: dict[tuple[int, str], list[str]] = {}
+    for row, where in _rows(folder / "names.csv", "generation", "gender", "name"):
+        if row["gender"] not in GENDERS:
+            raise SchemaError(f"gender {row['gender']!r}", where=where, expected=" or ".join(GENDERS))
+        names.setdefault((_age(row["generation"], where), row["gender"]), []).append(row["name"])
+    if not names:
+        raise SchemaError("no names", where=str(folder / "names.csv"), expected="a row for each name")
+    return Constraints(
+        names={key: tuple(found) for key, found in names.items()},
+        family={row["family_info"]: _range(row, where) for row, where in _rows(folder / "family.csv", "family_info")},
+        ages={head_sentence(row["head"]): _range(row, where) for row, where in _rows(folder / "ages.csv", "head")},
+        negative={row["word"]: row["kind"] for row, _ in _rows(folder / "negative.csv", "word", "kind")},
+        neutral={
+            row["gendered"]: row["neutral"] for row, _ in _rows(folder / "gender_neutral.csv", "gendered", "neutral")
+        },
+        opposites=tuple((row["one"], row["other"]) for row, _ in _rows(folder / "opposites.csv", "one", "other")),
+        default_ages=Range(*default_ages),
+    )
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern for any of some words; of none, one that never matches, where an empty one always would."""
+    return "|".join(map(re.escape, words)) or "(?!)"
+
+
+def _rows(path: Path, *columns: str) -> list[tuple[dict[str, str], str]]:
+    frame = read_table(path)
+    if missing := [column for column in columns if column not in frame]:
+        raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(columns))
+    names = [str(column) for column in frame.columns]
+    records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
+    rows = [(row, f"{path}, line {n}") for n, row in enumerate(records, start=2)]
+    for row, where in rows:
+        if not row[columns[0]].strip():
+            raise SchemaError(f"no value in column {columns[0]!r}", where=where, expected="a text")
+    return rows
+
+
+def _age(text: str, where: str) -> int:
+    if not text.isdigit():
+        raise SchemaError(f"age {text!r}", where=where, expected="a whole number of years")
+    return int(text)
+
+
+def _range(row: Mapping[str, str], where: str) -> Range:
+    if "start_age" not in row or "end_age" not in row:
+        raise SchemaError("no column start_age or end_age", where=where, expected="both")
+    found = Range(_age(row["start_age"], where), _age(row["end_age"], where))
+    if found.start > found.end:
+        raise SchemaError(f"ages {found.start} to {found.end}", where=where, expected="start_age <= end_age")
+    return found

@@ -1,0 +1,1 @@
+"""What every other part uses: errors, files, names, the code hash, provenance. Imports nothing else of ours."""

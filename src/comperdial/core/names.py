@@ -1,0 +1,35 @@
+"""Names that tables, settings and commands share: the levels, and how an output of a metric is written."""
+
+from __future__ import annotations
+
+from comperdial.core.errors import ConfigError
+
+LEVELS = ("turn", "dialogue", "system")
+RATED_LEVELS = ("turn", "dialogue")
+
+Output = tuple[str, str]
+
+
+def output_name(text: str, default: str | None = None, *, where: str | None = None) -> Output:
+    """Return metric and output that ``METRIC:OUTPUT`` names; a metric's name may hold colons, an output's none.
+
+    Parameters
+    ----------
+    text
+        As a user wrote it.
+    default
+        The output of ``METRIC`` alone, which is an error without it.
+    where
+        Where the text stands, for the error.
+
+    Raises
+    ------
+    ConfigError
+        When there is nothing on a side of the colon.
+    """
+    metric, colon, output = text.rpartition(":")
+    if text and not colon and default is not None:
+        return text, default
+    if not metric or not output:
+        raise ConfigError(f"output {text!r}", where=where, expected="METRIC:OUTPUT")
+    return metric, output

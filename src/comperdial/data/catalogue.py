@@ -1,0 +1,253 @@
+"""``data/sources.yaml``: every public file, pinned, and which data set is read from which of them.
+
+A file whose checksum nobody here has seen names a ``revision`` instead of commit, sha256 and bytes. Its first download
+records these in ``sources.lock.yaml`` beside the catalogue, and every later one is held to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from comperdial.config.checking import Count, DatasetName, Expected, Maybe, Strict, Text, read_checked, rule, unknown
+from comperdial.core.errors import FileError, UnknownNameError
+from comperdial.core.files import write_text
+from comperdial.core.names import RATED_LEVELS
+
+CATALOGUE = Path("data/sources.yaml")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public file: where it comes from, what its bytes are, who may use it.
+
+    ``revision`` is the branch or tag that was asked for, of a file that is pinned by the lock file; without an entry
+    there, ``sha256`` is empty and the file is not pinned.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    url: str
+    sha256: str
+    bytes: int
+    licence: str
+    citation: str
+    revision: str | None = None
+
+    @property
+    def pinned(self) -> bool:
+        """Return whether the bytes are known."""
+        return bool(self.sha256)
+
+    @property
+    def relative(self) -> PurePosixPath:
+        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
+        return PurePosixPath(self.repository) / self.path
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset as the catalogue has it: which reader, which files under the reader's names for them.
+
+    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither; ``source`` by
+    whom and ``target`` in which dimension, where that is not what ``evaluation`` in ``params.yaml`` says of all.
+    """
+
+    name: str
+    reader: str
+    title: str
+    files: Mapping[str, Source]
+    levels: tuple[str, ...] = ("turn",)
+    source: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What ``data/sources.yaml`` says."""
+
+    files: Mapping[str, Source]
+    datasets: Mapping[str, Dataset]
+    path: Path
+
+    def file(self, name: str) -> Source:
+        """Return a file by name, or raise :class:`UnknownNameError`."""
+        if name not in self.files:
+            raise UnknownNameError("source", name, self.files, where=str(self.path))
+        return self.files[name]
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a dataset by name, or raise :class:`UnknownNameError`."""
+        if name not in self.datasets:
+            raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
+        return self.datasets[name]
+
+
+# What becomes the name of a file, a word of a command or a pattern of Snakemake's.
+_FileName = Annotated[
+    str,
+    Field(pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]*$"),
+    Expected("letters, digits, dots, hyphens and underscores, not a dot or a hyphen first"),
+]
+_Repository = Annotated[str, Field(pattern=r"^\w[\w.-]*/[\w.-]+$"), Expected("<owner>/<name>")]
+_Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$"), Expected("a commit: 40 hexadecimal digits")]
+_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expected("64 hexadecimal digits")]
+_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$"), Expected("one line of text")]
+
+
+class _File(Strict):
+    repository: _Repository
+    path: Annotated[str, Field(pattern=r"^[^{}\x00-\x1f\x7f]+$"), Expected("a path without braces")]
+    url: Annotated[str, Field(pattern="^https://.+"), Expected("https://…")]
+    licence: _Line
+    citation: _Line
+    commit: Maybe[_Commit] = None
+    sha256: Maybe[_Sha256] = None
+    bytes: Maybe[Count] = None
+    revision: Maybe[Annotated[str, Field(pattern=r"^[\w./-]+$"), Expected("a branch or a tag")]] = None
+
+    @model_validator(mode="after")
+    def _is_pinned(self) -> _File:
+        pins = [name for name in ("commit", "sha256", "bytes") if getattr(self, name) is not None]
+        if len(pins) != (0 if self.revision else 3):
+            found = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
+            raise rule(f"it has {found}", "`commit`, `sha256` and `bytes`, or `revision` alone")
+        path = PurePosixPath(self.path)
+        if path.is_absolute() or ".." in (*path.parts, *PurePosixPath(self.repository).parts):
+            raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
+        if self.commit and self.commit not in self.url:
+            raise rule("the URL does not name the commit", "a URL pinned to the commit", "url")
+        if self.revision and "{revision}" not in self.url:
+            raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
+        return self
+
+
+def _in_order(levels: list[str]) -> list[str]:
+    if [level for level in RATED_LEVELS if level in levels] != levels:
+        raise ValueError
+    return levels
+
+
+class _Dataset(Strict):
+    reader: DatasetName
+    title: _Line
+    files: dict[str, Text]
+    levels: Maybe[
+        Annotated[
+            list[Literal["turn", "dialogue"]],
+            AfterValidator(_in_order),
+            Expected("a list of turn, dialogue, or of neither"),
+        ]
+    ] = None
+    source: Maybe[Text] = None
+    target: Maybe[Text] = None
+
+
+class _CatalogueFile(Strict):
+    files: dict[_FileName, _File]
+    datasets: dict[DatasetName, _Dataset]
+
+    @model_validator(mode="after")
+    def _names_files(self) -> _CatalogueFile:
+        for name, entry in self.datasets.items():
+            for role, file in entry.files.items():
+                if file not in self.files:
+                    raise unknown("source", file, self.files, "datasets", name, "files", role)
+        return self
+
+
+class _Locked(Strict):
+    repository: Text
+    commit: _Commit | None
+    sha256: _Sha256
+    bytes: Count
+
+
+@cache
+def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
+    """Read and check ``data/sources.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        When an entry lacks a field, has an unknown one, is not pinned, or has a path that leaves its folder.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(
+            "no such file",
+            where=str(path),
+            expected="the catalogue of public files",
+            hint="Run this in the repository's root, or say --catalogue FILE",
+        )
+    content = read_checked(_CatalogueFile, path)
+    locked = read_lock(lock_path(path))
+    files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}
+    datasets = {
+        name: Dataset(
+            name,
+            entry.reader,
+            entry.title,
+            {role: files[file] for role, file in entry.files.items()},
+            _levels(entry),
+            entry.source,
+            entry.target,
+        )
+        for name, entry in content.datasets.items()
+    }
+    return Catalogue(files, datasets, path)
+
+
+def _levels(entry: _Dataset) -> tuple[str, ...]:
+    """Return which levels an entry says are rated; if it does not say, what its reader is known to read."""
+    if entry.levels is not None:
+        return tuple(entry.levels)
+    return RATED_LEVELS if entry.reader == "comperdial" else ("turn",)
+
+
+def lock_path(catalogue: str | Path) -> Path:
+    """Return where the lock file of a catalogue lies."""
+    return Path(catalogue).with_name("sources.lock.yaml")
+
+
+def read_lock(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty when there is none."""
+    if not path.is_file():
+        return {}
+    return {name: entry.model_dump() for name, entry in read_checked(dict[str, _Locked], path).items()}
+
+
+@contextmanager
+def updating_lock(path: Path, head: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """Give the entries of a lock file, to be changed; they are written when the block ends without an error.
+
+    Other processes that change it wait. ``head`` is the comment that the file begins with.
+    """
+    import yaml
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        locked = read_lock(path)
+        before = dict(locked)
+        yield locked
+        if locked != before:
+            write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
+
+
+def _source(name: str, entry: _File, pins: Mapping[str, Any] | None) -> Source:
+    given = entry.model_dump()
+    if entry.revision is not None:
+        given |= pins or {"commit": None, "sha256": "", "bytes": 0}
+        given["repository"] = entry.repository
+        given["url"] = entry.url.replace("{revision}", given["commit"] or entry.revision)
+        given["commit"] = given["commit"] or ""
+    return Source(name, **given)

@@ -1,0 +1,249 @@
+"""WordNet: find it, or set it up once where nltk looks for it.
+
+nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we
+write to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from comperdial.core.errors import MissingResourceError
+from comperdial.core.files import read_json, write_json, write_text
+
+log = logging.getLogger(__name__)
+
+DEBIAN = Path("/usr/share/wordnet")
+PACKAGES = ("wordnet-base", "wordnet-sense-index")
+_FILES = (
+    *(f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")),
+    *("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc"),
+)
+_NOTE = "comperdial-wordnet.json"
+
+# WordNet's lexicographer files in order, by syntactic category: manual page lexnames(5WN). Debian ships only the page.
+_LEXNAMES = {
+    3: "adj.all adj.pert",
+    4: "adv.all",
+    1: "noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition noun.communication "
+    "noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person noun.phenomenon "
+    "noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance "
+    "noun.time",
+    2: "verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact "
+    "verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather",
+}
+_LAST_LEXNAME = ("adj.ppl", 3)
+
+
+@dataclass(frozen=True)
+class WordNet:
+    """A WordNet that nltk can read: where, which version, and where it came from."""
+
+    path: str
+    version: str
+    source: str
+
+
+def roots() -> list[Path]:
+    """Return nltk's data roots in its own order, without the second that importing nltk takes (a test compares)."""
+    given = [Path(p) for p in os.environ.get("NLTK_DATA", "").split(os.pathsep) if p]
+    prefix = Path(sys.prefix)
+    system = [Path(base, "nltk_data") for base in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
+    home = Path("~/nltk_data").expanduser()
+    return [*given, home, prefix / "nltk_data", prefix / "share/nltk_data", prefix / "lib/nltk_data", *system]
+
+
+def own_root() -> Path:
+    """Return the root that a set-up writes to."""
+    return Path(sys.prefix) / "nltk_data"
+
+
+def locate() -> WordNet | None:
+    """Return the WordNet that nltk would load, or None when there is none."""
+    folders = [root / "corpora" / "wordnet" for root in roots()]
+    # As nltk looks: unpacked in any root first.
+    for place in (*folders, *(folder.with_suffix(".zip") for folder in folders)):
+        try:
+            _read(place, "lexnames", 1)
+            version = re.search(rb"WordNet (\d+\.\d+)", _read(place, "data.noun", 2048))
+        except MissingResourceError as error:
+            log.debug("%s", error)
+        else:
+            return WordNet(str(place), version.group(1).decode() if version else "unknown", _origin(place))
+    return None
+
+
+def _origin(place: Path) -> str:
+    """Return where a WordNet came from, as our set-up noted it beside it."""
+    note = place.parent / _NOTE
+    noted = read_json(note) if note.is_file() else {}
+    return str(noted["source"]) if noted.get("name") == place.name else "found in nltk's data path"
+
+
+def lexnames() -> str:
+    """Return the text of the ``lexnames`` file that nltk wants: number, name and syntactic category, 45 lines."""
+    pairs = [(name, category) for category, names in _LEXNAMES.items() for name in names.split()]
+    pairs.append(_LAST_LEXNAME)
+    return "".join(f"{number:02d}\t{name}\t{category}\n" for number, (name, category) in enumerate(pairs))
+
+
+def set_up() -> WordNet:
+    """Return the WordNet at hand, or get one: from nltk's server, Debian's files on this machine, or Debian's packages.
+
+    Raises
+    ------
+    MissingResourceError
+        When no road leads to one; says what each of them answered.
+    """
+    found = locate()
+    if found:
+        return found
+    roads: tuple[tuple[str, Callable[[], str | None]], ...] = (
+        ("nltk download", _from_nltk),
+        (f"Debian's files in {DEBIAN}", lambda: _copy_from(DEBIAN)),
+        ("Debian's packages " + " and ".join(PACKAGES), _from_debian_packages),
+    )
+    answers = []
+    for name, road in roads:
+        try:
+            failure = road()
+            found = locate() if failure is None else None
+            if found:
+                place = Path(found.path)
+                write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": found.version})
+                return replace(found, source=name)
+        except OSError as error:
+            failure = f"{error.strerror or error} ({error.filename})"
+        answers.append(f"{name}: {failure or 'brought no WordNet'}")
+        log.info(answers[-1])
+    raise MissingResourceError(
+        "WordNet is not on this machine and could not be brought (" + "; ".join(answers) + ")",
+        expected="nltk's corpora/wordnet under one of " + ", ".join(map(str, roots()[:3])),
+        hint="Copy it there, or install Debian's " + " and ".join(PACKAGES) + " and run `comperdial wordnet` again",
+    )
+
+
+def _from_nltk() -> str | None:
+    import io
+    import socket
+
+    import nltk
+
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(20)
+    said = io.StringIO()
+    try:
+        done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=said)
+    finally:
+        socket.setdefaulttimeout(before)
+    log.debug("%s", said.getvalue())
+    return None if done else "no answer from nltk's server"
+
+
+def _copy_from(folder: Path) -> str | None:
+    missing = [name for name in _FILES if not (folder / name).is_file()]
+    if missing:
+        return f"{folder} lacks {', '.join(missing[:3])}" if len(missing) < len(_FILES) else "not there"
+    target = own_root() / "corpora" / "wordnet"
+    target.mkdir(parents=True, exist_ok=True)
+    for name in _FILES:
+        shutil.copyfile(folder / name, target / name)
+    # Last: locate() takes the folder for complete once this file is there.
+    write_text(target / "lexnames", lexnames())
+    return None
+
+
+def _from_debian_packages() -> str | None:
+    """Download the packages with apt (which checks their signatures) and unpack them; nothing is installed."""
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if not apt or not dpkg:
+        return "no apt-get on this machine"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        download = [apt, "-q", "download", *PACKAGES]
+        if failure := _run(download, folder):
+            # Package lists may be absent or old: fetch private ones, which needs no root.
+            (folder / "lists" / "partial").mkdir(parents=True)
+            private = ["-o", f"Dir::State::Lists={folder / 'lists'}"]
+            failure = _run([apt, "-q", *private, "update"], folder) or _run([*download, *private], folder)
+            if failure:
+                return failure
+        for package in folder.glob("*.deb"):
+            if failure := _run([dpkg, "-x", str(package), str(folder / "unpacked")], folder):
+                return failure
+        return _copy_from(folder / "unpacked" / DEBIAN.relative_to("/"))
+
+
+def _run(command: list[str], folder: Path) -> str | None:
+    try:
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if result.returncode == 0:
+        return None
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit status {result.returncode}"
+
+
+def require(version: str) -> WordNet:
+    """Return the WordNet at hand if it has the wanted version, else raise :class:`MissingResourceError`."""
+    found = locate()
+    if found is None:
+        raise MissingResourceError(
+            "WordNet is not on this machine",
+            expected=f"WordNet {version}",
+            hint="Run `comperdial wordnet` to set it up, or take the metric out of params.yaml",
+        )
+    if found.version != version:
+        raise MissingResourceError(
+            f"this is WordNet {found.version}",
+            where=found.path,
+            expected=f"WordNet {version}",
+            hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
+        )
+    return found
+
+
+def read_files(path: str | Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Return what files of a WordNet hold, by name.
+
+    Parameters
+    ----------
+    path
+        A folder with WordNet's files, or a zip archive of one.
+    names
+        The files' names: ``data.noun``.
+
+    Raises
+    ------
+    MissingResourceError
+        When one of them is not there, or the archive is damaged.
+    """
+    return {name: _read(Path(path), name) for name in names}
+
+
+def _read(place: Path, name: str, size: int = -1) -> bytes:
+    """Return the first bytes of a file of WordNet, or all of it."""
+    try:
+        folder = zipfile.Path(place, "wordnet/") if place.suffix == ".zip" else place
+        with folder.joinpath(name).open("rb") as file:
+            return file.read(size)
+    # RuntimeError: encrypted, or compressed in a way that Python does not know.
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise MissingResourceError(
+            f"{name} of WordNet cannot be read ({type(error).__name__}: {error})",
+            where=str(place),
+            expected="all of WordNet's files",
+            hint="Remove it and run `comperdial wordnet`",
+        ) from error

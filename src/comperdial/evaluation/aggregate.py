@@ -1,0 +1,236 @@
+"""Reading scores, ratings and contexts, and how raters agree by position."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import check_columns, read_json
+from comperdial.data.own_files import read_columns
+from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
+from comperdial.stats import Coefficient
+from comperdial.stats.agreement import pairwise_agreement
+
+log = logging.getLogger(__name__)
+
+_AGREEMENT: tuple[Coefficient, ...] = ("pearson", "spearman")
+_ITEM = ["dataset", "context_id", "system_id"]
+
+
+def read_ratings(
+    path: str | Path,
+    *,
+    dataset: str | None = None,
+    dimension: str = "rating",
+    scale: tuple[float, float] | None = None,
+) -> pd.DataFrame:
+    """Read ratings: table ``turn_ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
+
+    What such a short file leaves out is filled in: one annotator, one dimension, source ``human``, and a scale.
+
+    Parameters
+    ----------
+    path
+        A JSONL, CSV or Parquet file.
+    dataset
+        Which data set the ratings are of, for a file that does not say; default: the file's name.
+    dimension
+        What was rated, for a file that does not say.
+    scale
+        Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found,
+        and a warning that says them.
+    """
+    path = Path(path)
+    columns = schema.table("turn_ratings").columns
+    frame = check_columns(read_columns(path, columns, ["context_id", "system_id", "rating"]), columns, path)
+    if path.suffix == ".csv":
+        frame = schema.parse_cells(frame, "turn_ratings", path)
+    if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
+        raise SchemaError(
+            "a response has several ratings",
+            where=str(path),
+            expected="a column `annotator_id` that says whose each is",
+        )
+    numbers = pd.to_numeric(frame["rating"], errors="coerce")
+    filled = {
+        "dataset": dataset or path.stem,
+        "annotator_id": "1",
+        "position": None,
+        "dimension": dimension,
+        "scale_min": scale[0] if scale else numbers.min(),
+        "scale_max": scale[1] if scale else numbers.max(),
+        "source": "human",
+    }
+    guessed = scale is None and not {"scale_min", "scale_max"} <= set(frame)
+    for column, value in filled.items():
+        if column not in frame:
+            frame[column] = value
+    checked = schema.validate(frame[columns], "turn_ratings", where=str(path))
+    if guessed:
+        # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
+        log.warning(
+            "%s: no columns scale_min and scale_max: the scale is taken to be the range of the ratings, %g to %g",
+            path, checked["scale_min"].min(), checked["scale_max"].max(),
+        )  # fmt: skip
+    return checked
+
+
+def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
+    """Read which dialogue a context belongs to: table ``contexts``, or a file with ``context_id`` and ``dialogue_id``.
+
+    Parameters
+    ----------
+    path
+        A JSONL, CSV or Parquet file.
+    dataset
+        Which data set it is of, for a file that does not say; default: the file's name.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, context_id, dialogue_id.
+    """
+    path = Path(path)
+    needed = ["context_id", "dialogue_id"]
+    known = schema.table("contexts").columns
+    frame = check_columns(read_columns(path, known, needed), known, path)
+    if "dataset" not in frame:
+        frame["dataset"] = dataset or path.stem
+    turn = ["turn"] if "turn" in frame else []
+    frame = frame[["dataset", *needed, *turn]].astype(dict.fromkeys(["dataset", *needed], str))
+    if frame.duplicated(["dataset", "context_id"]).any():
+        name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
+        raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")
+    return frame
+
+
+def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | None) -> None:
+    """Check ratings against a folder of tables, and write them there as ``turn_ratings`` and ``dialogue_ratings``.
+
+    Parameters
+    ----------
+    folder
+        Holds ``contexts`` and ``responses`` of one data set.
+    turn
+        As :func:`read_ratings` takes it; what a short file leaves out is ComperDial's: Overall, from 1 to 5.
+    dialogue
+        Table ``dialogue_ratings``; None writes an empty one.
+
+    Raises
+    ------
+    SchemaError
+        When something was rated that is in no table; ratings of a submission that was left out are left out with it.
+    """
+    folder = Path(folder)
+    contexts = schema.read(folder / "contexts.parquet", "contexts")
+    responses = schema.read(folder / "responses.parquet", "responses")
+    report = folder / "submissions.json"
+    said = read_json(report) if report.is_file() else {"failed": {}}
+    if not isinstance(said, dict) or not isinstance(failed := said.get("failed"), dict):
+        raise SchemaError(
+            "no mapping `failed`", where=str(report), expected="what `comperdial challenge tables` writes"
+        )
+    left_out = set(failed) - set(responses["system_id"])
+    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
+    turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)
+    dialogues = schema.read(dialogue, "dialogue_ratings") if dialogue else schema.empty("dialogue_ratings")
+    for ratings, item, path in ((turns, "context_id", turn), (dialogues, "dialogue_id", dialogue)):
+        key = ["dataset", item, "system_id"]
+        known = set(answered[key].itertuples(index=False, name=None))
+        known |= {tuple(names) for names in ratings.loc[ratings["system_id"].isin(left_out), key].to_numpy()}
+        rated = ratings[key].drop_duplicates().itertuples(index=False, name=None)
+        if unknown := [names for names in rated if names not in known]:
+            raise SchemaError(
+                f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}",
+                where=str(path),
+                expected=f"dataset, {item} and system_id of {folder}",
+            )
+    for name, ratings in (("turn_ratings", turns), ("dialogue_ratings", dialogues)):
+        without = ratings[~ratings["system_id"].isin(left_out)]
+        if len(without) < len(ratings):
+            log.warning("%d %s are of submissions that were left out", len(ratings) - len(without), name)
+        schema.write(folder / f"{name}.parquet", without, name)
+
+
+def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
+    """Read and join tables ``scores``; a score that stands twice, or one metric made in two ways, is an error."""
+    tables = [schema.read(path, "scores") for path in paths]
+    scores = pd.concat(tables, ignore_index=True)
+    where = ", ".join(map(str, paths))
+    for metric, of_metric in scores.groupby("metric"):
+        signatures = of_metric["signature"].unique()
+        if len(signatures) > 1:
+            raise SchemaError(
+                f"metric {metric!r} was made in {len(signatures)} ways: {', '.join(signatures)}",
+                where=where,
+                expected="one signature a metric",
+                hint="Score one of them under another --name",
+            )
+    # Each table has a key once; two of them may share one if they share a metric.
+    if scores["metric"].nunique() < sum(table["metric"].nunique() for table in tables):
+        return schema.validate(scores, "scores", where=where)
+    return scores
+
+
+def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
+    """Return what a source rated, in tables of ratings; None stands for a level without ratings."""
+    return {
+        str(name)
+        for table in tables
+        if table is not None
+        for name in table.loc[table["source"] == source, "dimension"].unique()
+    }
+
+
+def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
+    """Leave out the ratings of references, which are never scored; without a table ``systems``, none."""
+    if systems is None:
+        return ratings
+    names = systems.loc[systems["kind"] == "reference", ["dataset", "system_id"]]
+    references = pd.MultiIndex.from_frame(names)
+    return ratings[~pd.MultiIndex.from_frame(ratings[["dataset", "system_id"]]).isin(references)]
+
+
+def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return inter-annotator agreement as USR's Table 1 has it: mean correlation over the pairs of rater positions.
+
+    Parameters
+    ----------
+    ratings
+        Table ``turn_ratings`` of one dataset, with positions; all responses count, references included.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and
+        dimension.
+    """
+    if ratings["position"].isna().any():
+        raise SchemaError("ratings without a position", expected="a position for each rating: the column of its rater")
+    rows = []
+    for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
+        if group.duplicated([*_ITEM, "position"]).any() or group["position"].nunique() < 2:
+            raise SchemaError(
+                f"the positions of dimension {dimension!r} are not one a rater",
+                where=f"dataset {dataset!r}",
+                expected="two raters or more, each response rated once a position",
+            )
+        table = group.pivot(index=["context_id", "system_id"], columns="position", values="rating")
+        for coefficient in _AGREEMENT:
+            value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "dimension": dimension,
+                    "coefficient": coefficient,
+                    "value": value,
+                    "n": len(table),
+                }
+            )
+    return pd.DataFrame(rows)

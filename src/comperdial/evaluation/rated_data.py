@@ -1,0 +1,130 @@
+"""A researcher's responses and their ratings, from a file or a folder of tables: what ``comperdial compare`` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ConfigError, FileError
+from comperdial.core.names import RATED_LEVELS
+from comperdial.data.readers.table import RatedFile
+from comperdial.evaluation import aggregate
+from comperdial.metrics import Batch, scoring
+from comperdial.metrics.score_files import read_records
+
+
+@dataclass(frozen=True)
+class RatedData:
+    """Responses to score and the ratings to hold scores against.
+
+    Attributes
+    ----------
+    parts
+        Responses and what each has to be scored with, part by part; to be gone through once.
+    ratings, dialogue_ratings, contexts, systems
+        Tables ``turn_ratings``, ``dialogue_ratings``, ``contexts`` (at least dataset, context_id, dialogue_id) and
+        ``systems``; None where there is none.
+    """
+
+    parts: Iterable[tuple[pd.DataFrame, Batch]]
+    ratings: pd.DataFrame | None
+    dialogue_ratings: pd.DataFrame | None
+    contexts: pd.DataFrame | None
+    systems: pd.DataFrame | None
+
+
+def read_rated(
+    path: str | Path | None,
+    *,
+    ratings: str | Path | None = None,
+    dialogue_ratings: str | Path | None = None,
+    contexts: str | Path | None = None,
+    dataset: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> RatedData:
+    """Read responses with their ratings.
+
+    Parameters
+    ----------
+    path
+        A folder of tables; a file of rated responses (:class:`comperdial.data.readers.table.RatedFile`); or, where the
+        ratings are in a file of their own, a file of responses (:func:`comperdial.metrics.score_files.read_records`). None:
+        there is nothing to score.
+    ratings, dialogue_ratings, contexts
+        Files that go before what the folder or the file has.
+    dataset
+        The name of the data set for ratings that do not say; default: that of the responses.
+    options
+        How a file of rated responses is read.
+
+    Raises
+    ------
+    ConfigError
+        When there are no ratings at all.
+    """
+    if options and (path is None or Path(path).is_dir() or ratings or dialogue_ratings):
+        raise ConfigError(
+            "--columns and --scale say how a file with its own ratings is read",
+            where=str(path or "compare"),
+            expected="neither, with a folder or with ratings in a file of their own",
+        )
+    if path is not None and Path(path).is_dir():
+        found = _read_folder(Path(path))
+    elif path is not None:
+        found = _read_responses(Path(path)) if ratings or dialogue_ratings else _read_file(Path(path), options or {})
+    else:
+        found = RatedData([], None, None, None, None)
+    if dataset is None and isinstance(found.parts, list) and found.parts:
+        names = found.parts[0][0]["dataset"].unique()
+        dataset = str(names[0]) if len(names) == 1 else None
+    found = RatedData(
+        found.parts,
+        aggregate.read_ratings(ratings, dataset=dataset) if ratings else found.ratings,
+        schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else found.dialogue_ratings,
+        aggregate.read_contexts(contexts, dataset=dataset) if contexts else found.contexts,
+        found.systems,
+    )
+    if found.ratings is None and found.dialogue_ratings is None:
+        raise ConfigError(
+            "no ratings",
+            where=str(path) if path else None,
+            expected="a column `rating` beside the responses, --ratings, or --dialogue-ratings",
+        )
+    return found
+
+
+def _read_folder(folder: Path) -> RatedData:
+    if not (folder / "responses.parquet").is_file():
+        raise FileError("no table `responses` in it", where=str(folder), expected="a folder of one data set's tables")
+
+    def table(name: str) -> pd.DataFrame | None:
+        path = folder / f"{name}.parquet"
+        frame = schema.read(path, name) if path.is_file() else None
+        return None if frame is None or frame.empty else frame
+
+    tables = (table(name) for name in ("turn_ratings", "dialogue_ratings", "contexts", "systems"))
+    return RatedData(scoring.batches(folder), *tables)
+
+
+def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
+    """Read a file of responses with their ratings, as a data set of one's own is read."""
+    tables = RatedFile(path.stem, {"table": path}, options).read()
+    kinds = tables["systems"].set_index("system_id")["kind"]
+    responses = tables["responses"]
+    responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
+    contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
+    columns = (list(contexts[column]) for column in ("references", "history", "facts"))
+    turns, dialogues = (None if (found := tables[f"{level}_ratings"]).empty else found for level in RATED_LEVELS)
+    batch = Batch(list(responses["response"]), *columns)
+    return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"])
+
+
+def _read_responses(path: Path) -> RatedData:
+    """Read a file of responses whose ratings are in another."""
+    records = read_records(path)
+    return RatedData([(records.responses, records.batch())], None, None, None, None)

@@ -1,0 +1,299 @@
+"""What the ratings say of their raters: agreement, bias, and where the levels of rating differ."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.stats.agreement import Measurement, alpha_interval, is_pairable
+from comperdial.stats.correlation import correlate
+
+OVERALL = "Overall"
+ALPHA_COLUMNS = [
+    "dataset", "level", "dimension", "metric", "value", "low", "high", "confidence", "items", "clusters", "annotators",
+    "ratings", "resamples",
+]  # fmt: skip
+BIAS_COLUMNS = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
+_DIALOGUE = ["dataset", "dialogue_id", "system_id"]
+
+
+def alphas(
+    turn_ratings: pd.DataFrame | None,
+    dialogue_ratings: pd.DataFrame | None,
+    contexts: pd.DataFrame,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    metrics: Sequence[Measurement] = ("ordinal", "interval"),
+    confidence: float = 0.95,
+    source: str = "human",
+) -> pd.DataFrame:
+    """Return Krippendorff's alpha of every dimension at each level, with bootstrap intervals.
+
+    At turn level whole dialogues of one system are resampled (its responses in one dialogue are not independent), at
+    dialogue level the rated dialogues, which are the same units.
+
+    Parameters
+    ----------
+    turn_ratings, dialogue_ratings, contexts
+        Tables of these names; a level without ratings is left out.
+    seed
+        Of the resamples. Each dimension has its own stream, so that one more does not change the others.
+    resamples, confidence
+        As in :func:`comperdial.stats.agreement.alpha_interval`.
+    metrics
+        Levels of measurement, of which ComperDial (section 5) does not say which it used.
+    source
+        Whose ratings: ``human`` or the name of a judge; never mixed.
+
+    Returns
+    -------
+    DataFrame
+        One row a data set, level, dimension and metric: value, low, high, confidence; items and ratings that count
+        (of items with two ratings or more), clusters (what was resampled), annotators, resamples. Sorted by data set,
+        level (turn first) and dimension.
+    """
+    rows: list[dict[str, Any]] = []
+    for ratings in (turn_ratings, dialogue_ratings):
+        if ratings is None:
+            continue
+        level, item = _level(ratings)
+        for (dataset, dimension), table in _tables(ratings, item, source):
+            clusters = _dialogues(table, dataset, contexts) if level == "turn" else np.arange(len(table))
+            numbers = table.to_numpy(dtype=np.float64)
+            kept = is_pairable(numbers)
+            rated = ~np.isnan(numbers[kept])
+            key = {"dataset": dataset, "level": level, "dimension": dimension}
+            counts = {
+                "confidence": confidence,
+                "items": int(kept.sum()),
+                "clusters": len(np.unique(clusters[kept])),
+                "annotators": int(rated.any(axis=0).sum()),
+                "ratings": int(rated.sum()),
+                "resamples": resamples,
+            }
+            for metric in metrics:
+                # The same resamples for each metric.
+                rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
+                value, low, high = alpha_interval(
+                    numbers, metric, rng=rng, resamples=resamples, confidence=confidence, clusters=clusters
+                )
+                rows.append(key | {"metric": metric, "value": value, "low": low, "high": high} | counts)
+    # Sorted by data set alone, stably: the levels come turn first.
+    return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)
+
+
+def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
+    """Hold each annotator against the others who rated the same items.
+
+    Parameters
+    ----------
+    ratings
+        Table ``turn_ratings`` or ``dialogue_ratings``.
+    source
+        As in :func:`alphas`.
+
+    Returns
+    -------
+    DataFrame
+        One row a data set, level, dimension and annotator, in that order. All numbers are of the ``n`` items that the
+        annotator and at least one other rated: mean; bias (the mean difference from the mean of the others on the same
+        item); spread (the standard deviation over that of the others, whose variances are pooled within each of them,
+        so that their own biases do not count); spearman (correlation with the mean of the others). Missing where it is
+        undefined.
+    """
+    level, item = _level(ratings)
+    rows: list[dict[str, Any]] = []
+    for (dataset, dimension), table in _tables(ratings, item, source):
+        for annotator in table.columns:
+            others = table.drop(columns=annotator)
+            shared = table[annotator].notna() & others.notna().any(axis=1)
+            own, others = table.loc[shared, annotator], others[shared]
+            difference = own - others.mean(axis=1)
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "level": level,
+                    "dimension": dimension,
+                    "annotator_id": annotator,
+                    "n": int(shared.sum()),
+                    "mean": own.mean(),
+                    "bias": difference.mean(),
+                    "spread": _spread(own, others),
+                    "spearman": correlate(own, others.mean(axis=1), "spearman").value,
+                }
+            )
+    return pd.DataFrame(rows, columns=BIAS_COLUMNS)
+
+
+def level_differences(
+    turn_ratings: pd.DataFrame,
+    dialogue_ratings: pd.DataFrame,
+    contexts: pd.DataFrame,
+    *,
+    count: int | None = 3,
+    systems: pd.DataFrame | None = None,
+    dimension: str = OVERALL,
+    source: str = "human",
+) -> pd.DataFrame:
+    """Return the dialogues that raters of dialogues rate lowest relative to raters of their turns.
+
+    ComperDial, appendix A.8, tells of such dialogues; the rule is ours. The difference is the mean dialogue rating
+    minus the mean over turns of the mean turn rating, with nothing standardised.
+
+    Parameters
+    ----------
+    turn_ratings, dialogue_ratings, contexts
+        Tables of these names; a dialogue of a system counts if it was rated at both levels.
+    count
+        How many; None: all.
+    systems
+        Table ``systems``: with it, only those of kind ``agent`` count.
+    dimension, source
+        Which ratings.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
+        difference first, ties (to 9 digits) by the names.
+    """
+    turns = _of_dimension(turn_ratings, dimension, source, "turn_ratings")
+    dialogues = _of_dimension(dialogue_ratings, dimension, source, "dialogue_ratings")
+    if systems is not None:
+        agents = pd.MultiIndex.from_frame(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
+        turns, dialogues = (
+            frame[pd.MultiIndex.from_frame(frame[["dataset", "system_id"]]).isin(agents)]
+            for frame in (turns, dialogues)
+        )
+    means = turns.groupby(["dataset", "context_id", "system_id"], as_index=False)["rating"].mean()
+    means["dialogue_id"] = _dialogue_ids(means["dataset"], means["context_id"], contexts)
+    frame = means.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean")
+    frame["dialogue_rating"] = dialogues.groupby(_DIALOGUE)["rating"].mean()
+    frame = frame[frame["dialogue_rating"].notna()].reset_index()
+    if frame.empty:
+        raise SchemaError(
+            "no dialogue of a system has ratings at both levels",
+            where="tables turn_ratings and dialogue_ratings",
+            expected=f"ratings of dimension {dimension!r} at both levels of the same dialogues and agents",
+        )
+    frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
+    frame = frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
+    return frame if count is None else frame.head(count)
+
+
+def table13_cases(
+    turn_ratings: pd.DataFrame,
+    dialogue_ratings: pd.DataFrame,
+    contexts: pd.DataFrame,
+    *,
+    count: int = 3,
+    systems: pd.DataFrame | None = None,
+    dimension: str = OVERALL,
+    source: str = "human",
+) -> pd.DataFrame:
+    """Choose one dialogue and at most ``count`` systems in it, to be shown side by side as in ComperDial's Table 13.
+
+    The paper does not say how it chose. Here it is the dialogue whose ``count`` lowest differences of
+    :func:`level_differences` (same parameters) have the lowest mean, and the systems they belong to; ties by name.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`level_differences`; lowest difference first.
+    """
+    found = level_differences(
+        turn_ratings, dialogue_ratings, contexts, count=None, systems=systems, dimension=dimension, source=source
+    )
+    lowest = found.groupby(["dataset", "dialogue_id"]).head(count)
+    of_dialogue = lowest.groupby(["dataset", "dialogue_id"])["difference"].agg(["size", "mean"])
+    if of_dialogue.empty:
+        raise SchemaError(
+            "no dialogue has a system with ratings at both levels",
+            where="tables turn_ratings and dialogue_ratings",
+            expected="at least one",
+        )
+    # Small sets may have fewer systems than are to be shown: then as many as there are.
+    means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
+    # The index is sorted, and the first of equal means is taken.
+    dataset, dialogue = means.index[int(means.to_numpy().argmin())]
+    chosen = (lowest["dataset"] == dataset) & (lowest["dialogue_id"] == dialogue)
+    return lowest[chosen].reset_index(drop=True)
+
+
+def _level(ratings: pd.DataFrame) -> tuple[str, str]:
+    """Return the level of ratings and the column that names the item."""
+    for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
+        if item in ratings:
+            return level, item
+    raise SchemaError(
+        "no column 'context_id' or 'dialogue_id'",
+        where="ratings",
+        expected="table turn_ratings or dialogue_ratings",
+        hint="It has: " + ", ".join(map(str, ratings.columns)),
+    )
+
+
+def _tables(ratings: pd.DataFrame, item: str, source: str) -> Iterable[tuple[tuple[str, str], pd.DataFrame]]:
+    """Yield data set and dimension with their table: item and system x annotator."""
+    for (dataset, dimension), group in _of_source(ratings, source).groupby(["dataset", "dimension"], sort=True):
+        table = group.pivot(index=[item, "system_id"], columns="annotator_id", values="rating")
+        yield (str(dataset), str(dimension)), table
+
+
+def _of_source(ratings: pd.DataFrame, source: str) -> pd.DataFrame:
+    chosen = ratings[ratings["source"] == source]
+    if chosen.empty:
+        raise UnknownNameError("source of ratings", source, ratings["source"].unique())
+    return chosen
+
+
+def _of_dimension(ratings: pd.DataFrame, dimension: str, source: str, name: str) -> pd.DataFrame:
+    chosen = _of_source(ratings, source)
+    if dimension not in set(chosen["dimension"]):
+        raise SchemaError(
+            f"no ratings of dimension {dimension!r} by source {source!r}",
+            where=f"table {name}",
+            expected=f"dimension {dimension!r}",
+            hint="It has: " + ", ".join(sorted(chosen["dimension"].unique())),
+        )
+    return chosen[chosen["dimension"] == dimension]
+
+
+def _dialogue_ids(
+    datasets: Iterable[str], context_ids: Iterable[str], contexts: pd.DataFrame
+) -> npt.NDArray[np.object_]:
+    """Return the dialogue of each context."""
+    known = contexts.set_index(["dataset", "context_id"])["dialogue_id"]
+    wanted = pd.MultiIndex.from_arrays([list(datasets), list(context_ids)])
+    found = known.reindex(wanted)
+    if found.isna().any():
+        dataset, context = wanted[int(found.isna().to_numpy().argmax())]
+        raise SchemaError(
+            f"rated context {context!r} of data set {dataset!r} is unknown",
+            where="table contexts",
+            expected="every context that was rated",
+        )
+    return found.to_numpy(dtype=object)
+
+
+def _dialogues(table: pd.DataFrame, dataset: str, contexts: pd.DataFrame) -> npt.NDArray[np.intp]:
+    """Return, for each item of a table by context and system, a number for its dialogue crossed with its system."""
+    ids, systems = (table.index.get_level_values(name) for name in ("context_id", "system_id"))
+    dialogues = _dialogue_ids([dataset] * len(ids), ids, contexts)
+    return pd.MultiIndex.from_arrays([dialogues, systems]).factorize()[0]
+
+
+def _spread(own: pd.Series, others: pd.DataFrame) -> float:
+    """Return a standard deviation over that of others, whose variances are pooled within each of them."""
+    if len(own) < 2:
+        return float("nan")
+    degrees = float((others.count() - 1).clip(lower=0).sum())
+    squares = float(((others - others.mean()) ** 2).sum().sum())
+    return float(np.sqrt(own.var() / (squares / degrees))) if degrees and squares else float("nan")

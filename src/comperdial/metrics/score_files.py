@@ -1,0 +1,119 @@
+"""Score a user's own file of responses with a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.core.files import check_columns
+from comperdial.data.own_files import entries, read_columns, utterances
+from comperdial.metrics import Batch, Metric
+from comperdial.metrics.scoring import score_many
+
+_COLUMNS = {
+    "response": "the text to score (required)",
+    "references": "a text, or a list of texts",
+    "history": "a list of utterances before the response: texts, or {speaker, text}",
+    "facts": "a list of texts",
+    "dataset": "a name; default: the file's",
+    "context_id": "what it answers; default: the number of the record",
+    "system_id": "who wrote it; default: system",
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a user's file of responses holds.
+
+    Attributes
+    ----------
+    responses
+        Table ``responses``, one row a record, in the file's order.
+    histories, references, facts
+        A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+    path
+        Where it was read.
+    """
+
+    responses: pd.DataFrame
+    histories: list[list[Any]] | None
+    references: list[list[Any]] | None
+    facts: list[list[Any]] | None
+    path: Path
+
+    def batch(self) -> Batch:
+        """Return what each response has to be scored with; a record whose entries are no texts is an error."""
+        try:
+            return Batch.checked(list(self.responses["response"]), self.references, self.histories, self.facts)
+        except ItemError as error:
+            raise error.at(f"{self.path}, record {error.index + 1}") from error
+
+
+def read_records(path: str | Path) -> Records:
+    """Read a JSONL, CSV or Parquet file of responses.
+
+    Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
+    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
+
+    Raises
+    ------
+    SchemaError
+        When ``response`` is missing or empty, there are no records, or two have the same names.
+    """
+    path = Path(path)
+    frame = check_columns(read_columns(path, _COLUMNS, ["response"]), _COLUMNS, path)
+    if "dataset" not in frame:
+        frame["dataset"] = path.stem
+    if "context_id" not in frame:
+        frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
+    if "system_id" not in frame:
+        frame["system_id"] = "system"
+    responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
+    if responses.empty:
+        raise SchemaError("no records", where=str(path), expected="one record a response")
+    return Records(
+        responses,
+        _lists(frame, "history", path, utterances),
+        _lists(frame, "references", path),
+        _lists(frame, "facts", path),
+        path,
+    )
+
+
+def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
+    """Score a file of responses, which is read by :func:`read_records`.
+
+    Returns
+    -------
+    DataFrame
+        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log.
+
+    Raises
+    ------
+    SchemaError
+        When ``response`` is missing, no record has what the metric needs, or two records have the same names.
+    MissingResourceError
+        When the metric needs something that this machine lacks.
+    """
+    if problem := metric.unavailable():
+        raise MissingResourceError(problem, where=f"metric {name!r}")
+    records = read_records(path)
+    scores, not_run = score_many({name: metric}, [(records.responses, records.batch())])
+    for problem in not_run.values():
+        needs = " and ".join(metric.needs)
+        raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")
+    return scores
+
+
+def _lists(
+    frame: pd.DataFrame, column: str, path: Path, read: Callable[[object, str], list[Any]] = entries
+) -> list[list[Any]] | None:
+    if column not in frame:
+        return None
+    return [read(cell, f"{path}, record {row}, column {column!r}") for row, cell in enumerate(frame[column], start=1)]
