@@ -208,86 +208,81 @@ def service(url, *, key_variable=None, timeout=5, model="loopback"):
     return OpenAI(Connection("openai", model, base_url=url, key_variable=key_variable, timeout=timeout))
 
 
-def judge(url, ledger, turns, samples=3, concurrency=16, timeout=1, words=40, retries=2, attempts=25, ended=None):
-    """Have so many turns judged, every sample; return the report. ``ended`` is called before the ledger is closed."""
-    from comperdial.judges.base import Family
-    from comperdial.judges.client import Client
-    from comperdial.judges.ledger import Ledger
-    from comperdial.judges.limits import Limits
-    from comperdial.judges.running import Slot, run
+class Turn:
+    """What is judged: an item as :class:`comperdial.judges.ask.Wanted` has it."""
 
-    with Ledger(Path(ledger)).writing("demo", Family(parameters=PARAMETERS, **FAMILY)) as shelf:
-        report = run(
-            (Slot(prompt(turn, words), index) for turn in range(turns) for index in range(samples)),
-            shelf=shelf,
-            client=Client(service(url, timeout=timeout)),
-            samples=samples,
-            retries=retries,
-            parse=parse,
-            parameters=PARAMETERS,
-            concurrency=concurrency,
-            limits=Limits(backoff=0.005, most=0.05, attempts=attempts),
-            total=turns * samples,
-        )
+    def __init__(self, turn, words=40):
+        self.messages = prompt(turn, words)
+
+
+def asker(service, writer, **options):
+    from comperdial.judges.ask import Asker, Limits
+
+    options = {"limits": Limits(backoff=0.005, most=0.05, attempts=25), "read": parse, **options}
+    return Asker(service, writer, parameters=PARAMETERS, **options)
+
+
+def family():
+    from comperdial.judges.base import Family
+
+    return Family(parameters=PARAMETERS, **FAMILY)
+
+
+def judge(url, ledger, turns, samples=3, concurrency=16, timeout=1, words=40, retries=2, ended=None, **options):
+    """Have so many turns judged, every sample; return the report. ``ended`` is called before the ledger is closed."""
+    from comperdial.judges.ledger import Ledger
+
+    with Ledger(ledger).open("demo", family()) as writer:
+        made = asker(
+            service(url, timeout=timeout), writer, samples=samples, retries=retries, concurrency=concurrency,
+            total=turns * samples, **options,
+        )  # fmt: skip
+        report = made.run(Turn(turn, words) for turn in range(turns))
         if ended:
             ended()
         return report
 
 
-def pay(url, ledger, turns, shard="1/1", limit=1.0, price=(10.0, 30.0), concurrency=4, pace=None, requests=None):
+def pay(url, ledger, turns, shard="1/1", limit=1.0, price=(10.0, 30.0), concurrency=4, requests=None, **options):
     """Have a shard of the turns judged by a service that costs money, one sample each; return the report."""
     import datetime
 
     from comperdial.core.sharding import Shard
-    from comperdial.judges.base import Family
-    from comperdial.judges.client import Client
+    from comperdial.judges.ask import Limits
     from comperdial.judges.ledger import Ledger
-    from comperdial.judges.limits import Limits
     from comperdial.judges.prices import Price
-    from comperdial.judges.running import Slot, run
 
     part, paid = Shard.parse(shard), service(url, timeout=10)
     paid.paid = True
-    kept, family = Ledger(Path(ledger)), Family(parameters=PARAMETERS, **FAMILY)
-    with kept.account(limit) as budget, kept.writing("demo", family, part) as shelf:
-        return run(
-            (Slot(text, 0) for text in (prompt(turn, words=60) for turn in range(turns)) if part.holds(text)),
-            shelf=shelf,
-            client=Client(paid),
-            samples=1,
-            retries=0,
-            parse=parse,
-            parameters=PARAMETERS,
-            concurrency=concurrency,
-            limits=Limits(backoff=0.005, most=0.05, attempts=25, requests=requests),
-            price=Price("loopback", datetime.date(2024, 1, 1), *price),
-            budget=budget,
-            pace=pace,
-        )
+    with Ledger(ledger, part).open("demo", family(), budget=limit, paid=True) as writer:
+        made = asker(
+            paid, writer, concurrency=concurrency, price=Price("loopback", datetime.date(2024, 1, 1), *price),
+            limits=Limits(backoff=0.005, most=0.05, attempts=25, requests=requests), **options,
+        )  # fmt: skip
+        return made.run(turn for turn in (Turn(number, 60) for number in range(turns)) if part.holds(turn.messages))
 
 
 def kept(ledger):
     """Return how many answers a ledger holds."""
-    from comperdial.judges.base import Family
     from comperdial.judges.ledger import Ledger
 
-    return len(Ledger(Path(ledger)).shelf("demo", Family(parameters=PARAMETERS, **FAMILY)))
+    return len(Ledger(ledger).answers("demo", family()))
 
 
 def table(ledger, turns, samples=3, words=40, retries=2):
     """Return the final table, one line a judgement, from the ledger alone."""
-    from comperdial.judges.base import Family
+    from comperdial.judges.ask import look
     from comperdial.judges.ledger import Ledger
-    from comperdial.judges.running import usable
 
-    shelf = Ledger(Path(ledger)).shelf("demo", Family(parameters=PARAMETERS, **FAMILY))
+    answers = Ledger(ledger).answers("demo", family())
     lines = []
     for turn in range(turns):
         messages = prompt(turn, words)
         for index in range(samples):
-            answer, parsed, tried = usable(shelf, messages, index, samples, retries, parse)
+            tries, ended = look(answers, messages, index, samples, retries, parse)
+            answer, parsed = tries[-1] if ended else (None, None)
             found = ("missing", "") if answer is None else (answer.completion.text, parsed.values.get("overall"))
-            lines.append(f"{turn},{index},{tried},{answer and answer.sample},{found[0]},{found[1]}\n")
+            lines.append(f"{turn},{index},{len(tries)},{answer and answer.sample},{found[0]},{found[1]}\n")
     return "".join(lines).encode()
 
 

@@ -1,4 +1,4 @@
-"""What judges, ledger, client and runner hand each other; plain data, no input or output."""
+"""What services, ledger, asker and parser hand each other: plain data and faults, no input or output."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from comperdial.core.errors import ComperdialError
 
 Message = Mapping[str, str]
 """One chat message: ``role`` and ``content``."""
@@ -165,3 +167,60 @@ class Parsed:
     values: Mapping[str, float]
     failure: str | None = None
     rationale: str | None = None
+
+
+REFUSED = "refused"
+"""The ``finish`` of an answer that says that the service refuses the request for good; its text says why."""
+
+
+def refusal(messages: str, sample: int, reason: str, when: int | None) -> Answer:
+    """Return the answer that says that a request was refused."""
+    return Answer(messages, sample, Completion(reason, finish=REFUSED), cost=0.0, time=when)
+
+
+class Transient(Exception):
+    """A fault that another try may not meet.
+
+    Attributes
+    ----------
+    kind
+        What it is counted as: ``429``, ``500``, ``timed out``, ``cut``, ``not reached``, ``invalid answer``.
+    after
+        Seconds that the service asks to wait; None if it does not say.
+    charged
+        Whether the call may have been charged all the same.
+    """
+
+    def __init__(self, kind: str, problem: str, *, after: float | None = None, charged: bool = False) -> None:
+        super().__init__(problem)
+        self.kind = kind
+        self.after = after
+        self.charged = charged
+
+
+FOR_GOOD = frozenset({"400", "413", "422", "not Unicode"})
+"""Kinds of refusals that may lie in a request's content. Whether one does, other requests of its family tell."""
+
+
+class Refused(Exception):
+    """A request that this service will not answer, however often it is asked.
+
+    Attributes
+    ----------
+    kind
+        What it is counted as: its status.
+    """
+
+    def __init__(self, kind: str, problem: str) -> None:
+        super().__init__(problem)
+        self.kind = kind
+
+
+class JudgeError(ComperdialError):
+    """A judge cannot go on: the key is wrong, the quota is used up, there is no such model, …."""
+
+
+class InterruptedRunError(JudgeError):
+    """A run was ended by Ctrl-C or SIGTERM."""
+
+    status = 130

@@ -1,191 +1,1087 @@
-"""The ledger: every answer of every judge kept once, on the disk before it is used.
+"""The ledger: every answer of every judge kept once, on the disk before it is used, and every call that may cost money.
 
-A family of requests (:class:`~comperdial.judges.base.Family`) has a folder, ``<dataset>/<judge>/<family id>``::
+What runs here is kept in SQLite, ``<root>/ledger.sqlite``, which any number of processes of one machine share::
 
-    family.json                 what the answers depend on
-    part-0001-<hash>.parquet    answers; written once, never again
-    journal-<random>.jsonl      answers that a running or a killed process appended; they become a part
+    calls     requests that are under way, each with the most that it can cost; one that never ended stays as a charge
+    answers   raw answers; keeping one deletes its call in the same transaction
 
-Beside them, ``<root>/charges.jsonl`` keeps what calls may have cost whose answers never came, and ``<root>/.running``
-what processes that run now share: locks, the account of those who pay, and how fast services are asked.
+so that at every moment what was paid <= answers + calls <= the budget. Processes on several machines each have a shard
+and write ``<root>/3-of-16.sqlite``, which nobody else writes.
 
-Any of the Parquet files can be read with :func:`pandas.read_parquet`. Keys are not stored: they follow from the
-family's id, messages and sample.
+For DVC and for readers, ``comperdial ledger export`` moves answers into Parquet, one family (a judge, a model and a
+prompt) a folder, ``<root>/<dataset>/<judge>/<family id>``::
+
+    family.json                 what the answers depend on, and the names of its parts
+    part-0001-<hash>.parquet    answers, sorted; never changed
+
+They are read back wherever they lie. Any part can be read with :func:`pandas.read_parquet`. Keys are not stored there:
+they follow from the family's id, messages and sample.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import logging
+import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from math import fsum
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from filelock import FileLock, Timeout
 
 from comperdial.config.secrets import refuse_secrets
-from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.core.files import printable, read_json, replacing, write_text
 from comperdial.core.sharding import WHOLE, Shard
-from comperdial.judges import _parts
-from comperdial.judges._account import Account
-from comperdial.judges._charges import Charges
-from comperdial.judges._disk import make_folder
-from comperdial.judges._families import in_use, read_family, settle
-from comperdial.judges._locks import claimed
-from comperdial.judges.base import Family
-from comperdial.judges.shelf import Shelf
+from comperdial.judges.base import REFUSED, Answer, Completion, Family, canonical, key
 
 if TYPE_CHECKING:
-    from comperdial.judges.services.base import Connection
-
-__all__ = ["LEDGER", "Ledger", "Shelf"]
+    import pandas as pd
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
 LEDGER = Path("data/ledger")
-RUNNING = ".running"
+
+VERSION = 2
+"""Of the files' layout; 1 had journals beside its parts, and no list of them."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_PART = re.compile(r"part-(\d+)-([0-9a-f]{8})\.parquet")
+_SHARD = re.compile(r"(\d+)-of-(\d+)\.sqlite")
+_FAMILY = {field.name: dict if field.name == "parameters" else str for field in dataclasses.fields(Family)}
+# Parts of a US dollar: sums of whole numbers are exact, however many calls there are.
+_DOLLAR = 10**12
+_MOST = 2**63
+_SECONDS_TO_WAIT = 120.0
+
+COLUMNS: Mapping[str, tuple[type, bool]] = {
+    "messages": (str, False),
+    "sample": (int, False),
+    "answer": (str, False),
+    "finish": (str, True),
+    "input_tokens": (int, True),
+    "output_tokens": (int, True),
+    "model": (str, True),
+    "logprobs": (str, True),
+    "cost": (float, True),
+    "latency": (int, True),
+    "time": (int, True),
+    "origin": (str, True),
+}
+"""What an answer holds, in order: the type of each column and whether it may be None."""
+_FINISH = list(COLUMNS).index("finish")
+
+_SCHEMA = f"""
+CREATE TABLE families (number INTEGER PRIMARY KEY, dataset TEXT, id TEXT, content TEXT, UNIQUE (dataset, id));
+CREATE TABLE answers (family INTEGER, key TEXT, {", ".join(COLUMNS)});
+CREATE UNIQUE INDEX answer ON answers (family, key);
+CREATE TABLE calls (
+  number INTEGER PRIMARY KEY, family INTEGER, key TEXT, owner TEXT, worst INTEGER, time INTEGER,
+  messages TEXT, sample INTEGER, batch TEXT, ended TEXT
+);
+CREATE INDEX call ON calls (family, key);
+CREATE TABLE batches (name TEXT PRIMARY KEY, family INTEGER, variant TEXT, status TEXT, content TEXT);
+CREATE TABLE pace (
+  name TEXT PRIMARY KEY, requests REAL, tokens REAL, filled REAL, paused REAL, pauses INTEGER
+);
+CREATE TABLE spent (amount INTEGER);
+INSERT INTO spent VALUES (0);
+PRAGMA user_version = {VERSION};
+"""  # noqa: S608
+
+
+_UNDER_WAY = "SELECT DISTINCT owner FROM calls WHERE ended IS NULL AND batch IS NULL"
+# A refusal gives way to an answer.
+_INSERT = (
+    f"INSERT INTO answers VALUES (?, ?{', ?' * len(COLUMNS)}) ON CONFLICT (family, key) DO UPDATE SET "  # noqa: S608
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS)
+    + f" WHERE answers.finish = '{REFUSED}'"
+)
+
+
+def pico(dollars: float) -> int:
+    """Return US dollars as the ledger counts them, rounded up."""
+    return math.ceil(round(dollars * _DOLLAR, 3))
+
+
+def flatten(answer: Answer) -> dict[str, Any]:
+    r"""Return an answer as a row that SQLite and Parquet can hold; halves of surrogate pairs are spelled out (``\ud800``).
+
+    Raises
+    ------
+    SchemaError
+        When a value is not of its column's type.
+    """
+    completion = answer.completion
+    row = {
+        "messages": answer.messages,
+        "sample": answer.sample,
+        "answer": completion.text,
+        "finish": completion.finish,
+        "input_tokens": completion.input_tokens,
+        "output_tokens": completion.output_tokens,
+        "model": completion.model,
+        "logprobs": None if completion.logprobs is None else canonical(dict(completion.logprobs)),
+        "cost": float(answer.cost) if isinstance(answer.cost, int) else answer.cost,
+        "latency": answer.latency,
+        "time": answer.time,
+        "origin": answer.origin,
+    }
+    for name, (kind, optional) in COLUMNS.items():
+        value = row[name]
+        if value is None and optional:
+            continue
+        if type(value) is not kind:
+            raise SchemaError(f"{name} is {value!r}, which is no {kind.__name__}", where="an answer for the ledger")
+        if isinstance(value, str):
+            if not value.isascii():
+                row[name] = printable(value)
+        elif not -_MOST < value < _MOST:  # type: ignore[operator]
+            raise SchemaError(f"{name} is {value!r:.30}", where="an answer for the ledger", expected="a smaller number")
+    return row
+
+
+def unflatten(row: Sequence[Any]) -> Answer:
+    """Return the answer that a row holds, its values in the order of :data:`COLUMNS`."""
+    messages, sample, text, finish, read, written, model, logprobs, cost, latency, when, origin = row
+    probabilities = None if logprobs is None else json.loads(logprobs)
+    completion = Completion(text, finish, read, written, model, probabilities)
+    return Answer(messages, sample, completion, cost, latency, when, origin)
+
+
+class Rates(NamedTuple):
+    """How fast a service may be asked: requests and tokens a minute, None without a limit."""
+
+    name: str
+    requests: float | None = None
+    tokens: float | None = None
+
+
+class Claimed(NamedTuple):
+    """A call is reserved under this number: ask."""
+
+    call: int
+
+
+class Wait(NamedTuple):
+    """Nothing is reserved: ask for it again after so many seconds.
+
+    ``why`` is ``pace``, ``busy`` (another process asks this), ``batch`` (one that was submitted does), ``own`` or
+    ``money`` (our own calls, or those of others, have reserved the rest of the budget).
+    """
+
+    seconds: float
+    why: str
+
+
+class Broke(NamedTuple):
+    """Nothing is reserved: the budget would be passed. US dollars."""
+
+    spent: float
+    limit: float
 
 
 class Ledger:
-    """All families of answers below a folder.
+    """All answers below a folder.
 
     Parameters
     ----------
     root
-        The folder; it is made when something is written.
+        The folder; it is made when something is written. None: a ledger in memory.
+    shard
+        Whose requests this process asks: several machines may do so at the same time, each with a shard.
     """
 
-    def __init__(self, root: str | Path = LEDGER) -> None:
-        self.root = Path(root)
-        self._charges = Charges(self.root / "charges.jsonl")
-        self._running = self.root / RUNNING
+    def __init__(self, root: str | Path | None = LEDGER, shard: Shard = WHOLE) -> None:
+        self.root = None if root is None else Path(root)
+        self.shard = shard
 
-    def shelf(self, dataset: str, family: Family, shard: Shard = WHOLE) -> Shelf:
-        """Return a family's answers, for reading; empty when there are none yet.
+    # --- what is where ---------------------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        shard
-            Have only the answers to this shard's requests.
+    @property
+    def path(self) -> Path:
+        """Return the file that this process writes."""
+        name = "ledger.sqlite" if self.shard.count == 1 else f"{self.shard.number}-of-{self.shard.count}.sqlite"
+        return (self.root or Path()) / name
 
-        Raises
-        ------
-        ConfigError
-            When the names of dataset or judge are no plain names.
-        FileError
-            When a file is altered or broken.
-        """
-        folder = self._folder(dataset, family)
-        if in_use(folder):
-            read_family(folder)
-        return Shelf(folder, family, self._charges, shard)
-
-    @contextmanager
-    def writing(self, dataset: str, family: Family, shard: Shard = WHOLE) -> Iterator[Shelf]:
-        """Give a family's answers, or those of a shard of its requests, for reading and adding.
-
-        Shards of one count can be had at the same time, each by one process. Another process that wants the same shard
-        waits; and so does one that wants all, or a shard of another count, until nobody holds any.
-
-        In the end, also after an error, what was added becomes a part, with what processes that are gone had added.
-
-        Raises
-        ------
-        ConfigError
-            When the names of dataset or judge are no plain names, or a parameter looks like a secret.
-        FileError
-            When a file is altered or broken, or cannot be written.
-        """
-        folder = self._folder(dataset, family)
-        refuse_secrets(family.parameters, f"parameters of judge {family.judge!r}")
-        waiting = f"{dataset}/{family.judge}: another process is judging this; waiting"
-        locks = self._running / "locks" / folder.relative_to(self.root)
-
-        def prepare(alone: bool) -> None:
-            make_folder(folder)
-            settle(folder, family, alone=alone)
-
-        with claimed(locks, shard, prepare, waiting):
-            shelf = Shelf(folder, family, self._charges, shard, locks / "parts")
-            try:
-                yield shelf
-            except BaseException:
-                try:
-                    shelf._close()
-                except ComperdialError as error:
-                    # The first error is the one to report; the journals are as good as a part.
-                    log.warning("%s", error)
-                raise
-            shelf._close()
-
-    def families(self, dataset: str | None = None) -> list[tuple[str, Family]]:
-        """Return what the ledger holds: pairs of data set and family, sorted.
-
-        Raises
-        ------
-        FileError
-            When a folder is no family's, or not the one that its name says.
-        """
-        return [(name, family) for name, _, family in self._families(dataset)]
-
-    def spent(self) -> float:
-        """Return what all answers cost together, in US dollars; those without a known price count nothing.
-
-        What calls may have cost whose answers never came is part of it.
-        """
-        answers = (_parts.spent(folder) for _, folder, _ in self._families())
-        return fsum([*answers, self._charges.total()])
-
-    def account(
-        self, limit: float | None, committed: Callable[[], float] | None = None
-    ) -> AbstractContextManager[Account]:
-        """Give a budget that all share who pay for answers of this ledger at the same time.
-
-        What is set aside and not settled in the end counts as spent, now and later: as a charge.
-
-        Parameters
-        ----------
-        limit
-            US dollars that all answers may cost together; None: there is no limit.
-        committed
-            Says what is spent, in US dollars; asked when nobody else pays. Default: :meth:`spent`.
-
-        Raises
-        ------
-        ConfigError
-            When the limit is none.
-        FileError
-            When a file is altered or broken, or cannot be written.
-        """
-
-        def charge(cost: float) -> None:
-            self._charges.add("", "", cost, "killed")
-
-        return Account(self._running / "account", limit, committed or self.spent, charge).joined()
-
-    def pace(self, connection: Connection) -> Path:
-        """Return the file with which all processes keep the limits of a service's model together."""
-        name = "\0".join(
-            (connection.service, connection.base_url or "", connection.model, connection.key_variable or "")
-        )
-        return self._running / "pace" / hashlib.sha256(name.encode()).hexdigest()[:16]
-
-    def _folder(self, dataset: str, family: Family) -> Path:
+    def folder(self, dataset: str, family: Family) -> Path:
+        """Return the folder of a family's parts."""
         for kind, name in (("data set", dataset), ("judge", family.judge)):
             if not _NAME.fullmatch(name):
                 raise ConfigError(
                     f"{name!r} cannot name a {kind} in the ledger",
                     expected="letters, digits, '.', '_' and '-', and no '.' at the start",
                 )
-        return self.root / dataset / family.judge / family.id
+        return (self.root or Path()) / dataset / family.judge / family.id
 
-    def _families(self, dataset: str | None = None) -> Iterator[tuple[str, Path, Family]]:
-        for folder in sorted(self.root.glob("*/*/*")):
-            name = folder.relative_to(self.root).parts[0]
-            if name == RUNNING or not folder.is_dir() or (dataset is not None and name != dataset):
+    def _databases(self) -> list[Path]:
+        """Return the files of answers that are not exported, ours first."""
+        if self.root is None:
+            return []
+        others = [self.root / "ledger.sqlite", *sorted(self.root.glob("*-of-*.sqlite"))]
+        return [path for path in dict.fromkeys([self.path, *others]) if path.is_file()]
+
+    def _exported(self, dataset: str | None = None) -> Iterator[tuple[str, Path]]:
+        """Yield data set and folder of each family that was exported."""
+        for path in sorted(self.root.glob("*/*/*/family.json")) if self.root else ():
+            name = path.relative_to(self.root).parts[0]  # type: ignore[arg-type]
+            if dataset in (None, name):
+                yield name, path.parent
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def answers(self, dataset: str, family: Family) -> Answers:
+        """Return a family's answers, for reading; empty when there are none yet.
+
+        Raises
+        ------
+        ConfigError
+            When the names of data set or judge are no plain names.
+        FileError
+            When a file is missing, altered or of another version.
+        """
+        return Answers(self, dataset, family)
+
+    def families(self, dataset: str | None = None) -> list[tuple[str, Family]]:
+        """Return what the ledger holds answers of: pairs of data set and family, sorted."""
+        found = {(name, folder.name): _read_family(folder)[0] for name, folder in self._exported(dataset)}
+        for path in self._databases():
+            with opened(path, write=False) as base:
+                for name, family_id, content in base.execute("SELECT dataset, id, content FROM families"):
+                    if dataset in (None, name):
+                        found.setdefault((name, family_id), Family(**json.loads(content)))
+        return [
+            (name, family)
+            for (name, _), family in sorted(found.items(), key=lambda pair: (pair[0][0], pair[1].judge, pair[0][1]))
+        ]
+
+    def spent(self) -> float:
+        """Return what all answers cost together, and calls may have cost whose answers never came, in US dollars."""
+        return math.fsum([self._exported_cost(), *(_total(path) / _DOLLAR for path in self._databases())])
+
+    def _exported_cost(self) -> float:
+        costs = [_read_family(folder)[2] for _, folder in self._exported()]
+        # Version 1 kept what calls without an answer may have cost in a file of lines.
+        charges = self.root / "charges.jsonl" if self.root else None
+        if charges is not None and charges.is_file():
+            costs += [
+                float(json.loads(line)["cost"]) for line in charges.read_text().splitlines() if line.endswith("}")
+            ]
+        return math.fsum(costs)
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def open(
+        self, dataset: str, family: Family, *, budget: float | None = None, paid: bool = False
+    ) -> Iterator[Writer]:
+        """Give a family's answers for reading and adding; other processes may do so at the same time.
+
+        Parameters
+        ----------
+        budget
+            US dollars that all answers of the ledger may cost together; None: there is no limit. Of a shard it is an
+            equal part.
+        paid
+            Whether calls cost money.
+
+        Raises
+        ------
+        ConfigError
+            When the names of data set or judge are no plain names, a parameter looks like a secret, the budget is none,
+            or others judge now in another number of shards.
+        FileError
+            When a file is missing, altered or of another version, or cannot be written.
+        """
+        if budget is not None and not 0 < budget < math.inf:
+            raise ConfigError(f"the budget is {budget!r}", expected="US dollars above 0, or no budget")
+        folder = self.folder(dataset, family)
+        refuse_secrets(family.parameters, f"parameters of judge {family.judge!r}")
+        with ExitStack() as stack:
+            owner = stack.enter_context(self._joined(f"{dataset}/{folder.parent.name}/{folder.name}", paid=paid))
+            limit = None if budget is None else self._share(budget)
+            writer = Writer(self, dataset, family, owner, limit)
+            stack.callback(writer.close)
+            yield writer
+
+    def _share(self, budget: float) -> int:
+        """Return how much the file that this process writes may hold."""
+        others = [
+            path
+            for path in self._databases()
+            if path != self.path
+            # Those of as many shards have a share of their own.
+            and not (
+                self.shard.count > 1 and (found := _SHARD.fullmatch(path.name)) and int(found[2]) == self.shard.count
+            )
+        ]
+        return (pico(budget) - pico(self._exported_cost()) - sum(map(_total, others))) // self.shard.count
+
+    @contextmanager
+    def _joined(self, what: str, *, paid: bool) -> Iterator[str]:
+        """Be one of those who judge; give the name under which our calls are.
+
+        Each holds the lock of a file of its own, which the kernel frees when its process ends, however that happens.
+        """
+        if self.root is None:
+            yield "memory"
+            return
+        folder = self.root / ".running"
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        owner = secrets.token_hex(8)
+        name = (
+            f"{self.shard.count}.{'paid' if paid else 'free'}.{hashlib.sha256(what.encode()).hexdigest()[:8]}.{owner}"
+        )
+        with ExitStack() as stack:
+            if self.shard.count > 1:
+                # Nobody else writes a shard's file.
+                stack.enter_context(
+                    _patiently(folder / f"{self.path.name}.lock", f"another process has shard {self.shard}")
+                )
+            with _writing(folder), FileLock(folder / "join.lock"):
+                for path in folder.glob("*.*.*.*.owner"):
+                    count, kind, other, _, _ = path.name.split(".")
+                    if alive(path):
+                        if int(count) != self.shard.count and (
+                            other == name.split(".")[2] or kind == "paid" == name.split(".")[1]
+                        ):
+                            raise ConfigError(
+                                f"others judge now in {count} shards, and this would be {self.shard.count}",
+                                where=str(self.root),
+                                expected="the same number of shards at the same time: a budget and a rate are divided by it",
+                                hint="Wait until they have ended",
+                            )
+                    else:
+                        path.unlink(missing_ok=True)
+                lock = FileLock(folder / f"{name}.owner")
+                lock.acquire()
+            try:
+                yield owner
+            finally:
+                (folder / f"{name}.owner").unlink(missing_ok=True)
+                lock.release()
+
+    def add(self, dataset: str, family: Family, answers: Iterable[Answer]) -> int:
+        """Keep answers made elsewhere; those to requests that are answered already are ignored. Return how many are new."""
+        with self.open(dataset, family) as writer:
+            return writer.add(answers)
+
+    # --- Parquet ---------------------------------------------------------------------------------------------------
+
+    def export(self) -> list[tuple[str, Family, int]]:
+        """Move all answers into Parquet, one part a family; return data set, family and how many were new of each.
+
+        Calls that never ended stay where they are: nobody but this copy of the ledger pays for them.
+
+        Raises
+        ------
+        ConfigError
+            When somebody judges.
+        FileError
+            When a file is missing, altered or of another version, or cannot be written.
+        """
+        if self.root is None:
+            raise RuntimeError("a ledger in memory has no files")
+        made: list[tuple[str, Family, int]] = []
+        running = self.root / ".running"
+        with _writing(self.root):
+            running.mkdir(parents=True, exist_ok=True)
+        with FileLock(running / "join.lock"):
+            if any(map(alive, running.glob("*.owner"))):
+                raise ConfigError("somebody judges", where=str(self.root), hint="Export when it has ended")
+            found: dict[tuple[str, str], Family] = {}
+            for path in self._databases():
+                with opened(path, write=False) as base:
+                    rows = base.execute(
+                        "SELECT dataset, id, content FROM families WHERE number IN (SELECT family FROM answers)"
+                    )
+                    found |= {(dataset, family_id): Family(**json.loads(text)) for dataset, family_id, text in rows}
+            for (dataset, _), family in sorted(found.items(), key=lambda pair: pair[0]):
+                made.append((dataset, family, self._export(dataset, family)))
+            for path in self._databases():
+                with opened(path, write=True) as base:
+                    base.execute("BEGIN IMMEDIATE")
+                    base.execute("DELETE FROM answers")
+                    base.execute("UPDATE spent SET amount = 0")
+                    base.execute("COMMIT")
+                    base.execute("VACUUM")
+        return made
+
+    def _export(self, dataset: str, family: Family) -> int:
+        """Write a family's part anew, with the answers that the databases hold."""
+        folder = self.folder(dataset, family)
+        answers = self.answers(dataset, family)
+        table, added, cost = answers.merged()
+        answers.close()
+        if not added:
+            return 0
+        old = _parts(folder)
+        number = 1 + max((int(match[1]) for path in old if (match := _PART.fullmatch(path.name))), default=0)
+        cost += _read_family(folder)[2] if (folder / "family.json").is_file() else 0.0
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            name = _write_part(folder, number, table)
+            content = {field: getattr(family, field) for field in _FAMILY} | {"parameters": dict(family.parameters)}
+            content |= {"id": family.id, "version": VERSION, "parts": [name], "answers": table.num_rows, "cost": cost}
+            text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+            write_text(folder / "family.json", text)
+            for path in [*old, *folder.glob("journal-*.jsonl")]:
+                if path.name != name:
+                    path.unlink(missing_ok=True)
+        return added
+
+
+class Answers:
+    """The answers of one family, for reading; made by :meth:`Ledger.answers`.
+
+    Attributes
+    ----------
+    path
+        The family's folder.
+    family
+        What the answers depend on.
+    """
+
+    def __init__(self, ledger: Ledger, dataset: str, family: Family) -> None:
+        self.path = ledger.folder(dataset, family)
+        self.family = family
+        self.shard = ledger.shard
+        self._id = family.id
+        self._dataset = dataset
+        self._guard = threading.Lock()
+        self._own: tuple[sqlite3.Connection, int] | None = None
+        # Of files that nobody writes now: where each key is.
+        self._others: dict[str, tuple[sqlite3.Connection, int]] = {}
+        self._connections: list[sqlite3.Connection] = []
+        for path in ledger._databases():
+            match = _SHARD.fullmatch(path.name)
+            if path != ledger.path and match and int(match[2]) == self.shard.count:
+                continue  # Another shard's requests are not ours.
+            self._read(path, own=path == ledger.path)
+
+    def _read(self, path: Path, *, own: bool) -> None:
+        base = _connect(path, write=False)
+        self._connections.append(base)
+        with _errors(path):
+            row = base.execute(
+                "SELECT number FROM families WHERE dataset = ? AND id = ?", (self._dataset, self._id)
+            ).fetchone()
+            if row and own:
+                self._own = (base, row[0])
+            elif row:
+                keys = base.execute("SELECT key FROM answers WHERE family = ?", row)
+                self._others |= dict.fromkeys((name for (name,) in keys), (base, row[0]))
+
+    def close(self) -> None:
+        """Close the files; what was read stays."""
+        for base in self._connections:
+            base.close()
+        self._connections, self._own, self._others = [], None, {}
+
+    def get(self, key: str) -> Answer | None:
+        """Return the answer to the request with this key, or None."""
+        if (place := self._exported.get(key)) is not None:
+            return self._at(place)
+        row = None
+        if (where := self._others.get(key, self._own)) is not None:
+            base, number = where
+            with self._guard:
+                row = base.execute(
+                    f"SELECT {', '.join(COLUMNS)} FROM answers WHERE family = ? AND key = ?",  # noqa: S608
+                    (number, key),
+                ).fetchone()
+        if row is not None:
+            return unflatten(row)
+        return self._at(self._refused[key]) if key in self._refused else None
+
+    def _at(self, place: int) -> Answer:
+        return unflatten([column[place] for column in self._columns])
+
+    def __contains__(self, key: str) -> bool:
+        """Say whether the request with this key is answered."""
+        return self.get(key) is not None
+
+    def __len__(self) -> int:
+        """Return how many answers there are."""
+        count = 0
+        if self._own:
+            base, number = self._own
+            with self._guard:
+                count = base.execute("SELECT count(*) FROM answers WHERE family = ?", (number,)).fetchone()[0]
+        return len(self._exported) + len(self._others) + count
+
+    def models(self) -> set[str]:
+        """Return the model versions that the service reported."""
+        found = set(self._columns[list(COLUMNS).index("model")])
+        for base, number in {*self._others.values(), *([self._own] if self._own else [])}:
+            with self._guard:
+                found |= {
+                    name for (name,) in base.execute("SELECT DISTINCT model FROM answers WHERE family = ?", (number,))
+                }
+        return found - {None}
+
+    def frame(self) -> pd.DataFrame:
+        """Return all answers, one a row: ``key`` and the columns of the Parquet files."""
+        table, _, _ = self.merged()
+        frame: pd.DataFrame = table.to_pandas()
+        requests = zip(frame["messages"], frame["sample"], strict=True)
+        frame.insert(0, "key", [key(self._id, messages, int(sample)) for messages, sample in requests])
+        return frame
+
+    def merged(self) -> tuple[pa.Table, int, float]:
+        """Return all answers as one sorted table, how many of them are not exported, and what these cost."""
+        import pyarrow as pa
+
+        rows = []
+        places = [*dict.fromkeys(self._others.values()), *([self._own] if self._own else [])]
+        for base, number in places:
+            with self._guard:
+                rows += base.execute(
+                    f"SELECT key, {', '.join(COLUMNS)} FROM answers WHERE family = ?",  # noqa: S608
+                    (number,),
+                ).fetchall()
+        new = {name: row for name, *row in reversed(rows) if name not in self._exported}
+        # Where a request was asked again that had been refused, its answer counts.
+        kept = [*self._exported.values(), *(place for name, place in self._refused.items() if name not in new)]
+        columns = [
+            [*(old[row] for row in kept), *(row[place] for row in new.values())]
+            for place, old in enumerate(self._columns)
+        ]
+        table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=_arrow())
+        costs = [row[list(COLUMNS).index("cost")] or 0.0 for row in new.values()]
+        return table.sort_by([("messages", "ascending"), ("sample", "ascending")]), len(new), math.fsum(costs)
+
+    @cached_property
+    def _exported(self) -> dict[str, int]:
+        """Return where the exported answers are, by key: the first of each counts."""
+        return {name: place for name, place in self._keys.items() if self._columns[_FINISH][place] != REFUSED}
+
+    @cached_property
+    def _refused(self) -> dict[str, int]:
+        """Return the same of requests that were refused for good."""
+        return {name: place for name, place in self._keys.items() if self._columns[_FINISH][place] == REFUSED}
+
+    @cached_property
+    def _keys(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        before, start = None, hashlib.sha256()
+        for place, (text, sample) in enumerate(zip(*self._columns[:2], strict=True)):
+            if text is not before:
+                before, start = text, hashlib.sha256(f"{self._id}\0{text}\0".encode("utf-8", "backslashreplace"))
+            digest = start.copy()
+            digest.update(b"%d" % sample)
+            found.setdefault(digest.hexdigest()[:32], place)
+        return found
+
+    @cached_property
+    def _columns(self) -> list[list[Any]]:
+        """Return the exported answers column by column."""
+        import pyarrow as pa
+
+        tables = [_arrow().empty_table(), *(_read_part(path, self.shard) for path in _parts(self.path))]
+        columns: list[list[Any]] = [[] for _ in COLUMNS]
+        for path in sorted(self.path.glob("journal-*.jsonl")):
+            # Version 1 left these where its process was killed.
+            for line in path.read_bytes().splitlines(keepends=True):
+                if line.endswith(b"\n"):
+                    row = json.loads(line)
+                    for column, name in zip(columns, COLUMNS, strict=True):
+                        column.append(row[name])
+        table = pa.concat_tables(tables)
+        messages = table.column("messages").to_pylist()
+        # One copy of each text.
+        known: dict[str, str] = {}
+        first = [known.setdefault(text, text) for text in messages]
+        others = [table.column(name).to_pylist() for name in list(COLUMNS)[1:]]
+        return [[*old, *more] for old, more in zip([first, *others], columns, strict=True)]
+
+
+Operation = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A method of :class:`Writer` whose name begins with ``do_``, and its arguments."""
+
+
+class Writer(Answers):
+    """The answers of one family, for reading and adding; made by :meth:`Ledger.open`."""
+
+    def __init__(self, ledger: Ledger, dataset: str, family: Family, owner: str, limit: int | None) -> None:
+        super().__init__(ledger, dataset, family)
+        self._owner, self._limit = owner, limit
+        self._folder = ledger.root
+        # A file that one process has for itself is read through the connection that writes.
+        alone = ledger.root is None or ledger.shard.count > 1
+        self._writing = self._guard if alone else threading.RLock()
+        # What answers and calls come to, within a transaction.
+        self._committed: int | None = None
+        self._looked: dict[str, float] = {}
+        with _errors(ledger.path):
+            self._base = _connect(ledger.path if ledger.root else None, write=True, alone=alone)
+            self._connections.append(self._base)
+            self._number = self.transact([(self._find, ())])[0]
+            if self._own is None or alone:
+                reading = self._base if alone else _connect(ledger.path, write=False)
+                self._connections.append(reading)
+                self._own = (reading, self._number)
+        # What is broken is seen before anything is asked.
+        len(self)
+
+    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+        """Do operations in one transaction; what each returned is true once this returns: it is on the disk.
+
+        An operation that fails by itself, such as a value that cannot be kept, is the error that it returns.
+
+        Raises
+        ------
+        FileError
+            When nothing can be written. Nothing of it was done then.
+        """
+        results: list[Any] = []
+        with self._writing, _errors(Path(str(self._folder or "memory"))):
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                self._committed = None
+                for operation, arguments in operations:
+                    try:
+                        results.append(operation(*arguments))
+                    except (SchemaError, sqlite3.IntegrityError, sqlite3.InterfaceError, OverflowError) as error:
+                        results.append(error)
+                self._base.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._base.execute("ROLLBACK")
+                raise
+        return results
+
+    def add(self, answers: Iterable[Answer]) -> int:
+        """Keep answers that nobody was asked for here; return how many are new.
+
+        Raises
+        ------
+        SchemaError
+            When a value has the wrong type; the others are kept.
+        """
+        results = self.transact([(self.do_keep, (None, answer)) for answer in answers])
+        if error := next((result for result in results if isinstance(result, Exception)), None):
+            raise error
+        return sum(results)
+
+    @property
+    def budgeted(self) -> bool:
+        """Return whether there is a budget."""
+        return self._limit is not None
+
+    def spent(self) -> float:
+        """Return what the file's answers cost and its calls may cost, in US dollars."""
+        return float(self.transact([(self._sum, ())])[0]) / _DOLLAR
+
+    def _find(self) -> int:
+        """Return the number of the family in the file."""
+        content = {name: getattr(self.family, name) for name in _FAMILY} | {"parameters": dict(self.family.parameters)}
+        self._base.execute(
+            "INSERT OR IGNORE INTO families (dataset, id, content) VALUES (?, ?, ?)",
+            (self._dataset, self._id, printable(canonical(content))),
+        )
+        number = self._base.execute(
+            "SELECT number FROM families WHERE dataset = ? AND id = ?", (self._dataset, self._id)
+        ).fetchone()
+        return int(number[0])
+
+    # --- operations ------------------------------------------------------------------------------------------------
+
+    def do_claim(
+        self, key: str, worst: float, tokens: float, rates: Rates | None, refused: bool = False
+    ) -> Answer | Claimed | Wait | Broke:
+        """Reserve a call, unless the request is answered, somebody asks it, or it may not be sent now.
+
+        Parameters
+        ----------
+        worst
+            US dollars that it can cost at most.
+        tokens
+            Of the request and of its longest answer, for the rate.
+        refused
+            Reserve it also where the answer is that the request was refused.
+        """
+        if (row := self._row(key)) is not None and not (refused and row[_FINISH] == REFUSED):
+            return unflatten(row)
+        if why := self._asked(key):
+            return Wait(0.2, why)
+        amount = pico(worst)
+        if self._limit is not None and self._sum() + amount > self._limit:
+            if self._base.execute(_UNDER_WAY + " AND owner = ?", (self._owner,)).fetchone():
+                return Wait(0.05, "own")
+            if self._others_pay():
+                return Wait(0.5, "money")
+            return Broke(self._sum() / _DOLLAR, self._limit / _DOLLAR)
+        if rates and (seconds := self._pace(rates, tokens)) > 0:
+            return Wait(seconds, "pace")
+        self._committed = self._sum() + amount
+        number = self._base.execute(
+            "INSERT INTO calls (family, key, owner, worst, time) VALUES (?, ?, ?, ?, ?)",
+            (self._number, key, self._owner, amount, int(time.time())),
+        ).lastrowid
+        return Claimed(int(number or 0))
+
+    def do_keep(self, call: int | None, answer: Answer) -> bool:
+        """Keep an answer instead of its call; return whether the request had none."""
+        row = flatten(answer)
+        digest = key(self._id, row["messages"], row["sample"])
+        if self.shard.count > 1 and not self.shard.holds(row["messages"]):
+            raise RuntimeError(f"{self.path}: a request of another shard than {self.shard}")
+        if digest in self._exported or digest in self._others:
+            new = False
+        else:
+            new = (
+                self._base.execute(
+                    _INSERT,
+                    (self._number, digest, *row.values()),
+                ).rowcount
+                == 1
+            )
+        if new or call is not None:
+            self._base.execute("UPDATE spent SET amount = amount + ?", (pico(row["cost"] or 0.0),))
+        if call is not None:
+            self._base.execute("DELETE FROM calls WHERE number = ?", (call,))
+        self._committed = None
+        return new
+
+    def do_lose(self, call: int, charge: float, kind: str) -> None:
+        """End a call without an answer: what it may have cost, in US dollars, is a charge."""
+        if charge:
+            self._base.execute("UPDATE calls SET ended = ?, worst = ? WHERE number = ?", (kind, pico(charge), call))
+        else:
+            self._base.execute("DELETE FROM calls WHERE number = ?", (call,))
+        self._committed = None
+
+    def do_hold(self, rates: Rates, after: float | None, backoff: Callable[[int], float]) -> None:
+        """Pause all calls to a service, which says that there are too many.
+
+        Calls that were on their way when a pause began are no reason to make it longer, unless the service says so.
+        """
+        self._base.execute("INSERT OR IGNORE INTO pace VALUES (?, 0, 0, 0, 0, 0)", (rates.name,))
+        paused, pauses = self._base.execute("SELECT paused, pauses FROM pace WHERE name = ?", (rates.name,)).fetchone()
+        now = time.time()
+        if paused <= now:
+            pauses = pauses + 1 if now - paused <= 60 else 1
+            paused = now + backoff(pauses) + (after or 0.0)
+        elif after is not None:
+            paused = max(paused, now + after)
+        self._base.execute("UPDATE pace SET paused = ?, pauses = ? WHERE name = ?", (paused, pauses, rates.name))
+
+    def do_pass(self, rates: Rates) -> None:
+        """Note that a call went through after a pause: the next pause is a short one again."""
+        self._base.execute("UPDATE pace SET pauses = 0 WHERE name = ?", (rates.name,))
+
+    def _row(self, key: str) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._base.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM answers WHERE family = ? AND key = ?",  # noqa: S608
+            (self._number, key),
+        ).fetchone()
+        return found
+
+    def _asked(self, key: str) -> str | None:
+        """Return who asks a request now: ``busy``, ``batch``, or None. A call whose process is gone stays as a charge."""
+        for number, owner, batch in self._base.execute(
+            "SELECT number, owner, batch FROM calls WHERE family = ? AND key = ? AND ended IS NULL", (self._number, key)
+        ).fetchall():
+            if batch:
+                return "batch"
+            if owner == self._owner or self._runs(owner):
+                return "busy"
+            self._base.execute("UPDATE calls SET ended = 'killed' WHERE number = ?", (number,))
+        return None
+
+    def _runs(self, owner: str) -> bool:
+        """Say whether another process is there still; asked once in a while."""
+        now = time.monotonic()
+        if now - self._looked.get(owner, -math.inf) < 1.0:
+            return True
+        self._looked[owner] = now
+        return any(map(alive, (self._folder / ".running").glob(f"*.{owner}.owner"))) if self._folder else False
+
+    def _others_pay(self) -> bool:
+        """Say whether other processes have reserved some of the budget."""
+        return any(self._runs(owner) for (owner,) in self._base.execute(_UNDER_WAY).fetchall())
+
+    def _sum(self) -> int:
+        if self._committed is None:
+            self._committed = _committed(self._base)
+        return self._committed
+
+    def _pace(self, rates: Rates, tokens: float) -> float:
+        """Take what a call needs of a service's rates; return the seconds to wait if it is not there.
+
+        In any t seconds no more passes than rate x (t + 1) / 60, or one call if that is more.
+        """
+        now = time.time()
+        row = self._base.execute(
+            "SELECT requests, tokens, filled, paused FROM pace WHERE name = ?", (rates.name,)
+        ).fetchone()
+        levels, filled, paused = ([row[0], row[1]], row[2], row[3]) if row else ([0.0, 0.0], 0.0, 0.0)
+        if paused > now:
+            return float(paused - now)
+        wait = 0.0
+        wanted = []
+        for place, (rate, amount) in enumerate(((rates.requests, 1.0), (rates.tokens, tokens))):
+            if rate is None:
+                wanted.append(levels[place])
                 continue
-            if in_use(folder):
-                yield name, folder, read_family(folder)
+            second = rate / self.shard.count / 60
+            full = max(1.0, second)
+            # A clock that was put back fills nothing.
+            level = min(full, levels[place] + max(0.0, now - filled) * second)
+            wait = max(wait, (min(amount, full) - level) / second)
+            wanted.append(level - amount)
+        if wait <= 0 and (rates.requests or rates.tokens):
+            self._base.execute(
+                "INSERT INTO pace VALUES (?, ?, ?, ?, 0, 0) ON CONFLICT (name) DO UPDATE "
+                "SET requests = excluded.requests, tokens = excluded.tokens, filled = excluded.filled",
+                (rates.name, *wanted, now),
+            )
+        return wait
+
+
+def alive(path: Path) -> bool:
+    """Say whether the process that holds a lock is there still."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
+
+@contextmanager
+def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+    """Give a connection to a ledger's file, and close it."""
+    with _errors(path):
+        base = _connect(path, write=write)
+        try:
+            yield base
+        finally:
+            base.close()
+
+
+def _connect(path: Path | None, *, write: bool, alone: bool = False) -> sqlite3.Connection:
+    """Connect to a ledger's file, or to one in memory; a new one is laid out.
+
+    Parameters
+    ----------
+    alone
+        Only one process, on any machine, uses it now.
+    """
+    with _errors(path or Path("memory")):
+        if path is not None and write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if write else 'ro'}"
+        base = sqlite3.connect(
+            where, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
+        )
+        if alone:
+            # Without memory that processes share, which a network's file system has not.
+            base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        if write:
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = FULL")
+            base.execute("BEGIN IMMEDIATE")
+            if base.execute("PRAGMA user_version").fetchone()[0] == 0:
+                for statement in _SCHEMA.split(";"):
+                    base.execute(statement)
+            base.execute("COMMIT")
+        found = base.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (VERSION, *([] if write else [0])):
+            base.close()
+            raise FileError(
+                f"the ledger is of version {found}",
+                where=str(path),
+                expected=f"version {VERSION}",
+                hint="Use the version of comperdial that wrote it",
+            )
+        return base
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into a :class:`FileError`."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        hint = "Free some space, and run again: what was answered is kept" if "full" in str(error) else None
+        raise FileError(f"the ledger cannot be used: {error}", where=str(path), hint=hint) from error
+    except sqlite3.DatabaseError as error:
+        raise FileError(
+            f"the ledger is damaged: {error}",
+            where=str(path),
+            expected="a file that only comperdial writes",
+            hint="Restore it from a copy; `sqlite3 FILE .recover` saves what can be read",
+        ) from error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"cannot be written ({error.strerror})", where=str(error.filename or path)) from error
+
+
+@contextmanager
+def _patiently(path: Path, why: str) -> Iterator[None]:
+    """Hold a lock; say so when that means to wait."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        log.warning("%s; waiting", why)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _committed(base: sqlite3.Connection) -> int:
+    amount = base.execute("SELECT (SELECT amount FROM spent) + coalesce(sum(worst), 0) FROM calls").fetchone()[0]
+    return int(amount)
+
+
+def _total(path: Path) -> int:
+    """Return what a file's answers and calls come to."""
+    with opened(path, write=False) as base:
+        return _committed(base) if base.execute("PRAGMA user_version").fetchone()[0] else 0
+
+
+def _read_family(folder: Path) -> tuple[Family, list[str] | None, float]:
+    """Return what a folder is for, which parts it has (None: nobody wrote that down), and what its answers cost.
+
+    Raises
+    ------
+    FileError
+        When the file is not what the folder's name says.
+    """
+    path = folder / "family.json"
+    content = read_json(path)
+    if not isinstance(content, dict) or not {"id", *_FAMILY} <= content.keys():
+        raise FileError("not the description of a family", where=str(path), expected="id, " + ", ".join(_FAMILY))
+    if (version := content.get("version", 1)) not in (1, VERSION):
+        raise FileError(
+            f"the ledger is of version {version!r}",
+            where=str(path),
+            expected=f"version 1 or {VERSION}",
+            hint="Use the version of comperdial that wrote it",
+        )
+    for name, kind in _FAMILY.items():
+        if not isinstance(content[name], kind):
+            raise FileError(f"{name!r} is {content[name]!r}", where=str(path), expected=f"a {kind.__name__}")
+    family = Family(**{name: content[name] for name in _FAMILY})
+    if (family.judge, family.id, content["id"]) != (folder.parent.name, folder.name, folder.name):
+        raise FileError(
+            f"the file describes family {family.judge}/{family.id}",
+            where=str(path),
+            expected=f"{folder.parent.name}/{folder.name}, as the folder is named",
+            hint="Restore the file; a folder of the ledger is never renamed",
+        )
+    if version == VERSION:
+        return family, list(content["parts"]), float(content["cost"])
+    import pyarrow.parquet as pq
+
+    costs = [pq.read_table(part, columns=["cost"]).column(0).to_pylist() for part in folder.glob("part-*.parquet")]
+    return family, None, math.fsum(cost or 0.0 for column in costs for cost in column)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return a family's parts.
+
+    Raises
+    ------
+    FileError
+        When one is missing, or there is one without the file that says what it is.
+    """
+    there = sorted(path for path in folder.glob("part-*.parquet") if _PART.fullmatch(path.name))
+    if not (folder / "family.json").is_file():
+        if there:
+            raise FileError(
+                "no such file", where=str(folder / "family.json"), hint="Run `dvc checkout` or copy it again"
+            )
+        return []
+    _, names, _ = _read_family(folder)
+    if names is None:
+        return there
+    for name in names:
+        if not (folder / name).is_file():
+            raise FileError(
+                "the part is missing",
+                where=str(folder / name),
+                expected="every part that family.json names",
+                hint="Run `dvc checkout` or copy it again; to ask everything in it anew, delete the folder",
+            )
+    return [folder / name for name in names]
+
+
+def _arrow() -> pa.Schema:
+    import pyarrow as pa
+
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    return pa.schema([pa.field(name, types[kind], nullable=null) for name, (kind, null) in COLUMNS.items()])
+
+
+def _read_part(path: Path, shard: Shard) -> pa.Table:
+    """Read a part, or the answers in it that are a shard's: of the others, a row group at a time is in memory.
+
+    Raises
+    ------
+    FileError
+        When the bytes are not those that were written once, or are no answers.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = _PART.fullmatch(path.name)
+    try:
+        # Not a file of Python's: Arrow lets go of it in threads of its own, which may outlive the interpreter.
+        with pa.OSFile(str(path)) as data:
+            digest = hashlib.file_digest(data, "sha256").hexdigest()[:8]
+            if name is None or digest != name[2]:
+                raise FileError(
+                    f"the file is altered or cut: its sha256 begins with {digest}",
+                    where=str(path),
+                    expected="the digits in its name, as parts are never rewritten",
+                    hint="Run `dvc checkout` or copy it again",
+                )
+            data.seek(0)
+            file = pq.ParquetFile(data)
+            if file.schema_arrow.names != list(COLUMNS):
+                raise FileError("the file holds no answers", where=str(path), expected="columns " + ", ".join(COLUMNS))
+            if shard.count == 1:
+                return file.read().cast(_arrow())
+            groups = [_arrow().empty_table()]
+            for number in range(file.num_row_groups):
+                table = file.read_row_group(number).cast(_arrow())
+                mine = [shard.holds(text) for text in table.column("messages").to_pylist()]
+                groups.append(table.filter(pa.array(mine)))
+            return pa.concat_tables(groups)
+    except (OSError, pa.ArrowException) as error:
+        raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+
+
+def _write_part(folder: Path, number: int, table: pa.Table) -> str:
+    """Write a part; return its name."""
+    import pyarrow.parquet as pq
+
+    with replacing(folder / "part.parquet") as temporary:
+        pq.write_table(table, temporary, compression="zstd", compression_level=12, row_group_size=65_536)
+        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()[:8]
+    name = f"part-{number:04d}-{digest}.parquet"
+    (folder / "part.parquet").rename(folder / name)
+    return name

@@ -1,19 +1,17 @@
-"""The small interface of everything that answers a judge's prompts."""
+"""The small interface of everything that answers a judge's prompts: one file a service, one method."""
 
 from __future__ import annotations
 
 import os
 import re
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from comperdial.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    import httpx2
+from comperdial.judges.base import Completion, Message
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def address(url: str) -> str:
 
 
 class Service(ABC):
-    """Answers chat completions, at an address or inside this process.
+    """Answers chats, at an address or inside this process; an asynchronous context manager.
 
     A module of this package defines one subclass; it is found by the module's name.
 
@@ -78,6 +76,8 @@ class Service(ABC):
         The same prompt has the same answer, always: one sample is all there is to have.
     needs_seed
         It draws its answers here: each request brings a seed, so that the same request has the same answer again.
+    concurrency
+        How many calls are under way at a time, where a judge's entry does not say.
     paid
         Its answers cost money. One that is reached at this machine's own address costs none.
     """
@@ -85,15 +85,44 @@ class Service(ABC):
     name: ClassVar[str]
     deterministic: ClassVar[bool] = False
     needs_seed: ClassVar[bool] = False
+    concurrency: ClassVar[int] = 16
     paid: bool = False
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    @abstractmethod
+    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
+        """Answer a chat once.
+
+        Parameters
+        ----------
+        messages
+            The chat so far.
+        parameters
+            Those of the request, without what :meth:`identity` says; with ``seed`` where the service needs one.
+
+        Raises
+        ------
+        Transient
+            When another try may succeed.
+        Refused
+            When this request can never be answered.
+        JudgeError
+            When no request can be answered.
+        """
+
     @property
-    def base_url(self) -> str:
-        """Return the address that requests go to; one that cannot be reached for a service in process."""
-        return self.connection.base_url or f"http://{self.name}.invalid/v1"
+    def api_key(self) -> str | None:
+        """Return the key, from the environment variable that the judge names; None without one."""
+        variable = self.key_variable
+        return (os.environ.get(variable, "").strip() or None) if variable else None
 
     @property
     def key_variable(self) -> str | None:
@@ -101,10 +130,9 @@ class Service(ABC):
         return self.connection.key_variable
 
     @property
-    def api_key(self) -> str | None:
-        """Return the key, from that variable; None without one."""
-        variable = self.key_variable
-        return (os.environ.get(variable, "").strip() or None) if variable else None
+    def pace_name(self) -> str | None:
+        """Return under which name all processes share rate limits and pauses; None in this process, without limits."""
+        return None
 
     def identity(self) -> dict[str, Any]:
         """Return what belongs to the parameters of a family because answers depend on it; it is not sent."""
@@ -122,8 +150,4 @@ class Service(ABC):
 
     def unavailable(self) -> str | None:
         """Return why the service cannot answer here and now, or None. Starts nothing and asks no one."""
-        return None
-
-    def transport(self) -> httpx2.AsyncBaseTransport | None:
-        """Return what serves requests in this process; None to go to the address."""
         return None
