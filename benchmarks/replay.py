@@ -25,10 +25,10 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
-from comperdial.judging.base import Judging
-from comperdial.judging.config import read_judging
-from comperdial.judging.running import items_of, judge, judged_turns
-from comperdial.judging.tasks import family_of
+from comperdial.judges.tasks import Judging
+from comperdial.judges.tasks import read_judging
+from comperdial.judges.scores import items_of, judge, judged_turns
+from comperdial.judges.tasks import family_of
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "data/tables/demo"

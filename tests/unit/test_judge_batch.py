@@ -32,12 +32,12 @@ from comperdial.judges.batches import Batches, LaterError
 from comperdial.judges.client import JudgeError
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.limits import Limits, Throttle
-from comperdial.judging import batch, batch_results
-from comperdial.judging.batch import submit, write
-from comperdial.judging.batch_results import collect
-from comperdial.judging.config import read_judging
-from comperdial.judging.running import ask, judge
-from comperdial.judging.tasks import family_of
+from comperdial.judges import batch, batch_results
+from comperdial.judges.batch import submit, write
+from comperdial.judges.batch_results import collect
+from comperdial.judges.tasks import read_judging
+from comperdial.judges.scores import ask, judge
+from comperdial.judges.tasks import family_of
 
 TRUST = ssl.create_default_context()
 KEY = "sk-loopback-0123456789abcdef"

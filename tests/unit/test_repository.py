@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from comperdial import schema
 from comperdial.data.catalogue import load_catalogue
-from comperdial.judging.config import read_judging
+from comperdial.judges.tasks import read_judging
 
 # The name of a package at conda-forge or bioconda where it is not PyPI's.
 CONDA_NAMES = {"torch": "pytorch", "dvc": "dvc", "matplotlib": "matplotlib-base"}

@@ -11,7 +11,7 @@ from comperdial.cli.judge_choice import add_choice, chosen_tasks, read_choice
 
 if TYPE_CHECKING:
     from comperdial.judges.batch_files import State
-    from comperdial.judging.base import Judging
+    from comperdial.judges.tasks import Judging
 
 _POLL = 60.0
 
@@ -48,7 +48,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
 
 
 def _write(options: argparse.Namespace) -> None:
-    from comperdial.judging.batch import write
+    from comperdial.judges.batch import write
 
     judging, datasets = read_choice(options)
     for dataset in datasets:
@@ -78,8 +78,8 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[State]]:
 
 
 def _submit(options: argparse.Namespace) -> None:
+    from comperdial.judges.batch import submit
     from comperdial.judges.batch_files import BATCHES, SUBMITTING, WRITTEN
-    from comperdial.judging.batch import submit
 
     judging, chosen = _chosen(options)
     waiting = [state for state in chosen if state.status in (WRITTEN, SUBMITTING)]
@@ -93,8 +93,8 @@ def _submit(options: argparse.Namespace) -> None:
 def _collect(options: argparse.Namespace) -> None:
     from comperdial.core.errors import FileError
     from comperdial.judges.batch_files import BATCHES, SUBMITTED, SUBMITTING
+    from comperdial.judges.batch_results import collect
     from comperdial.judges.batches import LaterError
-    from comperdial.judging.batch_results import collect
 
     judging, chosen = _chosen(options)
     for state in chosen:

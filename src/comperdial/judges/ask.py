@@ -151,7 +151,7 @@ class Report:
     Attributes
     ----------
     total
-        How many judgements are wanted; None if nobody said.
+        How many judgements are wanted; None if that is not known.
     done
         Those that are there now, with or without a rating; ``from_ledger`` of them needed no call.
     asked, repeated
@@ -309,7 +309,7 @@ class Asker:
     price
         Of the model; None where it is not known. A service that is not paid is free whatever this is.
     total, progress
-        How many judgements are wanted, and what to call the progress bar; None for none.
+        About how many judgements are wanted, and what to call the progress bar; None for none.
     retry_refused
         Ask again what the service refused for good in an earlier run.
     accept_refused
@@ -341,7 +341,8 @@ class Asker:
     ) -> None:
         if concurrency is not None and concurrency < 1:
             raise ConfigError(f"a judge's concurrency is {concurrency!r}", expected="1 or more")
-        self.report = Report(total=total)
+        self.report = Report()
+        self._total = total
         self._service, self._writer, self._read = service, writer, read
         self._price = price if service.paid else FREE
         self._longest = most_output(parameters)
@@ -360,6 +361,7 @@ class Asker:
         self._asking: dict[str, asyncio.Future[Answer | None]] = {}
         self._given_up: set[str] = set()
         self._refusals: dict[str, Answer] = {}
+        self._wanted = 0
         self._row = (("", ""), 0)
         self._versions = writer.models()
         self._stopping = asyncio.Event()
@@ -393,7 +395,7 @@ class Asker:
             When an answer cannot be kept; and whatever the items raise. What came before is kept.
         """
         with tqdm(
-            total=self.report.total, desc=self._progress, unit="judgement", disable=None if self._progress else True
+            total=self._total, desc=self._progress, unit="judgement", disable=None if self._progress else True
         ) as self._bar:
             asyncio.run(self._run(iter(items), done or (lambda part: None)))
         return self.report
@@ -415,6 +417,7 @@ class Asker:
                     await asyncio.wait(workers)
                     if self._error is None:
                         await self._settle_refusals()
+                        self._count_wanted(items)
             finally:
                 for worker in workers:
                     worker.cancel()
@@ -448,6 +451,7 @@ class Asker:
                 if self._retry_refused and known.tries and known.tries[-1][0].completion.finish == REFUSED:
                     known = Judgement(known.tries[:-1], False)
                 judgements.append(known)
+                self._wanted += 1
                 if known.ended:
                     self._count(known, asked=False)
                 else:
@@ -455,6 +459,12 @@ class Asker:
                     await queue.put(_Slot(part, judgements, index, messages))
             if self.report.done % _TURN == 0:
                 await asyncio.sleep(0)
+
+    def _count_wanted(self, rest: Iterator[W]) -> None:
+        """Say how many judgements were wanted, those that were not looked at included."""
+        if self.report.stopped != INTERRUPTED:
+            self._wanted += self._samples * sum(item.messages is not None for item in rest)
+            self.report.total = self._wanted
 
     async def _work(self, queue: asyncio.Queue[_Slot | None]) -> None:
         while (slot := await queue.get()) is not None:

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.judges import questions
-from comperdial.judging.config import read_judging
-from comperdial.judging.groups import DEFAULT
+from comperdial.judges.tasks import DEFAULT, read_judging
 from comperdial.report.document import Document, Section
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import LEVELS, PAPER
