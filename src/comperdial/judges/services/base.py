@@ -15,6 +15,8 @@ from comperdial.core.errors import ConfigError
 if TYPE_CHECKING:
     import httpx2
 
+    from comperdial.judges.base import Completion, Message
+
 
 @dataclass(frozen=True)
 class Connection:
@@ -85,6 +87,7 @@ class Service(ABC):
     name: ClassVar[str]
     deterministic: ClassVar[bool] = False
     needs_seed: ClassVar[bool] = False
+    concurrency: ClassVar[int] = 16
     paid: bool = False
 
     def __init__(self, connection: Connection) -> None:
@@ -105,6 +108,10 @@ class Service(ABC):
         """Return the key, from that variable; None without one."""
         variable = self.key_variable
         return (os.environ.get(variable, "").strip() or None) if variable else None
+
+    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
+        """Answer one request."""
+        raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
         """Return what belongs to the parameters of a family because answers depend on it; it is not sent."""
