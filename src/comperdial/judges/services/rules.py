@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from operator import eq
+from operator import eq, itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,7 +22,6 @@ from comperdial.judges.services.base import Service
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
-MODEL = f"rules-{VERSION}"
 
 
 class Rules(Service):
@@ -41,47 +41,45 @@ class Rules(Service):
 
 
 def respond(messages: Sequence[Message]) -> Completion:
-    """Return the form of a prompt filled in, or a sentence without a number that says why it cannot be."""
+    """Return the form of a prompt filled in, or a sentence without a number that says why it cannot be rated."""
     prompt = "\n".join([message["content"] for message in messages])
     try:
         request = read(prompt)
-        answer, tokens = _fill_in(request), request.tokens
+        ratings, why = rate(request)
     except UnreadableError as error:
         answer, tokens = f"This prompt cannot be rated: {error}.", count_tokens(prompt)
-    return Completion(answer, "stop", tokens, count_tokens(answer), MODEL)
+    else:
+        form, tokens = request.instructions.form, request.tokens
+        if len(form) == 1:
+            answer = f"{ratings[form[0].lower()]:g}"
+        else:
+            answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
+        if request.instructions.rationale:
+            answer = f"{answer}\nRationale: {why}"
+    return Completion(answer, "stop", tokens, count_tokens(answer), f"rules-{VERSION}")
 
 
 def rate(request: Request) -> tuple[dict[str, float], str]:
-    """Return the ratings asked for by name in lower case, on the scale asked for, and the rationale if one is wanted.
+    """Return ratings by dimension, in lower case, on the scale asked for; and a rationale, if one is asked for.
 
     A dimension that the rules do not know is left out, never guessed.
 
     Raises
     ------
     UnreadableError
-        When the rules know none of the dimensions, or a dialogue lacks valid turn scores.
+        When the rules know none of the dimensions, or a dialogue's turn scores are missing or invalid.
     """
-    if request.sections.get("responses"):
+    sections, names = request.sections, request.instructions.names
+    if sections.get("responses"):
         found, why = _rate_dialogue(request)
-    elif request.sections.get("conversation") and "response" not in request.sections:
+    elif sections.get("conversation") and "response" not in sections:
         found, why = _rate_conversation(request)
     else:
         found, why = _rate_response(request)
-    names = request.instructions.names
     ratings = {name: found[name] for name in names if name in found}
     if not ratings:
         raise UnreadableError(f"the rules know nothing about {', '.join(names)}")
     return ratings, why
-
-
-def _fill_in(request: Request) -> str:
-    ratings, why = rate(request)
-    form = request.instructions.form
-    if len(form) == 1:
-        answer = f"{ratings[form[0].lower()]:g}"
-    else:
-        answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
-    return f"{answer}\nRationale: {why}" if request.instructions.rationale else answer
 
 
 # ---- What a prompt says. A section starts where its header stands alone on a line. Texts under judgement cannot start
@@ -91,25 +89,26 @@ def _fill_in(request: Request) -> str:
 # which scale, is read from the remaining lines alone.
 
 _HEADERS = {
-    "Context:": "history",
-    "Conversation History:": "history",
-    "Reference response:": "reference",
-    "Corresponding Reference Response:": "reference",
-    "Corresponding Fact:": "facts",
-    "Response:": "response",
-    "Dialogue Turn Scores:": "turn scores",
-    "Responses:": "responses",
-    "Output Format:": "form",
-    "Evaluation Form:": "form",
-    "Evaluation Form (scores ONLY):": "form",
-    "After the Scores:": "",
+    "history": ("Context:", "Conversation History:"),
+    "reference": ("Reference response:", "Corresponding Reference Response:"),
+    "facts": ("Corresponding Fact:",),
+    "response": ("Response:",),
+    "turn scores": ("Dialogue Turn Scores:",),
+    "responses": ("Responses:",),
+    "form": ("Output Format:", "Evaluation Form:", "Evaluation Form (scores ONLY):"),
+    "": ("After the Scores:",),
 }
-_SECTIONS = {mark + header: name for header, name in _HEADERS.items() for mark in ("", "# ", "## ", "### ")}
+_SECTIONS = {
+    mark + header: name
+    for name, headers in _HEADERS.items()
+    for header in headers
+    for mark in ("", "# ", "## ", "### ")
+}
 # With a mark only: nothing keeps a text under judgement from being that word and a colon.
 _SECTIONS |= {f"{mark} Conversation:": "conversation" for mark in ("#", "##", "###")}
 _ONE_LINE = frozenset({"response", "reference"})
-# What stands before the text in a line of data.
-_MARKS = {
+# What precedes the text in a line of data.
+_PREFIXES = {
     "history": re.compile(r"^[^:]*: ?"),
     "facts": re.compile(r"^- ?"),
     "turn scores": re.compile(r"^Turn ?\d+ Score - ?"),
@@ -122,32 +121,27 @@ _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class UnreadableError(Exception):
-    """A prompt in which a part that the rules need was not found."""
+    """A prompt lacks a part that the rules need."""
 
 
 class Instructions(NamedTuple):
     """A prompt without the texts under judgement, and what it asks for."""
 
     text: str
-    form: tuple[str, ...]
-    """The dimensions, as the form writes them."""
-    names: tuple[str, ...]
-    """The same in lower case."""
+    form: tuple[str, ...]  # the dimensions, as the form writes them
+    names: tuple[str, ...]  # the same in lower case
     low: int
     high: int
     rationale: bool
-    """Whether a rationale is asked for."""
     tokens: int
 
 
 class Request(NamedTuple):
-    """What a prompt says, before anything is judged."""
+    """What a prompt says."""
 
     instructions: Instructions
-    sections: dict[str, tuple[str, ...]]
-    """The lines of the texts under judgement, without the marks before them, by section."""
-    tokens: int
-    """Words and marks of the whole prompt."""
+    sections: dict[str, tuple[str, ...]]  # the texts under judgement, by section
+    tokens: int  # words and marks of the whole prompt
 
 
 def read(prompt: str) -> Request:
@@ -164,14 +158,13 @@ def read(prompt: str) -> Request:
     for line in prompt.split("\n"):
         if line in _SECTIONS or line[:1] == "#":
             name = _SECTIONS.get(line.rstrip(), "")
-            part = lines.setdefault(name, []) if name in _ONE_LINE or name in _MARKS else frame
+            part = lines.setdefault(name, []) if name in _ONE_LINE or name in _PREFIXES else frame
             frame.append(line)
         elif name not in _ONE_LINE:
             part.append(line)
         elif line:
             (frame if part else part).append(line)
     instructions = _instructions("\n".join(frame))
-    # Cached a part at a time: histories and facts are the same for every system.
     sections, tokens = {}, instructions.tokens
     for name, part in lines.items():
         sections[name], count = _section(name, "\n".join(part))
@@ -181,13 +174,13 @@ def read(prompt: str) -> Request:
     return Request(instructions, sections, tokens)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # histories and facts are the same for every system
 def _section(name: str, block: str) -> tuple[tuple[str, ...], int]:
-    """Return the texts of a section without the marks before them, and its tokens; a response may be empty."""
+    """Return the texts of a section without their prefixes, and its tokens; a response may be the empty text."""
     if name in _ONE_LINE:
         return (block,), count_tokens(block)
     lines = [line for line in block.split("\n") if line not in ("", "(none)")]
-    return tuple([_MARKS[name].sub("", line, count=1) for line in lines]), count_tokens(block)
+    return tuple([_PREFIXES[name].sub("", line) for line in lines]), count_tokens(block)
 
 
 @lru_cache(maxsize=64)
@@ -211,31 +204,31 @@ def _instructions(text: str) -> Instructions:
     return Instructions(text, tuple(form), names, low, high, "Rationale:" in text, count_tokens(text))
 
 
+@lru_cache(maxsize=4096)
 def count_tokens(text: str) -> int:
     """Return the number of words and marks of a text, the rules' measure of usage."""
     return len(_TOKENS.findall(text))
 
 
-# ---- Words and weights
+# ---- Words, and what features count for
 
 
-class _Table:
-    """What features count for."""
-
-    def __init__(self, base: dict[str, float], weights: dict[str, dict[str, float]], phrases: dict[str, str]) -> None:
-        self.base, self.weights, self.phrases = base, weights, phrases
+class _Table(NamedTuple):
+    base: dict[str, float]
+    weights: dict[str, dict[str, float]]
+    phrases: dict[str, str]
 
     def rating(self, name: str, features: Mapping[str, float], base: float | None = None) -> float:
-        """Return a rating from 1 to 5."""
         start = self.base[name] if base is None else base
         return _clip(start + math.fsum([weight * features[key] for key, weight in self.weights[name].items()]))
 
     def rationale(self, effects: Mapping[str, float], subject: str) -> str:
         """Say in a sentence which features moved the ratings most."""
-        ranked = sorted((name for name in effects if abs(effects[name]) >= 0.25), key=lambda name: -abs(effects[name]))
-        good = [self.phrases[name] for name in ranked if effects[name] > 0][:2]
-        bad = [self.phrases[name] for name in ranked if effects[name] < 0][:2]
-        sentence = ", but ".join(" and ".join(found) for found in (good, bad) if found)
+        ranked = [(abs(effect), effect > 0, name) for name, effect in effects.items() if abs(effect) >= 0.25]
+        ranked.sort(key=itemgetter(0), reverse=True)
+        good = [self.phrases[name] for _, positive, name in ranked if positive][:2]
+        bad = [self.phrases[name] for _, positive, name in ranked if not positive][:2]
+        sentence = ", but ".join([" and ".join(found) for found in (good, bad) if found])
         return f"{sentence[0].upper()}{sentence[1:]}." if sentence else f"Nothing about the {subject} stands out."
 
 
@@ -245,62 +238,66 @@ _COMMON, _ANSWERS, _OPEN = (frozenset(_RULES[name].split()) for name in ("common
 _IMPERSONAL = [f" {phrase} " for phrase in _RULES["impersonal"]]
 # Most texts have none of these words, and need not be searched for the phrases.
 _IMPERSONAL_ENDS = frozenset(phrase.split()[-1] for phrase in _IMPERSONAL)
-
-LONG = 20
-"""Words over which a response is too long (the criterion of CPDScore-Dialogue)."""
-SPECIFIC = 8
-"""Different words of content that make a text fully specific."""
-FIT = (8, 25)
-"""Words of a turn that is as long as people's are."""
-_STEM = 5
-"""Letters that a word's forms are taken to share: a plural, an -ed or an -ing mostly lies behind them."""
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _MARK = re.compile(r"[^\w\s]|_")
+_STEM = 5  # letters that a word's forms are taken to share: a plural, an -ed or an -ing mostly lies behind them
+_LONG = 20  # words over which a response is too long (the criterion of CPDScore-Dialogue)
+_FIT = (8, 25)  # words of a turn that is as long as people's are
+_SPECIFIC = 8  # different words of content that make a text fully specific
 
-Trigram = tuple[str, str, str]
+_Run = tuple[str, ...]
 
 
-class Text:
+class _Text:
     """A text, its words in lower case, and the stems of those that are about something."""
 
     __slots__ = ("content", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = tuple(_WORDS.findall(text.lower().replace("’", "'")))
+        self.words: _Run = tuple(_WORDS.findall(text.lower().replace("’", "'")))
         self.content = frozenset([word[:_STEM] for word in {*self.words} - _COMMON if len(word) > 1])
 
     @property
-    def trigrams(self) -> list[Trigram]:
-        """Return the runs of three words."""
+    def trigrams(self) -> list[_Run]:
         return list(zip(self.words, self.words[1:], self.words[2:], strict=False))
 
     @property
     def asks(self) -> bool:
-        """Return whether there is a question mark, of whatever script."""
         return "?" in self.text or "？" in self.text or "؟" in self.text
 
+    def features(self) -> dict[str, float]:
+        """Return what is so of a text by itself, whatever it follows on."""
+        count = len(self.words)
+        return {
+            "asks": float(self.asks),
+            "specific": min(1.0, len(self.content) / _SPECIFIC),
+            "fit_length": float(_FIT[0] <= count <= _FIT[1]),
+            "bland": float(len(self.content) < 2),
+            "long": min(1.0, max(0, count - _LONG) / 40),
+        }
 
-_text = lru_cache(maxsize=4096)(Text)
+
+_text = lru_cache(maxsize=4096)(_Text)
 
 
 def _clip(value: float) -> float:
-    return min(5.0, max(1.0, value))
+    return 1.0 if value < 1 else 5.0 if value > 5 else value
 
 
 def _round(value: float, steps: int) -> float:
-    """Round to a half, a tenth, …, upwards between two."""
+    """Round to a half (2 steps) or a tenth (10), upwards between two."""
     return math.floor(round(value * steps, 6) + 0.5) / steps
 
 
-def _scaled(ratings: Mapping[str, float], instructions: Instructions, steps: int) -> dict[str, float]:
+def _scaled(ratings: Mapping[str, float], asked: Instructions, steps: int) -> dict[str, float]:
     """Return the ratings asked for, from a scale of 1 to 5 on the one asked for, rounded."""
-    low, high = instructions.low, instructions.high
-    return {
-        name: _round(low + (ratings[name] - 1) / 4 * (high - low), steps)
-        for name in instructions.names
-        if name in ratings
-    }
+    low, size = asked.low, asked.high - asked.low
+    return {name: _round(low + (ratings[name] - 1) / 4 * size, steps) for name in asked.names if name in ratings}
+
+
+def _share(runs: Collection[_Run], known: Collection[_Run]) -> float:
+    return sum(map(known.__contains__, runs)) / len(runs) if runs else 0.0
 
 
 def _variation(counts: Sequence[int]) -> float:
@@ -312,107 +309,83 @@ def _variation(counts: Sequence[int]) -> float:
 
 # ---- One response
 
-ORIGINAL = {"relevance": "coherency", "interestingness": "engagingness", "understandability": "fluency"}
-"""The dimensions of the original prompts that are others of ours by another name."""
-PARTS = ("fluency", "coherency", "consistency", "engagingness")
-OVERALL = {False: ("humanness", *PARTS), True: ("coherency", "specificity", "engagingness", "fluency")}
-"""What the overall rating is the mean of; True where specificity is asked for, which the original prompt does."""
-UNLIKE, ALIKE = -0.5, 1.0
-"""Points that a reference moves overall and humanness by: no word in common, and a word F1 of `SAME` or more."""
-SAME = 0.5
+# The dimensions of the original prompts that are others of ours by another name.
+_ORIGINAL = {"relevance": "coherency", "interestingness": "engagingness", "understandability": "fluency"}
+_PARTS = ("fluency", "coherency", "consistency", "engagingness")
+# What the overall rating is the mean of; True where specificity is asked for, which the original prompt does.
+_OVERALL = {False: ("humanness", *_PARTS), True: ("coherency", "specificity", "engagingness", "fluency")}
+# Points that a reference moves overall and humanness by: no word in common, and a word F1 of `_SAME` or more.
+_UNLIKE, _ALIKE, _SAME = -0.5, 1.0, 0.5
 
 
 class _Known(NamedTuple):
     """What a history or a list of facts holds, found once for every response to it."""
 
-    trigrams: frozenset[Trigram]
-    own: frozenset[str]
-    """Stems of the next speaker's own utterances; of all lines where they are facts."""
-    last: frozenset[str]
-    before: frozenset[str]
-    """Stems of the last utterance, and those that only the one before it has."""
+    trigrams: frozenset[_Run]
+    own: frozenset[str]  # stems of the next speaker's own utterances; of all lines where they are facts
+    last: frozenset[str]  # stems of the last utterance
+    before: frozenset[str]  # stems that only the one before it has
     asks: bool
 
 
 @lru_cache(maxsize=2048)
 def _known(lines: tuple[str, ...], history: bool) -> _Known:
     texts = [_text(line) for line in lines]
-    own = texts[-2::-2] if history else texts
-    last, before = (frozenset[str]().union(*(text.content for text in part)) for part in (texts[-1:], texts[-2:-1]))
-    return _Known(
-        frozenset([trigram for text in texts for trigram in text.trigrams]) if history else frozenset(),
-        frozenset([stem for text in own for stem in text.content]),
-        last,
-        before - last,
-        bool(texts) and texts[-1].asks,
+    own, last, before = (
+        frozenset([stem for text in part for stem in text.content])
+        for part in (texts[-2::-2] if history else texts, texts[-1:], texts[-2:-1])
     )
+    trigrams = frozenset([trigram for text in texts for trigram in text.trigrams] if history else [])
+    return _Known(trigrams, own, last, before - last, bool(texts) and texts[-1].asks)
 
 
 def _rate_response(request: Request) -> tuple[dict[str, float], str]:
-    sections, instructions = request.sections, request.instructions
+    sections, asked = request.sections, request.instructions
     response = _text(sections.get("response", ("",))[0])
     if not response.words:
-        known = dict.fromkeys((*_RESPONSE.weights, *ORIGINAL, "overall"), 1.0)
-        return _scaled(known, instructions, 2), "The response is empty."
+        worst = dict.fromkeys((*_RESPONSE.weights, *_ORIGINAL, "overall"), 1.0)
+        return _scaled(worst, asked, 2), "The response is empty."
     features = _features(response, _known(sections.get("history", ()), True), _known(sections.get("facts", ()), False))
     ratings = {name: _RESPONSE.rating(name, features) for name in _RESPONSE.base}
-    start = math.fsum([ratings[name] for name in PARTS]) / len(PARTS)
+    start = math.fsum([ratings[name] for name in _PARTS]) / len(_PARTS)
     ratings["humanness"] = _RESPONSE.rating("humanness", features, start)
-    parts = OVERALL["specificity" in instructions.names]
+    parts = _OVERALL["specificity" in asked.names]
     ratings["overall"] = math.fsum([ratings[name] for name in parts]) / len(parts)
-    reference = sections.get("reference", ("",))[0]
-    if reference:
-        shift = UNLIKE + (ALIKE - UNLIKE) * min(1.0, _f1(response.words, _text(reference).words) / SAME)
-        features["alike" if shift > 0 else "unlike"] = abs(shift)
+    effects: defaultdict[str, float] = defaultdict(float)
+    if reference := sections.get("reference", ("",))[0]:
+        shift = _UNLIKE + (_ALIKE - _UNLIKE) * min(1.0, _f1(response.words, _text(reference).words) / _SAME)
+        effects["alike" if shift > 0 else "unlike"] = shift
         for name in ("overall", "humanness"):
             ratings[name] = _clip(ratings[name] + shift)
-    ratings |= {name: ratings[ours] for name, ours in ORIGINAL.items()}
-    why = _why(features, instructions.names) if instructions.rationale else ""
-    return _scaled(ratings, instructions, 2), why
+    ratings |= {name: ratings[ours] for name, ours in _ORIGINAL.items()}
+    if not asked.rationale:
+        return _scaled(ratings, asked, 2), ""
+    names = {_ORIGINAL.get(name, name) for name in asked.names}
+    # In this order, as floating sums and ties depend on it.
+    for name in sorted(_RESPONSE.weights):
+        if name in names or "overall" in names or "humanness" in names:
+            for feature, weight in _RESPONSE.weights[name].items():
+                effects[feature] += weight * features[feature]
+    return _scaled(ratings, asked, 2), _RESPONSE.rationale(effects, "response")
 
 
-def _features(response: Text, history: _Known, facts: _Known) -> dict[str, float]:
-    """Return the features of a response that has words."""
+def _features(response: _Text, history: _Known, facts: _Known) -> dict[str, float]:
     words, content, trigrams = response.words, response.content, response.trigrams
-    count = len(words)
     answers = len(content) >= 2 or words[0] in _ANSWERS
-    return {
-        "brief": float(count < 3),
-        "repeated": max(sum(map(eq, words, words[1:])) / count, 1 - len(set(trigrams)) / len(trigrams) if trigrams else 0),
+    doubled = sum(map(eq, words, words[1:])) / len(words)
+    ends = words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()
+    return response.features() | {
+        "brief": float(len(words) < 3),
+        "repeated": max(doubled, 1 - len({*trigrams}) / len(trigrams)) if trigrams else doubled,
         "noisy": _noise(response.text),
-        "unfinished": float(words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()),
-        "long": _excess(count),
+        "unfinished": float(ends),
         "on_topic": min(1.0, (len(content & history.last) + 0.5 * len(content & history.before)) / 2),
         "answers": float(history.asks and answers),
         "evades": float(history.asks and not answers),
-        "asks": float(response.asks),
-        "bland": float(len(content) < 2),
         "copied": _share(trigrams, history.trigrams),
         "grounded": min(1.0, len((content & facts.own) | (content & history.own)) / 3),
         "impersonal": float(_impersonal(words)),
-        "specific": min(1.0, len(content) / SPECIFIC),
-        "fit_length": float(FIT[0] <= count <= FIT[1]),
     }
-
-
-def _why(features: Mapping[str, float], names: Iterable[str]) -> str:
-    ours = {ORIGINAL.get(name, name) for name in names}
-    if ours & {"overall", "humanness"}:
-        ours |= set(_RESPONSE.weights)
-    effects = {"alike": features.get("alike", 0.0), "unlike": -features.get("unlike", 0.0)}
-    for name in sorted(ours & set(_RESPONSE.weights)):
-        for feature, weight in _RESPONSE.weights[name].items():
-            effects[feature] = effects.get(feature, 0.0) + weight * features[feature]
-    return _RESPONSE.rationale(effects, "response")
-
-
-def _excess(count: int) -> float:
-    return min(1.0, max(0, count - LONG) / 40)
-
-
-def _share(runs: Collection[object], known: Collection[object]) -> float:
-    """Return the share of runs of words that are known."""
-    return sum(map(known.__contains__, runs)) / len(runs) if runs else 0.0
 
 
 def _noise(text: str) -> float:
@@ -424,24 +397,19 @@ def _noise(text: str) -> float:
     return min(1.0, max(0.0, (len(_MARK.findall(text)) / len(text) - 0.1) / 0.4))
 
 
-def _impersonal(words: Sequence[str]) -> bool:
+def _impersonal(words: _Run) -> bool:
     if _IMPERSONAL_ENDS.isdisjoint(words):
         return False
     text = f" {' '.join(words)} "
     return any(phrase in text for phrase in _IMPERSONAL)
 
 
-def _f1(one: Sequence[str], other: Sequence[str]) -> float:
+def _f1(one: _Run, other: _Run) -> float:
     common = sum([min(one.count(word), other.count(word)) for word in {*one} & {*other}])
     return 2 * common / (len(one) + len(other))
 
 
 # ---- A dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included
-
-HIGH = 4.0
-"""From here on the overall dialogue turn score alone decides."""
-LOW = 3.0
-"""An interaction score below this is low."""
 
 
 def _rate_dialogue(request: Request) -> tuple[dict[str, float], str]:
@@ -452,12 +420,11 @@ def _rate_dialogue(request: Request) -> tuple[dict[str, float], str]:
     features = _of_responses([_text(line) for line in request.sections["responses"]])
     effects = {name: weight * features[name] for name, weight in _DIALOGUE.weights["interaction"].items()}
     total = _DIALOGUE.base["interaction"] + math.fsum(effects.values())
-    # Where the score would not be low without the length of responses, length is why it is.
     interaction, without_length = (_round(_clip(value), 10) for value in (total, total - effects["long"]))
     final = _round((overall + interaction) / 2, 10)
-    if overall < HIGH:
+    if overall < 4:
         reason = "the turn scores are below four, so both scores count"
-    elif interaction < LOW <= without_length:
+    elif interaction < 3 <= without_length:  # low, and not without the length of responses
         reason = "responses are so long that the interaction score counts too"
     else:
         final, reason = overall, "the turn scores are four or higher, so they alone count"
@@ -477,9 +444,9 @@ def _turn_score(text: str) -> float:
     return value
 
 
-def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
+def _of_responses(responses: Sequence[_Text]) -> dict[str, float]:
     counts = [len(response.words) for response in responses]
-    excess = [max(0, count - LONG) for count in counts]
+    excess = [max(0, count - _LONG) for count in counts]
     said = [stem for response in responses for stem in response.content]
     sets = [(response.words[:3], frozenset(response.words)) for response in responses]
     # Likeness of two: 1 for the same first three words, else the share of words in common.
@@ -487,7 +454,7 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     return {
         "patterned": math.fsum(alike) / len(alike) if alike else 0.0,
         # One is enough to be noticed; from twenty words over in the mean it cannot get worse.
-        "long": 0.4 + 0.6 * min(1.0, math.fsum(excess) / len(excess) / LONG) if any(excess) else 0.0,
+        "long": 0.4 + 0.6 * min(1.0, math.fsum(excess) / len(excess) / _LONG) if any(excess) else 0.0,
         "varied_length": _variation(counts),
         "vocabulary": len(set(said)) / len(said) if said else 0.0,
     }
@@ -496,88 +463,72 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
 # ---- A whole conversation, by what the last speaker says in it. A feature is counted for each of that speaker's
 # utterances, and the mean is taken; those of diversity are counted over all of them together.
 
-_VOCABULARY = 40
-"""Different words of content in a whole conversation that make a vocabulary full."""
-_DIFFERENT = {"words": (0.4, 0.9), "pairs": (0.7, 1.0)}
-"""Shares of different ones at which they count for nothing and fully: nobody repeats none."""
-_WINDOW = 50
-"""Words among which different ones are counted, so that a long conversation is not poor for its length."""
+_VOCABULARY = 40  # different words of content in a whole conversation that make a vocabulary full
+_WINDOW = 50  # words among which different ones are counted, so that a long conversation is not poor for its length
 
 
 def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
-    lines = (line.partition(": ") for line in request.sections["conversation"])
-    said = [(speaker.removesuffix(":"), _text(text)) for speaker, _, text in lines]
-    own = [speaker == said[-1][0] for speaker, _ in said]
-    texts = [text for _, text in said]
-    if not any(text.words for text, ours in zip(texts, own, strict=True) if ours):
-        known = dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0)
-        return _scaled(known, request.instructions, 10), "The last speaker says nothing."
-    utterances = _of_utterances(texts, own)
-    features = {name: math.fsum(each[name] for each in utterances) / len(utterances) for name in utterances[0]}
-    features |= _of_all([text for text, ours in zip(texts, own, strict=True) if ours])
+    asked, lines = request.instructions, [line.partition(": ") for line in request.sections["conversation"]]
+    speakers = [speaker.removesuffix(":") for speaker, _, _ in lines]
+    said = [(speaker == speakers[-1], _text(text)) for speaker, (_, _, text) in zip(speakers, lines, strict=True)]
+    own = [text for ours, text in said if ours]
+    if not any(text.words for text in own):
+        return _scaled(
+            dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0), asked, 10
+        ), "The last speaker says nothing."
+    each = _of_utterances(said)
+    features = {name: math.fsum([one[name] for one in each]) / len(each) for name in each[0]} | _of_all(own)
     ratings = {name: _CONVERSATION.rating(name, features) for name in _CONVERSATION.base}
     ratings["overall"] = math.fsum(ratings.values()) / len(ratings)
-    why = ""
-    if request.instructions.rationale:
-        weights = _CONVERSATION.weights.values()
-        effects = {key: math.fsum(each.get(key, 0.0) for each in weights) * value for key, value in features.items()}
-        why = _CONVERSATION.rationale(effects, "conversation")
-    return _scaled(ratings, request.instructions, 10), why
+    weights = _CONVERSATION.weights.values()
+    effects = {key: math.fsum([one.get(key, 0.0) for one in weights]) * value for key, value in features.items()}
+    why = _CONVERSATION.rationale(effects, "conversation") if asked.rationale else ""
+    return _scaled(ratings, asked, 10), why
 
 
-def _of_utterances(texts: Sequence[Text], own: Sequence[bool]) -> list[dict[str, float]]:
+def _of_utterances(said: Sequence[tuple[bool, _Text]]) -> list[dict[str, float]]:
     """Return the features of each of the last speaker's utterances, given what came before it."""
     found: list[dict[str, float]] = []
-    runs_of: dict[bool, set[tuple[str, ...]]] = {True: set(), False: set()}
+    known: dict[bool, set[_Run]] = {True: set(), False: set()}
     used: set[str] = set()
-    others: list[Text] = []
-    for number, (text, ours) in enumerate(zip(texts, own, strict=True)):
-        content, count = text.content, len(text.words)
-        # Of an utterance of fewer than three words, the whole.
-        runs: list[tuple[str, ...]] = [*text.trigrams] or ([text.words] if count else [])
+    theirs: list[frozenset[str]] = []
+    asked = False
+    for ours, text in said:
+        content = text.content
+        runs = text.trigrams or [text.words] * bool(text.words)  # of an utterance of one or two words, the whole
         if ours:
-            recent = frozenset[str]().union(*(other.content for other in others[-2:]))
-            asked = number > 0 and not own[number - 1] and texts[number - 1].asks
-            found.append(
-                {
-                    "on_topic": min(1.0, len(content & recent) / 2),
-                    "answers": float(asked and len(content) >= 2),
-                    "evades": float(asked and len(content) < 2),
-                    "again": _share(runs, runs_of[True]),
-                    "copied": _share(runs, runs_of[False]),
-                    "asks": float(text.asks),
-                    "specific": min(1.0, len(content) / SPECIFIC),
-                    "fit_length": float(FIT[0] <= count <= FIT[1]),
-                    "bland": float(len(content) < 2),
-                    "long": _excess(count),
-                    "new": min(1.0, len(content - used) / (SPECIFIC / 2)),
-                }
-            )
+            follows_on = {
+                "on_topic": min(1.0, len(content & frozenset[str]().union(*theirs[-2:])) / 2),
+                "answers": float(asked and len(content) >= 2),
+                "evades": float(asked and len(content) < 2),
+                "again": _share(runs, known[True]),
+                "copied": _share(runs, known[False]),
+            }
+            found.append(follows_on | text.features() | {"new": min(1.0, len(content - used) / (_SPECIFIC / 2))})
         else:
-            others.append(text)
-        runs_of[ours].update(runs)
+            theirs.append(content)
+        asked = text.asks and not ours
+        known[ours].update(runs)
         used |= content
     return found
 
 
-def _of_all(own: Sequence[Text]) -> dict[str, float]:
+def _of_all(own: Sequence[_Text]) -> dict[str, float]:
     """Return the features of all of a speaker's utterances together."""
     words = [word for text in own for word in text.words]
     pairs = [pair for text in own for pair in zip(text.words, text.words[1:], strict=False)]
     return {
-        "words": _different(words, *_DIFFERENT["words"]),
-        "pairs": _different(pairs, *_DIFFERENT["pairs"]) if pairs else 0.0,
-        "vocabulary": min(1.0, len(frozenset().union(*(text.content for text in own))) / _VOCABULARY),
+        # Shares of different ones at which they count for nothing and fully: nobody repeats none.
+        "words": _different(words, 0.4, 0.9),
+        "pairs": _different(pairs, 0.7, 1.0) if pairs else 0.0,
+        "vocabulary": min(1.0, len({stem for text in own for stem in text.content}) / _VOCABULARY),
         "varied_length": _variation([len(text.words) for text in own]),
     }
 
 
 def _different(units: Sequence[object], low: float, high: float) -> float:
-    """Return from 0 (low) to 1 (high) the mean share of different ones among each ``_WINDOW`` in a row.
-
-    The last window is as long as the others.
-    """
+    """Return from 0 (low) to 1 (high) the mean share of different ones in each window; the last is as long."""
     end = max(0, len(units) - _WINDOW)
     windows = [units[start : start + _WINDOW] for start in dict.fromkeys([*range(0, max(1, end), _WINDOW), end])]
-    share = math.fsum(len(set(window)) / len(window) for window in windows) / len(windows)
+    share = math.fsum([len(set(window)) / len(window) for window in windows]) / len(windows)
     return min(1.0, max(0.0, (share - low) / (high - low)))
