@@ -248,7 +248,7 @@ _SPECIFIC = 8  # different words of content that make a text fully specific
 _Run = tuple[str, ...]
 
 
-class _Text:
+class Text:
     """A text, its words in lower case, and the stems of those that are about something."""
 
     __slots__ = ("content", "text", "words")
@@ -278,7 +278,7 @@ class _Text:
         }
 
 
-_text = lru_cache(maxsize=4096)(_Text)
+_text = lru_cache(maxsize=4096)(Text)
 
 
 def _clip(value: float) -> float:
@@ -369,7 +369,7 @@ def _rate_response(request: Request) -> tuple[dict[str, float], str]:
     return _scaled(ratings, asked, 2), _RESPONSE.rationale(effects, "response")
 
 
-def _features(response: _Text, history: _Known, facts: _Known) -> dict[str, float]:
+def _features(response: Text, history: _Known, facts: _Known) -> dict[str, float]:
     words, content, trigrams = response.words, response.content, response.trigrams
     answers = len(content) >= 2 or words[0] in _ANSWERS
     doubled = sum(map(eq, words, words[1:])) / len(words)
@@ -444,7 +444,7 @@ def _turn_score(text: str) -> float:
     return value
 
 
-def _of_responses(responses: Sequence[_Text]) -> dict[str, float]:
+def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     counts = [len(response.words) for response in responses]
     excess = [max(0, count - _LONG) for count in counts]
     said = [stem for response in responses for stem in response.content]
@@ -486,7 +486,7 @@ def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
     return _scaled(ratings, asked, 10), why
 
 
-def _of_utterances(said: Sequence[tuple[bool, _Text]]) -> list[dict[str, float]]:
+def _of_utterances(said: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
     """Return the features of each of the last speaker's utterances, given what came before it."""
     found: list[dict[str, float]] = []
     known: dict[bool, set[_Run]] = {True: set(), False: set()}
@@ -513,7 +513,7 @@ def _of_utterances(said: Sequence[tuple[bool, _Text]]) -> list[dict[str, float]]
     return found
 
 
-def _of_all(own: Sequence[_Text]) -> dict[str, float]:
+def _of_all(own: Sequence[Text]) -> dict[str, float]:
     """Return the features of all of a speaker's utterances together."""
     words = [word for text in own for word in text.words]
     pairs = [pair for text in own for pair in zip(text.words, text.words[1:], strict=False)]
