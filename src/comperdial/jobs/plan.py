@@ -482,7 +482,7 @@ class Plan:
     def judge_code(self, judged: str) -> list[str]:
         """Return what judging runs; the words that `rules` goes by are no module."""
         service = self.judged[judged].judge.service
-        words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"_{service}*.yaml")]
+        words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"{service}*.yaml")]
         return ["judges.scores", f"judges.services.{service}", *words]
 
     @remembered
