@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from comperdial.core.errors import ConfigError
 from comperdial.judges.base import Completion, Message
 
-    from comperdial.judges.base import Completion, Message
-
 
 @dataclass(frozen=True)
 class Connection:
@@ -135,10 +133,6 @@ class Service(ABC):
     def pace_name(self) -> str | None:
         """Return under which name all processes share rate limits and pauses; None in this process, without limits."""
         return None
-
-    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
-        """Answer one request."""
-        raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
         """Return what belongs to the parameters of a family because answers depend on it; it is not sent."""
