@@ -66,6 +66,8 @@ _MOST = 2**63
 # US dollars of one answer: sums of such must fit too.
 _DEAREST = 100_000
 _SECONDS_TO_WAIT = 120.0
+# Bytes that each process keeps for the answers that are on their way when the disk is full.
+_SPARE = 1 << 20
 
 COLUMNS: Mapping[str, tuple[type, bool]] = {
     "messages": (str, False),
@@ -377,11 +379,15 @@ class Ledger:
                             )
                     else:
                         path.unlink(missing_ok=True)
+                        path.with_suffix(".spare").unlink(missing_ok=True)
                 lock = FileLock(folder / f"{name}.owner")
                 lock.acquire()
             try:
+                with _writing(folder):
+                    (folder / f"{name}.spare").write_bytes(bytes(_SPARE))
                 yield owner
             finally:
+                (folder / f"{name}.spare").unlink(missing_ok=True)
                 (folder / f"{name}.owner").unlink(missing_ok=True)
                 lock.release()
 
@@ -696,6 +702,11 @@ class Writer(Answers):
         if error := next((result for result in results if isinstance(result, Exception)), None):
             raise error
         return sum(results)
+
+    def make_room(self) -> None:
+        """Free what was kept for the answers that come when the disk is full."""
+        for path in (self._folder / ".running").glob(f"*.{self._owner}.spare") if self._folder else ():
+            path.unlink(missing_ok=True)
 
     @property
     def budgeted(self) -> bool:
