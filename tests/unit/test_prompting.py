@@ -45,22 +45,7 @@ FORMS = {
     "cpds_dialogue": "Form:\nOverall Dialogue Turn Score - x\nDialogue Interaction Score - x\nFinal Score - x\n",
 }
 # Line ends of every kind and characters without ink; marks of headers, of jinja2 and of forms.
-GAPS = [
-    "\n",
-    "\r",
-    "\r\n",
-    "\f",
-    "\v",
-    "\x00",
-    "\x1c",
-    "\x85",
-    "\xa0",
-    "\u2028",
-    "\u2029",
-    "\u200b",
-    "\ufeff",
-    "\u2060",
-]
+GAPS = [*"\n\r\f\v\x00\x1c\x85\xa0\u2028\u2029\u200b\ufeff\u2060", "\r\n"]
 INK = ["\u3164", "\u0301", "\ud800", " ", "{{", "}}", "{%", "%}", "{#", "\\", "A", "y", ":", "*", "-"]
 MARKS = ["#", "###", "### Response:", "Response:", "- Engagingness:", "Context:", "overall - 5", "After the Scores:"]
 NASTY = st.lists(st.sampled_from([*GAPS, *INK, *MARKS]), max_size=12).map("".join)
@@ -423,25 +408,30 @@ def test_params_yaml_names_the_folder_and_signatures_say_so(tmp_path):
     assert f"|from:{tmp_path}/cpds_simple.md|" in found and load("cpds_simple", str(tmp_path)).hash[:12] in found
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        ("cpds_simple", "{{ history }}", "[Here is history]", "line 2: '.Here is history.' instead of '{{ history }}'"),
-        ("cpds_simple", "fluency - x\n", "", "line 9: 'coherency - x' instead of 'fluency - x'; expected it below 'hu"),
-        ("cpds_simple", "Other words.\n", "", "line 6: no words followed by '### Output Format:'; expected both below"),
-        ("cpds_simple", "### Response:", "### Answer:", "line 3: '### Answer:' instead of '### Response:'"),
-        ("cpds_simple", "### Your Response:\n", "", "line 13: the end instead of '### Your Response:'"),
-        ("cpds_detail", "2. Other words.\n", "", "line 14: no words followed by '2. …'; expected both below '1. …'"),
-        ("cpds_dialogue", "{{ responses }}\n", "(Continue)\n{{ responses }}\n", r"'\(Continue\)' instead of"),
-        (
-            "cpds_dialogue",
-            "Final Score - x",
-            "Final Score - x\n17",
-            "line 32: '17' below 'Final Score - x'; expected no",
-        ),
-        ("original_detail", "Corresponding Fact:\n{{ fact }}\n", "", "line 18: 'Response:' instead of 'Corresponding"),
-    ],
-)
+OUTLINES = [
+    ("cpds_simple", "{{ history }}", "[Here is]", "line 2: '.Here is.' instead of '{{ history }}'; expected it below"),
+    ("cpds_simple", "fluency - x\n", "", "line 9: 'coherency - x' instead of 'fluency - x'; expected it below 'humann"),
+    ("cpds_simple", "Other words.\n", "", "line 6: no words followed by '### Output Format:'; expected both below '##"),
+    ("cpds_simple", "### Response:", "### Answer:", "line 3: '### Answer:' instead of '### Response:'"),
+    ("cpds_simple", "### Your Response:\n", "", "line 13: the end instead of '### Your Response:'"),
+    ("cpds_detail", "2. Other words.\n", "", "line 14: no words followed by '2. …'; expected both below '1. …'"),
+    ("cpds_dialogue", "{{ responses }}\n", "(Continue)\n{{ responses }}\n", r"'\(Continue\)' instead of"),
+    (
+        "cpds_dialogue",
+        "Final Score - x",
+        "Final Score - x\n17",
+        "line 32: '17' below 'Final Score - x'; expected nothing",
+    ),
+    (
+        "original_detail",
+        "Corresponding Fact:\n{{ fact }}\n",
+        "",
+        "line 18: 'Response:' instead of 'Corresponding Fact:'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "message"), OUTLINES)
 def test_a_saved_prompt_without_the_outline_is_refused(name, old, new, message, tmp_path):
     path = tmp_path / f"{name}.md"
     path.write_text(saved(name).replace(old, new, 1))
