@@ -11,12 +11,12 @@ import httpx2
 import numpy as np
 import openai
 import pytest
+from comperdial.judges.client import Client, Refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinymodels
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
-from comperdial.judges.client import Client, Refused
 from comperdial.judges.services import _causal, _gathering, find, transformers
 from comperdial.judges.services.base import Connection
 from comperdial.judges.weighting import YES_NO, expected_score_of_logs

@@ -8,13 +8,13 @@ import sys
 import time
 
 import pytest
+from comperdial.judges._pace import Level, Pace, Shared
+from comperdial.judges.limits import Bucket, Limits, Throttle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.core.errors import FileError
-from comperdial.judges._pace import Level, Pace, Shared
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Bucket, Limits, Throttle
 from comperdial.judges.services.base import Connection
 
 
