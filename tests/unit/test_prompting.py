@@ -7,9 +7,9 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from comperdial.judging.config import read_judging
-from comperdial.judging.items import message
-from comperdial.judging.tasks import signature
+from comperdial.judges.config import read_judging
+from comperdial.judges.items import message
+from comperdial.judges.tasks import signature
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -615,7 +615,8 @@ class Asker:
         report, longest = self.report, self._longest or 0
         worst = 0.0 if self._price in (None, FREE) else self._price.of(most_input(chat), longest)
         tokens = estimate_input(chat) + longest if self._limits.tokens else 0
-        call = await self._claim(name, worst, tokens)
+        # What costs nothing and is always the same may be asked twice.
+        call = None if self._service.deterministic else await self._claim(name, worst, tokens)
         if isinstance(call, Answer):
             return call
         report.asked += 1
@@ -634,7 +635,7 @@ class Asker:
             charge, lost = 0.0, "refused"
             raise
         finally:
-            if completion is None:
+            if completion is None and call is not None:
                 await self._lose(call, charge, lost)
         cost = self._cost(completion, worst)
         latency = round((time.perf_counter() - start) * 1000)
@@ -642,7 +643,8 @@ class Asker:
         try:
             await self._commit(self._writer.do_keep, call, answer)
         except SchemaError as error:
-            await self._lose(call, worst, "invalid answer")
+            if call is not None:
+                await self._lose(call, worst, "invalid answer")
             raise Transient("invalid answer", f"invalid answer: {error.problem}", charged=True) from error
         self._row = (("", ""), 0)
         report.answered += 1
@@ -769,7 +771,7 @@ class Asker:
         self._pending.append(((operation, arguments), future))
         if self._committing is None:
             self._committing = asyncio.create_task(self._transact())
-        result = await asyncio.shield(future)
+        result = await future
         if isinstance(result, Exception):
             raise result
         return result
