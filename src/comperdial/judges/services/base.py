@@ -7,7 +7,7 @@ import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from comperdial.core.errors import ConfigError
@@ -123,6 +123,13 @@ class Service(ABC):
     def unavailable(self) -> str | None:
         """Return why the service cannot answer here and now, or None. Starts nothing and asks no one."""
         return None
+
+    async def __aenter__(self) -> Self:
+        """Open what the service needs."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:  # noqa: B027
+        """Close it."""
 
     def transport(self) -> httpx2.AsyncBaseTransport | None:
         """Return what serves requests in this process; None to go to the address."""
