@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from comperdial.judges.config import read_judging
-from comperdial.judges.items import message
-from comperdial.judges.tasks import signature
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, UnknownNameError
 from comperdial.judges.base import encode_messages
+from comperdial.judges.items import message
 from comperdial.judges.prompting import NAMES, Prompt, fact_lines, history_lines, inline, load, names, render
+from comperdial.judges.tasks import signature
 
 HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
 TURN = {
