@@ -69,7 +69,7 @@ def processes() -> multiprocessing.context.ForkServerContext:
     """Return how processes of judges are started, which have imported everything by then."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
+        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.ask"]
     )
     return context
 

@@ -21,7 +21,6 @@ import yaml
 from comperdial.judges.batch import submit, write
 from comperdial.judges.batch_results import collect
 from comperdial.judges.client import JudgeError
-from comperdial.judges.limits import Limits, Throttle
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from comperdial import schema
 from comperdial.cli import judge_batch
 from comperdial.core.errors import ComperdialError, ConfigError, FileError
 from comperdial.judges import batch, batch_files, batch_results
+from comperdial.judges.ask import Limits, Throttle
 from comperdial.judges.base import Answer, Completion, key
 from comperdial.judges.batch_files import committed, read_states
 from comperdial.judges.batch_lines import BrokenLineError, read_result

@@ -11,15 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-<<<<<<< HEAD
-from comperdial.judges.client import Client, Refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-import tinymodels
-from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
-from comperdial.judges.services import _causal, _gathering, find, transformers
-=======
 import torch
 import transformers as library
 
@@ -27,7 +18,6 @@ import tinymodels
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.base import JudgeError, Refused
 from comperdial.judges.services import find, transformers
->>>>>>> h_local
 from comperdial.judges.services.base import Connection
 
 pytestmark = pytest.mark.usefixtures("one_thread")

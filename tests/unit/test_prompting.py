@@ -7,7 +7,6 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from comperdial.judges.config import read_judging
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from comperdial.core.errors import ConfigError, FileError, MissingResourceError,
 from comperdial.judges.base import encode_messages
 from comperdial.judges.items import message
 from comperdial.judges.prompting import NAMES, Prompt, fact_lines, history_lines, inline, load, names, render
-from comperdial.judges.tasks import signature
+from comperdial.judges.tasks import read_judging, signature
 
 HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
 TURN = {
