@@ -363,7 +363,7 @@ class Asker:
         self._refusals: dict[str, Answer] = {}
         self._wanted = 0
         self._row = (("", ""), 0)
-        self._versions = writer.models()
+        self._versions: set[str] = set()
         self._stopping = asyncio.Event()
         self._slowed = False
         self._warned: set[str] = set()
@@ -640,6 +640,8 @@ class Asker:
         cost = self._cost(completion, worst)
         latency = round((time.perf_counter() - start) * 1000)
         answer = Answer(messages, sample, completion, cost, latency, int(time.time()))
+        if not report.answered and not self._versions:
+            self._versions = self._writer.models()
         try:
             await self._commit(self._writer.do_keep, call, answer)
         except SchemaError as error:
