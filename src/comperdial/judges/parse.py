@@ -36,7 +36,9 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_RATING = _set("score scores scored rating ratings rated rate grade mark result evaluation assessment verdict judgment answer")
+_RATING = _set(
+    "score scores scored rating ratings rated rate grade mark result evaluation assessment verdict judgment answer"
+)
 _FINAL, _DRAFT = _set("final revised corrected updated adjusted"), _set("initial preliminary tentative draft first")
 _WHOLE = _FINAL | _DRAFT | _set("overall total")
 _FILLERS = _RATING | _set(
@@ -52,7 +54,9 @@ _STEPS = _set(
     "very quite fairly highly good bad ok okay fair poor great excellent somewhat slightly partly mostly solid dull boring"
     " natural unnatural human interesting related unrelated coherent incoherent engaging fluent yes no"
 )
-_QUOTING = re.compile(r"\b(?:inject|quot|text|sa(?:ys|id)|contain|claim|prompt|ends|demand|ask|attack|include|reads)", re.IGNORECASE)
+_QUOTING = re.compile(
+    r"\b(?:inject|quot|text|sa(?:ys|id)|contain|claim|prompt|ends|demand|ask|attack|include|reads)", re.IGNORECASE
+)
 _SUSPECT = re.compile(  # beside what may be a quote
     r"\b(?:inject|manipulat|attempt|quot(?:e|ed|ing|ation)\b|ignor|refus|trick|attack|jailbreak)|\b(?:was|is|came|comes"
     r"|appears|stands)\s(?:in|from|part\sof)\s(?:the|this)\s(?:response|text|reply)\b",
@@ -61,15 +65,15 @@ _SUSPECT = re.compile(  # beside what may be a quote
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"\d{1,20}+(?:\.\d{1,20}+|,\d{1,2}+)?+(?![\w%‰°])(?![.,:]\d)"
 _BARE = re.compile(r"\s{0,20}(\d{1,3}+(?:\.\d{1,3}+)?)\s{0,20}", re.ASCII)
-_MARKS = " >|<+•·●▪◦([,':-"
+_MARKS = " >|<+•·●▪◦(,':-"
 _LABEL = re.compile(
-    r"(?:\d{1,3}[.)|]\s*)?([^\W\d][^:=|>\n.!?;]{0,79}?)\s{0,20}"
+    r"(?:\d{1,3}\s?[.)|]\s*)?([^\W\d][^:=|>\n.!?;]{0,79}?)\s{0,20}"
     r"([:=|>]+|->|\s-+(?=\s|\d)|-+(?=\s|\d[\d./ ]{0,9}$)|\s(?=\(?\d[\d./ ]{0,9}\)?$))\s*"
 )
 _VALUE = re.compile(
     r"(?:(?:(?:is|are|of|as|an?|about|around|approximately|score|rating)\b|[=:|~])\s*){0,4}+"
     r"(?:\(?\d[\d\s.+*x×·÷/()-]{2,80}[=≈]\s*)?"  # of a calculation, the result
-    rf"[\s('\[]{{0,6}}(-?{_NUMBER})(?:\s?[)\]]?\s?\(?(?:/|out\sof|of)\s?(?:a\s)?({_NUMBER}))?(?:\s?(?:points?|stars?|[分点]))?"
+    rf"[\s('\[]{{0,6}}(-?{_NUMBER})(?:\s?[)\]]?\s?\(?(?:/|out\sof|of)\s?(?:a\s)?({_NUMBER}))?(?:\s?(?:points?|stars?))?"
     r"(?:[\s)\]'.,;:!|<>/-]*$|\s?(?:[).,;:|'-]{1,3}\s|[(-]|(?:because|since|as|due|for)\s)(?:[^\d?]|(?<=\w)\d|\d(?=\d))*+$)",
     re.IGNORECASE,
 )
@@ -145,8 +149,28 @@ def parse(answer: str, form: Form) -> Parsed:
             return Parsed({}, NO_RATING)
     if not answer.strip():
         return Parsed({}, "an empty answer")
+    if found := _as_asked(form.dimensions).fullmatch(answer):
+        *texts, rationale = found.groups()
+        numbers = [float(text) for text in texts]
+        if all(form.low <= number <= form.high for number in numbers):
+            return Parsed(dict(zip(form.dimensions, numbers, strict=True)), None, _clean(rationale or "") or None)
     aliases = tuple((other, name) for name, others in form.aliases.items() for other in others)
-    return _Scan(_names((*zip(form.dimensions, form.dimensions, strict=True), *aliases), form.low, form.high), form).run(answer)
+    names = _names((*((name, name) for name in form.dimensions), *aliases), form.low, form.high)
+    return _Scan(names, form).run(answer)
+
+
+@lru_cache(maxsize=64)
+def _as_asked(dimensions: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern of answers in just the form asked for, which are most: nothing in them can be read otherwise."""
+    lines = r"[ \t]*\n\s{0,4}".join(
+        rf"(?:- )?{re.escape(name)} {{0,2}}[-:=] {{0,2}}(\d(?:\.\d{{1,4}})?)" for name in dimensions
+    )
+    rationale = r"(?:[ \t]*\n\s{0,4}Rationale: ([A-Za-z0-9][^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*))?"
+    return re.compile(rf"\s{{0,4}}{lines}{rationale}\s{{0,4}}", re.IGNORECASE | re.ASCII)
+
+
+def _clean(rationale: str) -> str:
+    return rationale.strip(" \t\r\n*_#\"'|-")
 
 
 def _words(text: str) -> list[str]:
@@ -168,8 +192,11 @@ class _Names:
         known = "|".join(sorted(_FILLERS | _WHOLE))
         subject = "|".join(sorted(_RATING | _STEPS | _set("give gave deserves receives gets assign award")))
         self.name = re.compile(rf"\b(?:{name})\b", re.IGNORECASE)
-        self.scale = re.compile(rf"[(\[]?(?:on\sa\sscale\s)?(?:of\s|from\s)?\b{low:g}\s?(?:-|to)\s?{high:g}\b[)\]]?(?=\s*[:=|-])", re.IGNORECASE)
-        self.pair = re.compile(rf"({name})\s?[:=-]?\s?{number}{comment}[\s,;.()|]{{1,5}}(?:and\s)?", re.IGNORECASE)
+        self.scale = re.compile(
+            rf"[(\[]?(?:on\sa\sscale\s)?(?:of\s|from\s)?\b{low:g}\s?(?:-|to)\s?{high:g}\b[)\]]?(?=\s*[:=|-])",
+            re.IGNORECASE,
+        )
+        self.pair = re.compile(rf"({name})\s?(?:[:=-]\s?)?{number}{comment}[\s,;.()|]{{1,5}}(?:and\s)?", re.IGNORECASE)
         self.pairs = re.compile(rf"(?:{self.pair.pattern}){{2,20}}", re.IGNORECASE)
         self.said = re.compile(
             rf"(?:(?:^|[.!?]\s|\b(?:so|and|therefore|thus|hence)\b,?\s)\s?((?:(?:{known})\b[\s']?){{0,12}}\b(?:{name}|{subject})\b"
@@ -216,14 +243,14 @@ class _Scan:
 
     def run(self, answer: str) -> Parsed:
         """Return what an answer says."""
+        outside = re.sub(r"(?m)^[ \t]*>.*", "", answer)
+        answer = outside if outside.strip() else answer
         text = self._json(answer)
-        outside = re.sub(r"(?m)^[ \t]*>.*", "", text)
-        text = outside if outside.strip() else text
         if (text is not answer or "```" in text) and _SUSPECT.search(text):
             return Parsed({}, "a quoted rating")
-        for line in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", re.sub(r"</\w{1,40}>", "\n", text)):
+        for line in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", re.sub(r"</[\w -]{1,40}>", "\n", text)):
             self._line(line)
-        reasons = [clean for part in self.reasons if (clean := "\n".join(part).strip(" \t\r\n*_#\"'|-"))]
+        reasons = [clean for part in self.reasons if (clean := _clean("\n".join(part)))]
         ratings = {dimension: self._decide(dimension) for dimension in self.form.dimensions}
         values = {dimension: value for dimension, (value, _) in ratings.items() if value is not None}
         failure = ratings[self.form.main][1]
@@ -274,26 +301,36 @@ class _Scan:
     def _line(self, raw: str) -> None:
         line = self.names.scale.sub("", raw.translate(_PLAIN))
         body = line.lstrip(_MARKS).rstrip()
+        if body[:1].isdigit() and line[: line.index(body)].endswith("-"):
+            body = f"-{body}"
         pending, heading = self.pending, raw.lstrip().startswith("#")
         if not body:
             self._explain(raw)
             return
         self.pending = self.last = None
+        self.section = "" if heading else self.section
         if self.section not in ("echo", "quote") and self.names.pairs.fullmatch(body + " "):
             self.explaining = False
             for name, number in self.names.pair.findall(body + " "):
                 self._add(_NAMED, self.names.label(name).dimension, number)
-        elif (found := _LABEL.match(body)) and (label := self.names.label(found[1])).kind in ("dimension", "rating"):
-            self._rating(label, body[found.end() :])
-        elif len(body) < 60 and (label := self.names.label(body)).kind == "dimension" or (heading and label.kind == "rating"):
-            self._rating(label, "")
+            return
+        found = _LABEL.match(body)
+        label = self.names.label(found[1] if found else body[:80])
+        rest = body[found.end() :] if found else ""
+        named = not (found[2].isspace() and self._told()) if found else heading or label.kind == "dimension"
+        if label.kind in ("dimension", "rating") and named:
+            self._rating(label, rest)
         elif found and not found[2].isspace():
-            self._other(self.names.label(found[1]), body, body[found.end() :], raw, pending)
+            self._other(label, body, rest, raw, pending)
         elif heading:
             self.section = "quote" if label.kind in ("echo", "response") else "other"
         else:
             self._explain(raw)
             self._number(body, pending)
+
+    def _told(self) -> bool:
+        """Return whether this is an explanation after ratings by name: it tells of ratings, and gives none."""
+        return self.explaining and any(each.rank == _NAMED and each.dimension for each in self.found[:20])
 
     def _explain(self, raw: str) -> None:
         if self.explaining:
@@ -341,7 +378,7 @@ class _Scan:
 
     def _number(self, body: str, pending: _Label | None) -> None:
         """Note a number that is a line, or begins one; or what a sentence says."""
-        if not body[0].isdigit():
+        if not re.match(r"[-\[]{0,3}\d", body):
             if self.section not in ("echo", "quote"):
                 self._sentences(body)
         elif pending is not None:
@@ -356,7 +393,7 @@ class _Scan:
 
     def _sentences(self, text: str) -> None:
         """Note what sentences of known words say, unless ratings under names came before."""
-        if self.explaining and any(each.rank == _NAMED and each.dimension for each in self.found[:20]):
+        if self._told():
             return
         for said in self.names.said.finditer(text):
             dimension = self.names.name.search(said[1] or "")
@@ -386,7 +423,14 @@ class _Scan:
         if not isinstance(found, _Pairs):
             return
         for key, value in found:
-            if isinstance(value, str) and key.lower() in ("dimension", "name", "metric", "criterion", "aspect", "category"):
+            if isinstance(value, str) and key.lower() in (
+                "dimension",
+                "name",
+                "metric",
+                "criterion",
+                "aspect",
+                "category",
+            ):
                 section = self.names.label(value).dimension or "other"
         for key, value in found:
             label = self.names.label(key[:120].translate(_PLAIN))
@@ -398,4 +442,9 @@ class _Scan:
                     self.reasons.append([each])
                 elif label.kind in ("dimension", "rating"):
                     rank = _SAID if inner == "other" else _NAMED
-                    self._add(rank, inner if inner in self.form.dimensions else None, each[:200].translate(_PLAIN).strip(), label.mood)
+                    self._add(
+                        rank,
+                        inner if inner in self.form.dimensions else None,
+                        each[:200].translate(_PLAIN).strip(),
+                        label.mood,
+                    )
