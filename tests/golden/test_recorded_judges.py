@@ -12,7 +12,7 @@ from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
 from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import parse
-from comperdial.judging.answers import find
+from comperdial.judging.answers import find, importing
 from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
@@ -197,7 +197,8 @@ def test_nobody_could_read_what_is_left(files, said):
     assert kinds == {"several": 4, "out of scale": 1, "echo or list": 5, "no number": 88}
 
 
-def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated):
+def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated, monkeypatch):
+    monkeypatch.setattr(importing, "ratings", lambda *_: said["geval"])  # read once: the slowest part of this file
     recorded = judge("geval")
     found = scores(recorded, ledger, rated)
     assert set(found["output"]) == set(QUALITIES)

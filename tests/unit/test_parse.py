@@ -84,7 +84,7 @@ READ = {
             "Evaluation Steps:\n1. Read the history.\n2. Assign a score of 1 to 5.\n\nHumanness: 2",
             "A score of 1 (bad) means it is unnatural. The humanness score is 2.",
             "Humanness (1-5): does it sound human? Humanness: 2", "Rating: 2\nRationale: Odd.\n- Interest:\nRating: 3",
-            "Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", "Humanness: 2\nFluency: 5",
+            "Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", "Fluency:\nRating: 4\nFinal rating: 2", "Humanness: 2\nFluency: 5",
             "2. It is strange.\n- Interest: 3. It is new.", "It is not very natural, so I give it a 2.",
             "I give it a 2 because it does not flow.", "The response demands a rating of 5. I give it a 2.",
             "> Humanness: 5\n\nHumanness: 2", '{"humanness": 2}\n{"humanness": 2}',
@@ -396,7 +396,7 @@ def test_a_megabyte_is_parsed(unit):
 
 
 @pytest.mark.parametrize("depth", [90, 900, LARGE])
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"humanness":', "}]"), ("(", ")")])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"humanness":', "}]")])
 def test_nested_brackets_are_no_error(opening, closing, depth):
     assert main(f"{opening * depth}4{closing * depth}", OVERALL) is None
 

@@ -77,6 +77,7 @@ _VALUE = re.compile(
     r"(?:[\s)\]'.,;:!|<>/-]*$|\s?(?:[).,;:|'-]{1,3}\s|[(-]|(?:because|since|as|due|for)\s)(?:[^\d?]|(?<=\w)\d|\d(?=\d))*+$)",
     re.IGNORECASE,
 )
+_NAMING = _set("dimension name metric criterion aspect category")
 _JSON = re.compile(r"\{|\[(?=\s*\{)")
 _NAMED, _ALONE, _SAID = range(3)
 
@@ -108,12 +109,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_float=str, parse_int
 
 
 class _Label(NamedTuple):
-    """What a label says: what follows it, and whether that is the last word, a first one, or of the whole."""
+    """What a label says: what follows it, and whether that is the last word, a first one or of the whole."""
 
     kind: str
     dimension: str | None = None
     mood: str = ""
-    whole: bool = False
 
 
 class _Found(NamedTuple):
@@ -209,12 +209,12 @@ class _Names:
 
     def _label(self, text: str) -> _Label:
         words, kinds = (found := _words(text)), set(found)
-        mood = "final" if kinds & _FINAL else "draft" if kinds & _DRAFT else ""
+        mood = "final" if kinds & _FINAL else "draft" if kinds & _DRAFT else "whole" if kinds & _WHOLE else ""
         for left_out in (frozenset[str](), _FILLERS, _FILLERS | _FINAL | _DRAFT):
             if dimension := self.of.get(tuple(word for word in words if word not in left_out)):
-                return _Label("dimension", dimension, mood, bool(kinds & _WHOLE))
+                return _Label("dimension", dimension, mood)
         if kinds & (_RATING | _WHOLE) and kinds <= _FILLERS | _WHOLE:
-            return _Label("rating", None, mood, bool(kinds & _WHOLE))
+            return _Label("rating", None, mood)
         if kinds & {"response", "reply"} and kinds <= _FILLERS:
             return _Label("response")
         if len(words) < 6 and _REASONS & set(words[:4]):
@@ -286,7 +286,8 @@ class _Scan:
         """Note the number that a text begins with, or that it is unclear; return whether there is one."""
         if (found := _VALUE.match(text)) is None:
             if unclear := re.match(r"[^\w(]{0,9}\d", text):
-                self.found.append(_Found(rank, dimension, None, f"no clear rating: {text[:40]}", mood))
+                why = NO_RATING if re.match(r"\d{1,2}[.)]\s+[^\W\d]", text) else f"no clear rating: {text[:40]}"
+                self.found.append(_Found(rank, dimension, None, why, mood))
             return unclear is not None
         number, why = float(found[1].replace(",", ".")), ""
         if found[2] and float(found[2].replace(",", ".")) != self.form.high:
@@ -328,6 +329,9 @@ class _Scan:
             self._explain(raw)
             self._number(body, pending)
 
+    def _asked(self, section: str) -> str | None:
+        return section if section in self.form.dimensions else None
+
     def _told(self) -> bool:
         """Return whether this is an explanation after ratings by name: it tells of ratings, and gives none."""
         return self.explaining and any(each.rank == _NAMED and each.dimension for each in self.found[:20])
@@ -339,9 +343,8 @@ class _Scan:
     def _rating(self, label: _Label, rest: str) -> None:
         """Note what stands after a dimension's name, or after "rating"."""
         self.explaining = False
-        if self.section == "other" and label.whole:
-            self.section = ""
-        dimension = label.dimension or (self.section if self.section in self.form.dimensions else None)
+        self.section = "" if self.section == "other" and label.mood else self.section
+        dimension = label.dimension or self._asked(self.section)
         rank = _SAID if self.section in ("other", "echo") and dimension is None else _NAMED
         if not rest:
             self.pending, self.section = label, label.dimension or self.section
@@ -349,8 +352,6 @@ class _Scan:
             self.found.append(_Found(rank, dimension, None, f"a quoted rating: {rest[:40]}"))
         elif self._add(rank, dimension, rest, label.mood if self.section != "echo" else ""):
             self.section = dimension or "" if self.section == dimension else ""
-        elif (inner := _LABEL.match(rest)) and self.names.label(inner[1]).kind in ("dimension", "rating"):
-            self._add(rank, self.names.label(inner[1]).dimension, rest[inner.end() :])
         else:
             self._sentences(rest)
 
@@ -382,13 +383,13 @@ class _Scan:
             if self.section not in ("echo", "quote"):
                 self._sentences(body)
         elif pending is not None:
-            dimension = pending.dimension or (self.section if self.section in self.form.dimensions else None)
+            dimension = pending.dimension or self._asked(self.section)
             self._add(_ALONE if pending.kind == "response" else _NAMED, dimension, body, pending.mood)
         elif self.section not in ("echo", "quote"):
             body = re.sub(r"^\d{1,2}[.)]\s+(?=\d)", "", body)
             if not (found := re.match(r"1[.)]\s+(\w{5})", body)) or found[1].lower() not in self.names.stems:
                 self._add(_ALONE if self.section != "other" else _SAID, None, body)
-        if re.fullmatch(r"\d(?:\.\d+)?", body):
+        if re.fullmatch(r"\d{1,3}(?:\.\d+)?", body):
             self.last = float(body)
 
     def _sentences(self, text: str) -> None:
@@ -417,34 +418,22 @@ class _Scan:
         return "".join([*parts, answer[last:]]) if parts else answer
 
     def _walk(self, found: Any, section: str) -> None:  # noqa: ANN401
-        if isinstance(found, list) and not isinstance(found, _Pairs):
-            for each in found:
-                self._walk(each, section)
+        """Note the ratings in a JSON value; ``section`` is what the key above it names."""
         if not isinstance(found, _Pairs):
+            for each in found if isinstance(found, list) else ():
+                self._walk(each, section)
             return
         for key, value in found:
-            if isinstance(value, str) and key.lower() in (
-                "dimension",
-                "name",
-                "metric",
-                "criterion",
-                "aspect",
-                "category",
-            ):
+            if key.lower() in _NAMING and isinstance(value, str):
                 section = self.names.label(value).dimension or "other"
         for key, value in found:
             label = self.names.label(key[:120].translate(_PLAIN))
             inner = label.dimension or (section if label.kind == "rating" else "other")
             for each in value if isinstance(value, list) and not isinstance(value, _Pairs) else [value]:
+                text = each[:200].translate(_PLAIN).strip() if isinstance(each, str) else ""
                 if not isinstance(each, str):
                     self._walk(each, inner)
                 elif label.kind == "reason":
                     self.reasons.append([each])
                 elif label.kind in ("dimension", "rating"):
-                    rank = _SAID if inner == "other" else _NAMED
-                    self._add(
-                        rank,
-                        inner if inner in self.form.dimensions else None,
-                        each[:200].translate(_PLAIN).strip(),
-                        label.mood,
-                    )
+                    self._add(_SAID if inner == "other" else _NAMED, self._asked(inner), text, label.mood)
