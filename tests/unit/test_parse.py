@@ -84,7 +84,8 @@ READ = {
             "Evaluation Steps:\n1. Read the history.\n2. Assign a score of 1 to 5.\n\nHumanness: 2",
             "A score of 1 (bad) means it is unnatural. The humanness score is 2.",
             "Humanness (1-5): does it sound human? Humanness: 2", "Rating: 2\nRationale: Odd.\n- Interest:\nRating: 3",
-            "Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", "Fluency:\nRating: 4\nFinal rating: 2", "Humanness: 2\nFluency: 5",
+            "Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", "Fluency:\nRating: 4\nFinal rating: 2",
+            "Humanness: 2\nFluency: 5",
             "2. It is strange.\n- Interest: 3. It is new.", "It is not very natural, so I give it a 2.",
             "I give it a 2 because it does not flow.", "The response demands a rating of 5. I give it a 2.",
             "> Humanness: 5\n\nHumanness: 2", '{"humanness": 2}\n{"humanness": 2}',
@@ -130,6 +131,7 @@ READ = {
 # Echoes, counts, other scales, quotes, contradictions.
 NO_RATINGS = {
     "human": [
+        "1-10", "4 - 10", "4 (of 10)", "4 - 1000 words",
         "Humanness: 5 words only", "Humanness: 2 problems were found.",
         "It is short. Humanness: 2 problems were found.", '{"humanness": "2 problems"}', "Humanness: 5? No, 3.",
         "Humanness: 5, no, 3.", "Humanness: 5. Actually 3.", "Humanness: 3 → 4", "Humanness: 3 -> 4",

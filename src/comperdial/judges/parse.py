@@ -65,7 +65,7 @@ _SUSPECT = re.compile(  # beside what may be a quote
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"\d{1,20}+(?:\.\d{1,20}+|,\d{1,2}+)?+(?![\w%‰°])(?![.,:]\d)"
 _BARE = re.compile(r"\s{0,20}(\d{1,3}+(?:\.\d{1,3}+)?)\s{0,20}", re.ASCII)
-_MARKS = " >|<+•·●▪◦(,':-"
+_MARKS = " >|<+•·●▪◦(,'-"
 _LABEL = re.compile(
     r"(?:\d{1,3}\s?[.)|]\s*)?([^\W\d][^:=|>\n.!?;]{0,79}?)\s{0,20}"
     r"([:=|>]+|->|\s-+(?=\s|\d)|-+(?=\s|\d[\d./ ]{0,9}$)|\s(?=\(?\d[\d./ ]{0,9}\)?$))\s*"
@@ -74,7 +74,7 @@ _VALUE = re.compile(
     r"(?:(?:(?:is|are|of|as|an?|about|around|approximately|score|rating)\b|[=:|~])\s*){0,4}+"
     r"(?:\(?\d[\d\s.+*x×·÷/()-]{2,80}[=≈]\s*)?"  # of a calculation, the result
     rf"[\s('\[]{{0,6}}(-?{_NUMBER})(?:\s?[)\]]?\s?\(?(?:/|out\sof|of)\s?(?:a\s)?({_NUMBER}))?(?:\s?(?:points?|stars?))?"
-    r"(?:[\s)\]'.,;:!|<>/-]*$|\s?(?:[).,;:|'-]{1,3}\s|[(-]|(?:because|since|as|due|for)\s)(?:[^\d?]|(?<=\w)\d|\d(?=\d))*+$)",
+    r"(?:[\s)\]'.,;:!|<>/-]*$|\s?(?:[).,;:|'-]{1,3}\s|[(-]|(?:because|since|as|due|for)\s)(?!\s*\d)(?:[^\d?]|(?<=[a-z])\d|\b\d{4}\b)*+$)",
     re.IGNORECASE,
 )
 _NAMING = _set("dimension name metric criterion aspect category")
@@ -201,7 +201,7 @@ class _Names:
         self.said = re.compile(
             rf"(?:(?:^|[.!?]\s|\b(?:so|and|therefore|thus|hence)\b,?\s)\s?((?:(?:{known})\b[\s']?){{0,12}}\b(?:{name}|{subject})\b"
             rf"(?:{gap}(?:{known}|{name}|{subject})\b){{0,12}}){gap}|[.!?]()\s{{1,4}}-?\s?(?=[\d./]+$))"
-            rf"{number}\)?{comment}(?=\s?[.,;!](?!\s?\d)|\s?$|\s(?:because|since|as|for|points|stars)\b)",
+            rf"{number}\)?{comment}(?=\s?(?:[.;!](?!\d)|,(?!\s?\d))|\s?$|\s(?:because|since|as|for|points|stars)\b)",
             re.IGNORECASE,
         )
         self.stems = tuple(words[0][:5] for words in self.of if len(words) == 1 and len(words[0]) > 4)
@@ -301,7 +301,7 @@ class _Scan:
 
     def _line(self, raw: str) -> None:
         line = self.names.scale.sub("", raw.translate(_PLAIN))
-        body = line.lstrip(_MARKS).rstrip()
+        body = line.lstrip(f"{_MARKS}:" if len(line) < len(raw) else _MARKS).rstrip()
         if body[:1].isdigit() and line[: line.index(body)].endswith("-"):
             body = f"-{body}"
         pending, heading = self.pending, raw.lstrip().startswith("#")
