@@ -3,6 +3,8 @@
 import copy
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +15,7 @@ import pytest
 
 from comperdial.config import load_yaml
 from comperdial.core.errors import ComperdialError
+from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 
 OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}
@@ -227,6 +230,27 @@ def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again
     assert changed(before, jobs_of(brought)) == {"data/tables/demo/systems.parquet"}
 
 
+def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
+    shutil.copy(root / "data/sources.yaml", tmp_path / "sources.yaml")
+    both = with_(with_(config, "catalogue", str(tmp_path / "sources.yaml")), "datasets", ["usr_topical"])
+    before = jobs_of(both)
+    text = (tmp_path / "sources.yaml").read_text()
+    for source in ("unieval_topical_predictions", "chiang2023_geval_coherence"):
+        digest = re.search(rf"{source}:.*?sha256: (\w+)", text, re.DOTALL)[1]
+        text = text.replace(digest, "f" * 64)
+    (tmp_path / "sources.yaml").write_text(text)
+    load_catalogue.cache_clear()
+    taken = {f"results/scores/usr_topical/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
+    assert {file for file in changed(before, jobs_of(both)) if file.startswith("results")} == taken
+
+
+def test_what_is_perturbed_depends_on_all_that_is_read(config):
+    jobs = Jobs(config)
+    for dataset in ("demo", "dailydialog_zhao"):
+        told = json.loads(jobs.told(jobs.artifacts["perturb"], {"dataset": dataset}))
+        assert f"data/tables/{dataset}/personas.parquet" in told["inputs"]["tables"]
+
+
 def test_all_that_is_made_of_simulated_ratings_is_told_so(config):
     jobs = Jobs(config)
     told = {target: json.loads(jobs.job_of(target.rpartition(".")[0]))["settings"] for target in jobs.targets()}
@@ -288,6 +312,7 @@ def test_planning_loads_no_library_of_the_jobs(root, tmp_path):
     code = """
 import sys
 from comperdial.config import load_yaml
+from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 jobs = Jobs(load_yaml("params.yaml"))
 for stem in jobs.stems:

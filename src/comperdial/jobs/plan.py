@@ -674,10 +674,11 @@ class Plan:
         return [path for dataset in datasets for path in self.tables(dataset, *names).values()]
 
     def perturbed_inputs(self, dataset: str) -> list[str]:
-        """Return the tables that are perturbed."""
-        rated = ("turn_ratings", "dialogue_ratings")
-        ratings = self.tables(dataset, *rated) if dataset in self.read else self.ratings(dataset)
-        return [*self.tables(dataset, "systems", "contexts", "responses").values(), *ratings.values()]
+        """Return the tables that are perturbed: all of a public data set, of another one those that it is sure to have."""
+        if dataset in self.read:
+            return self.study_tables(dataset)
+        tables = self.tables(dataset, *(name for name in TABLES if not name.endswith("_ratings")))
+        return [*tables.values(), *self.ratings(dataset).values()]
 
     def study_titles(self, datasets: Iterable[str]) -> dict[str, str]:
         """Return the titles of data sets; perturbed ones have their data set's."""
