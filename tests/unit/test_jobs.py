@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from comperdial.config import load_yaml
+from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import ComperdialError
 from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
@@ -242,6 +243,22 @@ def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
     load_catalogue.cache_clear()
     taken = {f"results/scores/usr_topical/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
     assert {file for file in changed(before, jobs_of(both)) if file.startswith("results")} == taken
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("tables/demo_correlations", {"document"}),
+        ("tables/table_13", {"document"}),
+        ("tables/llm_evaluators_table_2", {"document"}),
+        ("figures/demo_heatmap", {"plots/style"}),
+    ],
+)
+def test_an_edit_of_what_draws_makes_no_table_stale_and_the_reverse(config, name, used):
+    told = json.loads(Jobs(config).job_of(f"results/{name}"))
+    code = code_digests(*names_of_version(told["code"]))
+    parts = ("document", "of_dataset", "plots/style", "plots/drawn")
+    assert {part for part in parts if f"src/comperdial/report/{part}.py" in code} == used
 
 
 def test_what_is_perturbed_depends_on_all_that_is_read(config):

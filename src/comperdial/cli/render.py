@@ -127,7 +127,7 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
 def _readme(options: argparse.Namespace) -> None:
     from comperdial.data.catalogue import load_catalogue
     from comperdial.report import readme
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
     texts = ("level", "label", "dataset", "coefficient", "reported_starred")

@@ -100,7 +100,7 @@ def _file_digest(path: str | Path) -> str:
 def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
     modules = _modules(root.resolve())
     found: dict[str, str] = {name: _file_digest(name) for name in names if "/" in name}
-    waiting = []
+    waiting: list[str] = []
     for name in (name for name in names if "/" not in name):
         module, _, function = f"{PACKAGE}.{name}".partition(":")
         if module not in modules:

@@ -161,7 +161,7 @@ class Jobs:
             "code": code_version(
                 artifact.name,
                 *artifact.code(self.plan, **names),
-                *([] if artifact.kind == "files" else ["report.rendering:render"]),
+                *([] if artifact.kind == "files" else [f"report.rendering:{artifact.kind}"]),
             ),
             "libraries": {name: version(name) for name in artifact.libraries},
         }

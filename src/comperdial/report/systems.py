@@ -9,7 +9,8 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.core.names import output_name
-from comperdial.report.document import Column, Document, listed, number, value_of, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Column, Document, listed, number, value_of
 
 
 def systems_frame(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial import schema
 from comperdial.core.artifact import figure
-from comperdial.report.of_dataset import _caption
+from comperdial.report.captions import captioned
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _read_tables(
         "ceilings": f"results/correlations/{dataset}_ceilings.parquet",
     },
     settings=lambda plan, dataset: _shown(plan, "heatmap", dataset),
-    caption=_caption(
+    caption=captioned(
         "Correlation of each metric's scores with the mean ratings on {dataset}, at each level, with 95 % intervals; the human "
         "ceiling is how well one annotator agrees with the mean of the others."
     ),
@@ -87,8 +87,8 @@ def heatmap(
     main_target: str | None = None,
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw a data set's correlations as a heat map."""
+    from comperdial.report.inputs import read_correlations
     from comperdial.report.plots import heatmap as drawn
-    from comperdial.report.tables import read_correlations
 
     found = read_correlations([correlations])
     wanted = chosen_dimension(target, main_target, found["target"])
@@ -108,7 +108,7 @@ def heatmap(
         **_tables(plan, dataset),
     },
     settings=lambda plan, dataset: _shown(plan, "scatter", dataset),
-    caption=_caption(
+    caption=captioned(
         "Scores against mean ratings on {dataset}: single responses as shading, systems' means as marks, and Spearman's "
         "correlation over responses with its 95 % interval."
     ),
@@ -131,9 +131,9 @@ def scatter(
     dialogue_ratings: Path | None = None,
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw scores against ratings."""
+    from comperdial.report.inputs import read_correlations
     from comperdial.report.plots import data
     from comperdial.report.plots import scatter as drawn
-    from comperdial.report.tables import read_correlations
 
     shown = _outputs(outputs)
     tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
@@ -149,7 +149,7 @@ def scatter(
     of=_of("slope"),
     inputs=lambda plan, dataset: {"scores": _scores(plan, "slope", dataset), **_tables(plan, dataset)},
     settings=lambda plan, dataset: _shown(plan, "slope", dataset),
-    caption=_caption(
+    caption=captioned(
         "The systems of {dataset} ranked by their mean rating and by a metric; named are the human systems and those that the "
         "two put furthest apart."
     ),
@@ -188,7 +188,7 @@ def slope(
     of=_of("length_bias"),
     inputs=lambda plan, dataset: {"scores": _scores(plan, "length_bias", dataset), **_tables(plan, dataset)},
     settings=lambda plan, dataset: {**_shown(plan, "length_bias", dataset), **plan.drawn()},
-    caption=_caption(
+    caption=captioned(
         "How far scores and ratings on {dataset} rise with the words of a response, and how scores agree with ratings when the "
         "length is held fixed; with 95 % intervals."
     ),
@@ -255,7 +255,7 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
         **_agreement(plan, dataset),
         **plan.drawn(),
     },
-    caption=_caption(
+    caption=captioned(
         "Spearman's correlation over responses between judges, metrics and people on {dataset}, and Krippendorff's alpha among "
         "annotators and among the answers of a judge that was asked several times."
     ),
@@ -304,7 +304,7 @@ def judge_agreement(
         **_shown(plan, "curves", dataset),
         "coefficient": plan.config["evaluation"]["curves"]["coefficient"],
     },
-    caption=_caption(
+    caption=captioned(
         "What fewer systems, dialogues, annotators or answers of a judge would have said of the metrics on {dataset}, and how "
         "often a test at 5 % tells two metrics apart."
     ),

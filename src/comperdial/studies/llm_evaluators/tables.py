@@ -12,7 +12,8 @@ from comperdial import schema
 from comperdial.core.artifact import figure, table
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.judging.groups import perturbed
-from comperdial.report.document import Document, rated_by
+from comperdial.report.captions import rated_by
+from comperdial.report.document import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +87,7 @@ def table_1(
     *, tables: Sequence[Path], rounds: Path, reported: Path, folders: Sequence[str], titles: Mapping[str, str]
 ) -> Document:
     """Show the data sets."""
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import data_sets
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
@@ -126,7 +127,7 @@ def numbered(
 ) -> Document:
     """Show Tables 2 to 6, ours beside theirs."""
     from comperdial.evaluation.ensembles import Ensembles
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import correlations as rendered
     from comperdial.studies.llm_evaluators import ensembles as combined
     from comperdial.studies.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
@@ -227,7 +228,7 @@ def table_7(
 ) -> Document:
     """Show the perturbations and their pairs."""
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import perturbations
 
     known = read_reported(reported, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
@@ -264,7 +265,7 @@ def table_8(
     """Show robustness, ours and theirs."""
     from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import robustness
 
     known = read_reported(reported, robustness.RATIO_COLUMNS, ("ratio",))
