@@ -215,6 +215,7 @@ def test_an_added_metric_leaves_other_scores_alone(config):
     assert found >= CORRELATED | {"results/scores/demo/mine.parquet", "results/tables/table_14"}
     assert [file for file in found if file.startswith("results/scores")] == ["results/scores/demo/mine.parquet"]
     assert not found & FIGURES, "it is not among those that are looked at in detail"
+    assert "results/tables/demo_systems" not in found, "nor shown there"
 
 
 def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again(config, root, tmp_path):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     "{dataset}_systems",
     of=lambda plan: plan.datasets,
     inputs=lambda plan, dataset: {
-        "scores": plan.scores(dataset),
-        **plan.tables(dataset, "systems"),
+        "scores": plan.scores(dataset, plan.systems_outputs(dataset)),
+        **plan.tables(dataset, "systems", "responses"),
         **plan.ratings(dataset),
         "submissions": [f"data/tables/{dataset}/submissions.json"] if dataset in plan.made else [],
     },
@@ -44,6 +44,7 @@ def systems(
     *,
     scores: Sequence[Path],
     systems: Path,
+    responses: Path,
     submissions: Sequence[Path] = (),
     title: str,
     outputs: Sequence[str],
@@ -61,7 +62,8 @@ def systems(
     levels = [read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)]
     frame = rendered.systems_frame(
         schema.read(systems, "systems"),
-        aggregate.read_scores(scores),
+        schema.read(responses, "responses"),
+        aggregate.read_scores(scores) if scores else schema.empty("scores"),
         *levels,
         outputs=outputs,
         dimension=chosen_dimension(target, main_target, aggregate.rated_dimensions(levels, source)),
