@@ -47,7 +47,7 @@ def table(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Pa
     from comperdial.report import document
 
     try:
-        made = artifact.make(**inputs, **job["settings"])
+        made = artifact.run(**inputs, **job["settings"])
     except NothingToShowError as error:
         title, text, simulated = _nothing(job, error)
         caption = with_suffix(f"{text}.", SIMULATED if simulated else "")
@@ -62,7 +62,7 @@ def figure(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[P
 
     stem, simulated = job["outputs"]["stem"], job["settings"].get("source") == "simulated"
     try:
-        drawn, frame = artifact.make(**inputs, **job["settings"])
+        drawn, frame = artifact.run(**inputs, **job["settings"])
         style.finish(drawn, frame, stem, simulated=simulated)
     except NothingToShowError as error:
         title, text, simulated = _nothing(job, error)
@@ -77,7 +77,7 @@ def figure(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[P
 
 def page(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
     """Write a page."""
-    write_text(f"{job['outputs']['stem']}.html", artifact.make(**inputs, **job["settings"]))
+    write_text(f"{job['outputs']['stem']}.html", artifact.run(**inputs, **job["settings"]))
     return _recorded(artifact, job, inputs)
 
 
