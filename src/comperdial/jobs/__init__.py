@@ -75,7 +75,7 @@ def _check(artifact: Artifact, job: Mapping[str, Any]) -> None:
         for name, value in job[files].items():
             if not all(isinstance(path, str) for path in (value if isinstance(value, list) else [value])):
                 raise ConfigError(f"{job['make']}: {files[:-1]} {name!r} is no path", **_WRONG)
-    takes = {name: one for name, one in artifact.parameters.items() if name != "outputs"}
+    takes = {name: one for name, one in artifact.parameters.items() if name != "outputs" or artifact.kind != "files"}
     said = {*job["inputs"], *job["settings"]}
     if any(one.kind is one.VAR_KEYWORD for one in takes.values()):
         return
