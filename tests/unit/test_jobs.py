@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from docutils.core import publish_doctree
 
 from comperdial.config import load_yaml
 from comperdial.core.closure import code_digests, names_of_version
@@ -172,6 +173,13 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
     assert merged["inputs"]["shards"] == shards
     assert all(jobs.artifacts[rule].temporary for rule in ("score_shard", "judge_shard"))
     assert "demo" not in jobs.constraints(jobs.artifacts["score"])["dataset"].split("|")
+
+
+def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
+    title = "1. My_ *data* |of| `2024`_ \\n [1]_ http://x.y :b:`c`"
+    jobs = Jobs(with_(config, "challenges/demo/title", title))
+    shown = publish_doctree(jobs.caption_of("results/tables/demo_systems"), settings_overrides={"report_level": 5})
+    assert title in shown.astext() and len(shown.children) == len(shown[0].children) == 1
 
 
 # What a change makes stale

@@ -143,9 +143,9 @@ class Jobs:
         return self.told(*self.stems[stem])
 
     def caption_of(self, stem: str) -> str:
-        """Return what the report says of a table, figure or page."""
+        """Return what the report says of a table, figure or page, in which Snakemake looks for reStructuredText."""
         artifact, names = self.stems[stem]
-        return artifact.caption(self.plan, **names)
+        return re.sub(r"([!-/:-@[-`{-~])", r"\\\1", artifact.caption(self.plan, **names))
 
     def category_of(self, stem: str) -> str:
         """Return the place of a table, figure or page in the report."""
