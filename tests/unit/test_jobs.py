@@ -12,9 +12,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from docutils.core import publish_doctree
 
-from comperdial.config import load_yaml
+from comperdial import studies
+from comperdial.config import line_of, load_yaml
+from comperdial.config.checking import Lines
+from comperdial.core.artifact import ARTIFACTS, table
 from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import ComperdialError
 from comperdial.data.catalogue import load_catalogue
@@ -323,6 +327,66 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "wrong", "message"),
+    [
+        ("metrics/f1", {"kind": "f1", "txt": "raw"}, "kind", "metrics.f1: unknown option of metric 'f1': 'txt'"),
+        ("metrics/f1", {"kind": "f1", "main": "f2"}, "main", "metrics.f1.main: unknown output of f1 'f2'"),
+        ("studies/usr", {"datasets": ["usr_person"]}, "datasets", "studies.usr.datasets: unknown dataset 'usr_person'"),
+        ("own_data/mine", {"file": "mine.csv", "target": "warmness"}, "target", "target: unknown dimension 'warmness'"),
+        ("own_data/mine", {"file": "mine.csv", "source": "gpt"}, "source", "mine.source: unknown source 'gpt'"),
+    ],
+)
+def test_what_is_wrong_has_its_line(config, tmp_path, setting, value, wrong, message):
+    (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
+    said = with_({**config, "own_data": {}}, setting, value)
+    said["datasets"] = [*said["own_data"], "demo"]
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
+    with pytest.raises(ComperdialError) as raised:
+        Jobs(said, lines=Lines("params.yaml"))
+    assert f"params.yaml, line {line_of('params.yaml', [*setting.split('/'), wrong])}, " in str(raised.value)
+    assert message in str(raised.value)
+
+
+def test_a_metric_that_was_removed_is_named_wherever_it_is_left(config):
+    del config["metrics"]["meteor"]
+    with pytest.raises(ComperdialError) as raised:
+        Jobs(config)
+    places = re.findall(r"params.yaml, ([a-z_.]+)", str(raised.value).partition(": ")[0])
+    named = [
+        f"figures.{name}" for name, shown in config["figures"].items() if isinstance(shown, list) and "meteor" in shown
+    ]
+    assert len(named) > 1 and {place.rstrip(".0123456789") for place in places} == {*named, "tables.systems"}
+
+
+def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
+    folder = tmp_path / "studies"
+    shutil.copytree(root / "src/comperdial/studies", folder, ignore=lambda *_: ["__pycache__"])
+    (folder / "mine").mkdir()
+    monkeypatch.setattr(studies, "FOLDER", folder)
+
+    def made(text):
+        (folder / "mine/study.yaml").write_text(f"title: Mine\n{text}")
+        return Jobs(config).plan
+
+    plan = made("datasets: [usr_persona]\nmetrics: {f1: null, f1_mine: {kind: f1, text: raw, main: f1, label: Mine}}\n")
+    assert {"f1", "f1_mine"} <= plan.scores_by_metric("usr_persona").keys()
+    assert "f1_mine" not in plan.scores_by_metric("demo")
+    assert plan.labels_of("usr_persona", ["f1_mine:f1"]) == {"f1_mine:f1": "Mine"}
+    for text, message in (
+        ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
+        ("metrics: {f1: {kind: f1}}", "'f1' is the name of another one"),
+        ("perturbed: {datasets: [], strategies: all, sample: 1, seed: 1}", "study mine: `perturbed`"),
+    ):
+        with pytest.raises(ComperdialError, match=re.escape(message)):
+            made(text)
+    monkeypatch.setitem(ARTIFACTS, "studies.mine.tables:mine", None)
+    maker = type("mine", (), {"__module__": "comperdial.studies.mine.tables"})
+    table("mine_{dataset}", of=lambda plan: plan.sets_of["mine"])(maker)
+    with pytest.raises(ComperdialError, match=r"studies/mine/study\.yaml, datasets: unknown dataset 'usr_person'"):
+        made("datasets: [usr_person]\n")
+
+
 def test_two_results_of_one_name_are_refused(config, tmp_path):
     (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
     own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
@@ -337,7 +401,10 @@ def test_planning_loads_no_library_of_the_jobs(root, tmp_path):
     """Each `snakemake` plans, and each job that it starts on a cluster plans again."""
     code = """
 import sys
-from comperdial.config import load_yaml
+from comperdial import studies
+from comperdial.config import line_of, load_yaml
+from comperdial.config.checking import Lines
+from comperdial.core.artifact import ARTIFACTS, table
 from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 jobs = Jobs(load_yaml("params.yaml"))

@@ -18,7 +18,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.core.artifact import TABLES
-from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
 from comperdial.core.names import output_name
 from comperdial.data.catalogue import Catalogue, load_catalogue
@@ -34,15 +34,16 @@ from comperdial.judging.scores import slug
 from comperdial.judging.sections import connections, sections_of
 from comperdial.judging.tasks import known_signature, signature, unavailable
 from comperdial.metrics import create, kinds
+from comperdial.metrics.base import Metric
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
-from comperdial.studies import with_studies
+from comperdial.studies import ALONE, FOLDER, with_studies
 
 # What an entry of a metric says beside what it is.
 ABOUT = ("datasets", "main", "label")
 _MOST_SHARDS = 500
-STUDY_FOLDER = "results/llm_evaluators"
+STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
 P = ParamSpec("P")
@@ -77,8 +78,11 @@ class Plan:
     """
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
-        self.lines = lines
+        # A study's metrics stand in its own file.
+        files = [*FOLDER.glob("*/study.yaml"), *(lines.paths if lines else ())]
+        self.lines = Lines(*files, option=lines.option) if lines else None
         self.config = with_studies(config)
+        self._said = config.get("studies") or {}
         self.answers: dict[Any, Any] = {}
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
@@ -87,6 +91,13 @@ class Plan:
         self._read_recorded()
         self._read_judging()
         self._check_names()
+
+    def _place(self, *keys: str | int) -> str:
+        """Return where a setting stands, for a message."""
+        value: Any = self.config
+        for key in keys:
+            value = value[key]
+        return self.lines.place(keys, value) if self.lines else f"params.yaml, {'.'.join(map(str, keys))}"
 
     # Data sets
 
@@ -106,13 +117,17 @@ class Plan:
         for name in wanted:
             if name not in self.names:
                 raise UnknownNameError("dataset", name, self.names, where="params.yaml")
+        for study, said in self._said.items():
+            for name in said.get("datasets", []):
+                if name not in self.names:
+                    where = self._place("studies", study, "datasets")
+                    raise UnknownNameError("dataset", name, self.names, where=where)
         # What `snakemake` alone makes; the data sets of studies that score as all others do can be asked for.
         self.chosen = list(wanted)
-        studies = {name: study for name, study in config["studies"].items() if not study.get("metrics")}
         self.sets_of = {
             name: study["datasets"]
-            for name, study in studies.items()
-            if study.get("datasets") and {*study["datasets"]} <= {*self.names}
+            for name, study in config["studies"].items()
+            if name != ALONE and study.get("datasets") and {*study["datasets"]} <= {*self.names}
         }
         wanted = list(dict.fromkeys([*wanted, *(name for names in self.sets_of.values() for name in names)]))
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
@@ -170,12 +185,21 @@ class Plan:
         if dataset in self.public:
             return list(self.public[dataset].levels)
         if dataset in self.own:
-            from comperdial.data.readers.table import rated_levels
-
-            return list(rated_levels(self.own[dataset]["file"], self.own_options(dataset)))
+            return self._levels_of_own(dataset)
         if dataset in [*self.simulated, *self.imported]:
             return ["turn", "dialogue"]
         return list(self.challenges[dataset].get("ratings", {}))
+
+    def _levels_of_own(self, dataset: str) -> list[str]:
+        """Return the levels at which a file of the user's is rated, and refuse a dimension or source that it has not."""
+        from comperdial.data.readers.table import rated
+
+        entry = self.own[dataset]
+        found = rated(entry["file"], self.own_options(dataset))
+        for key, kind, known in (("target", "dimension", found.dimensions), ("source", "source", found.sources)):
+            if known and key in entry and entry[key] not in known:
+                raise UnknownNameError(kind, entry[key], known, where=self._place("own_data", dataset, key))
+        return list(found.levels)
 
     def own_options(self, dataset: str) -> dict[str, Any]:
         """Return how a file of the user's is read."""
@@ -292,11 +316,21 @@ class Plan:
 
     def _read_metrics(self) -> None:
         self.metrics = {
-            name: create(options["kind"], **self.metric_options(name))
+            name: self._created(
+                options["kind"], self.metric_options(name), self._place("metrics", name, "kind").removesuffix(".kind")
+            )
             for name, options in self.config["metrics"].items()
         }
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
         self.here = [name for name in self.metrics if name not in self.unavailable]
+
+    @staticmethod
+    def _created(kind: str, options: Mapping[str, Any], where: str) -> Metric:
+        try:
+            return create(kind, **options)
+        except ComperdialError as error:
+            error.where = f"{where}, {error.where}" if error.where else where
+            raise
 
     def metric_options(self, name: str) -> dict[str, Any]:
         """Return what a metric is made with: the entry, less what says what it is and of which data sets."""
@@ -610,11 +644,11 @@ class Plan:
     # The study of LLMs as dialogue evaluators
 
     def _read_study(self) -> None:
-        self.study: dict[str, Any] = self.config["studies"].get("llm_evaluators") or {}
+        self.study: dict[str, Any] = self.config["studies"].get(ALONE) or {}
         if not {*self.study.get("datasets", []), *PERTURBATIONS} <= self.catalogue.datasets.keys():
             # Another catalogue need not have them.
             self.study = {}
-        catalogue, where = self.catalogue, "study llm_evaluators"
+        catalogue, where = self.catalogue, f"study {ALONE}"
         self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
         # Pairs of an original and a perturbed version: those that others recorded, and those made here.
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
@@ -625,7 +659,9 @@ class Plan:
                 self.study_absent[name] = "it is not among `metrics` in params.yaml"
                 continue
             options = self.study_options(name)
-            self.study_metrics[name] = create(options["kind"], **_without(options, "kind"))
+            self.study_metrics[name] = self._created(
+                options["kind"], _without(options, "kind"), f"{where}.metrics.{name}"
+            )
         spoiled = self.study.get("perturbed") or {}
         strategies = spoiled.get("strategies", "all")
         # Without names, those that cannot run here are left out.
@@ -795,22 +831,31 @@ class Plan:
         config = self.config
         known = {*self.metrics, *self.recorded, *self.entries, *(task.name for task in self.judged.values())}
         known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        shown = {f"figures.{name}": names for name, names in config["figures"].items() if isinstance(names, list)}
-        mains = {f"metrics.{name}.main": [f"{name}:{output}" for output in self._main(name)] for name in self.metrics}
-        for place, names in {**shown, **mains, "tables.systems": config["tables"]["systems"]}.items():
-            for name in names:
+        places: dict[tuple[str | int, ...], list[str]] = {
+            **{("figures", name): names for name, names in config["figures"].items() if isinstance(names, list)},
+            ("tables", "systems"): config["tables"]["systems"],
+            **{("metrics", name, "main"): [f"{name}:{output}" for output in self._main(name)] for name in self.metrics},
+        }
+        # A metric that was taken out of `metrics` leaves its name behind, in several places.
+        wrong: dict[tuple[str, str], list[str]] = {}
+        for keys, names in places.items():
+            for place, name in enumerate(names):
                 metric, output = output_name(name, "")
-                if metric not in known:
-                    # A metric that was taken out of `metrics` leaves its name behind.
-                    raise UnknownNameError("metric", metric, known, where=f"params.yaml, {place}")
+                made = self.metrics.get(metric)
                 # An output that a metric does not have is a slip; one that a data set has no scores of is not.
-                if output and metric in self.metrics and output not in self.metrics[metric].outputs:
-                    outputs = self.metrics[metric].outputs
-                    raise UnknownNameError(f"output of {metric}", output, outputs, where=f"params.yaml, {place}")
+                if metric not in known or (made and output and output not in made.outputs):
+                    at: tuple[str | int, ...] = keys if keys[0] == "metrics" else (*keys, place)
+                    wrong.setdefault((metric, output if metric in known else ""), []).append(self._place(*at))
+        if wrong:
+            (metric, output), where = next(iter(wrong.items()))
+            if not output:
+                raise UnknownNameError("metric", metric, known, where="; ".join(where))
+            outputs = self.metrics[metric].outputs
+            raise UnknownNameError(f"output of {metric}", output, outputs, where="; ".join(where))
         self._check_study_names()
 
     def _check_study_names(self) -> None:
-        study, where = self.study, "study llm_evaluators"
+        study, where = self.study, f"study {ALONE}"
         # A configuration need not have the judges and metrics that a study names.
         asked = {*self.judging.judges, *study.get("judges", [])}
         judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in asked}
