@@ -212,6 +212,7 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
         ("judging/variants/cpds-s/scale", [1, 7], {"results/scores/demo/cpds-s_rules.parquet"}),
         ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
         ("judging/budget", 7, set()),
+        ("judges/mine", {"service": "rules"}, set()),
         ("judges/gpt-4/concurrency", 7, set()),
         ("resources", {"default": {"mem_mb": 7}}, set()),
         ("studies/llm_evaluators", {"seed": 7}, set()),

@@ -521,8 +521,9 @@ class Plan:
         names = self.judged_by(dataset) if names is None else names
         return [f"results/judgements/{dataset}/{name}.parquet" for name in names]
 
-    def judge_metrics(self, datasets: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return what each metric of a judge is: of all judges in params.yaml, and of the data sets' recorded answers."""
+    def judge_metrics(self, datasets: Collection[str], also: Collection[str] = ()) -> dict[str, dict[str, Any]]:
+        """Return what each metric of a judge is: of those that data sets ask, of others by name, of recorded answers."""
+        here = {task.name for judged, task in self.judged.items() if judged.split("/")[0] in datasets}
         everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
         asked = {
             task.name: {
@@ -534,6 +535,7 @@ class Plan:
                 "once": task.samples == 1,
             }
             for task in everyone.tasks(DEFAULT).values()
+            if task.name in here or task.judge.name in also
         }
         recorded = {
             entry.name: {"judge": entry.name, "label": entry.name}

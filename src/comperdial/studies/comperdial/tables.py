@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from comperdial import schema
+from comperdial.config import load_yaml
 from comperdial.core.artifact import table
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.core.files import read_table
@@ -260,13 +262,19 @@ def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
     }
 
 
+@cache
+def _papers_judges() -> tuple[str, ...]:
+    return tuple(load_yaml(f"{_PAPER}/rows.yaml")["judges"])
+
+
 def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, Any]:
     return {
         "number": number,
         "titles": plan.titles(datasets),
         "order": list(datasets),
         "not_run": plan.not_run(datasets),
-        "judges": plan.judge_metrics(datasets),
+        # The paper's judges have rows whether they are asked or not.
+        "judges": plan.judge_metrics(datasets, also=_papers_judges()),
     }
 
 
