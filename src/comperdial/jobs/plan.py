@@ -43,6 +43,7 @@ from comperdial.studies import ALONE, FOLDER, with_studies
 # What an entry of a metric says beside what it is.
 ABOUT = ("datasets", "main", "label")
 _MOST_SHARDS = 500
+SCORES = "results/scores"
 STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
@@ -93,7 +94,9 @@ class Plan:
         self._check_names()
 
     def _place(self, *keys: str | int) -> str:
-        """Return where a setting stands, for a message."""
+        """Return where a setting stands, for a message; of a study's own file, the study."""
+        if keys[0] == "studies" and keys[2] not in self._said.get(keys[1], {}):
+            return f"study {keys[1]}, {'.'.join(map(str, keys[2:]))}"
         value: Any = self.config
         for key in keys:
             value = value[key]
@@ -315,20 +318,15 @@ class Plan:
     # Metrics and scores
 
     def _read_metrics(self) -> None:
-        self.metrics = {
-            name: self._created(
-                options["kind"], self.metric_options(name), self._place("metrics", name, "kind").removesuffix(".kind")
-            )
-            for name, options in self.config["metrics"].items()
-        }
+        self.metrics = {name: self._made(entry, "metrics", name) for name, entry in self.config["metrics"].items()}
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
         self.here = [name for name in self.metrics if name not in self.unavailable]
 
-    @staticmethod
-    def _created(kind: str, options: Mapping[str, Any], where: str) -> Metric:
+    def _made(self, entry: Mapping[str, Any], *keys: str) -> Metric:
         try:
-            return create(kind, **options)
+            return create(entry["kind"], **_without(entry, "kind", *ABOUT))
         except ComperdialError as error:
+            where = self._place(*keys, "kind").removesuffix(".kind")
             error.where = f"{where}, {error.where}" if error.where else where
             raise
 
@@ -354,7 +352,7 @@ class Plan:
     @staticmethod
     def score_file(dataset: str, metric: str) -> str:
         """Return where the scores of a data set by a metric lie."""
-        return f"results/scores/{dataset}/{metric}.parquet"
+        return f"{SCORES}/{dataset}/{metric}.parquet"
 
     @remembered
     def scores_by_metric(self, dataset: str) -> dict[str, str]:
@@ -379,12 +377,15 @@ class Plan:
             for metric, why in self.unavailable.items()
             if not all(self.has_scores(name, metric) for name in datasets if self.is_wanted(name, metric))
         }
-        judged = {
-            self.judged[judged].name: why
-            for judged, why in self.not_judged.items()
-            if judged.split("/")[0] in datasets and not self.is_judged(judged)
+        return missing | self._judges_not_run(datasets, SCORES)
+
+    def _judges_not_run(self, datasets: Collection[str], folder: str) -> dict[str, str]:
+        return {
+            task.name: self.not_judged[judged]
+            for name in datasets
+            for judged, task in self.asked(name).items()
+            if not self.is_judged(judged, folder)
         }
-        return missing | judged
 
     @remembered
     def expected(self, dataset: str) -> dict[str, Any]:
@@ -468,7 +469,12 @@ class Plan:
         return connections(self.config.get("judges"), self.config.get("judging"))
 
     @remembered
-    def is_judged(self, judged: str, folder: str = "results/scores") -> bool:
+    def asked(self, dataset: str) -> dict[str, Task]:
+        """Return what judges are asked of a data set, as <data set>/<metric>."""
+        return {judged: task for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
+
+    @remembered
+    def is_judged(self, judged: str, folder: str = SCORES) -> bool:
         """Say whether there are or can be scores: the judge can answer, or fitting scores made elsewhere were pulled."""
         if judged not in self.not_judged:
             return True
@@ -477,13 +483,9 @@ class Plan:
         return said is not None and _fits(f"{folder}/{judged}.parquet", said)
 
     @remembered
-    def judged_tasks(self, dataset: str, folder: str = "results/scores") -> list[Task]:
+    def judged_tasks(self, dataset: str, folder: str = SCORES) -> list[Task]:
         """Return the tasks of judges that a data set has scores of."""
-        return [
-            task
-            for judged, task in self.judged.items()
-            if judged.split("/")[0] == dataset and self.is_judged(judged, folder)
-        ]
+        return [task for judged, task in self.asked(dataset).items() if self.is_judged(judged, folder)]
 
     def judged_by(self, dataset: str) -> list[str]:
         """Return the metrics of judges that a data set has scores of."""
@@ -514,7 +516,7 @@ class Plan:
     @remembered
     def judge_labels(self, dataset: str) -> dict[str, str]:
         """Return what tables call the metrics of a data set's judges."""
-        return {task.name: task.label for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
+        return {task.name: task.label for task in self.asked(dataset).values()}
 
     def judgements(self, dataset: str, names: Iterable[str] | None = None) -> list[str]:
         """Return the judgements of a data set's judges, or of some."""
@@ -523,7 +525,7 @@ class Plan:
 
     def judge_metrics(self, datasets: Collection[str], also: Collection[str] = ()) -> dict[str, dict[str, Any]]:
         """Return what each metric of a judge is: of those that data sets ask, of others by name, of recorded answers."""
-        here = {task.name for judged, task in self.judged.items() if judged.split("/")[0] in datasets}
+        here = {task.name for name in datasets for task in self.asked(name).values()}
         everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
         asked = {
             task.name: {
@@ -559,8 +561,7 @@ class Plan:
         return {}
 
     def _main(self, metric: str) -> list[str]:
-        main = self._entry_of(metric).get("main", [])
-        return [main] if isinstance(main, str) else list(main)
+        return _mains(self._entry_of(metric))
 
     def outputs_named(self, names: Iterable[str], dataset: str) -> list[str]:
         """Return METRIC:OUTPUT of names that may leave the output out, as far as a data set has scores of the metric."""
@@ -656,14 +657,11 @@ class Plan:
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
         self.study_metrics = {}
         self.study_absent = {}
-        for name in self.study.get("metrics", {}):
-            if not (self.study["metrics"][name] or name in self.config["metrics"]):
+        for name, own in self.study.get("metrics", {}).items():
+            if not (entry := own or self.config["metrics"].get(name)):
                 self.study_absent[name] = "it is not among `metrics` in params.yaml"
                 continue
-            options = self.study_options(name)
-            self.study_metrics[name] = self._created(
-                options["kind"], _without(options, "kind"), f"{where}.metrics.{name}"
-            )
+            self.study_metrics[name] = self._made(entry, *(("studies", ALONE) if own else ()), "metrics", name)
         spoiled = self.study.get("perturbed") or {}
         strategies = spoiled.get("strategies", "all")
         # Without names, those that cannot run here are left out.
@@ -702,9 +700,9 @@ class Plan:
         found: dict[str, str] = {}
         for name, said in self.study.get("metrics", {}).items():
             entry = said or self.config["metrics"].get(name, {})
-            if name in self.study_here and (main := entry.get("main")):
-                output = f"{name}:{main if isinstance(main, str) else main[0]}"
-                found[output] = _labels(name, entry, [output.rpartition(":")[2]]).get(output, output)
+            for main in _mains(entry)[:1] if name in self.study_here else []:
+                output = f"{name}:{main}"
+                found[output] = _labels(name, entry, [main]).get(output, output)
         return found
 
     def study_tables(self, *datasets: str, names: Iterable[str] = TABLES) -> list[str]:
@@ -788,17 +786,12 @@ class Plan:
     @remembered
     def study_not_asked(self) -> list[str]:
         """Return what no judge of the configuration was asked."""
-        asked = any(task.variant.labels for judged, task in self.judged.items() if judged.split("/")[0] in self.studied)
+        asked = any(task.variant.labels for name in self.studied for task in self.asked(name).values())
         return [] if asked else ["implicit scoring: no judge of params.yaml gives probabilities (mode: probabilities)"]
 
     def study_not_run(self, datasets: Collection[str]) -> dict[str, str]:
         """Return the metrics and judges without scores, with the reason."""
-        missing = {
-            self.judged[judged].name: why
-            for judged, why in self.not_judged.items()
-            if judged.split("/")[0] in datasets and not self.is_judged(judged, JUDGED_FOLDER)
-        }
-        return self.study_absent | missing
+        return self.study_absent | self._judges_not_run(datasets, JUDGED_FOLDER)
 
     @remembered
     def recorded_rounds(self) -> list[str]:
@@ -833,51 +826,60 @@ class Plan:
         config = self.config
         known = {*self.metrics, *self.recorded, *self.entries, *(task.name for task in self.judged.values())}
         known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        places: dict[tuple[str | int, ...], list[str]] = {
-            **{("figures", name): names for name, names in config["figures"].items() if isinstance(names, list)},
-            ("tables", "systems"): config["tables"]["systems"],
-            **{("metrics", name, "main"): [f"{name}:{output}" for output in self._main(name)] for name in self.metrics},
-        }
-        # A metric that was taken out of `metrics` leaves its name behind, in several places.
-        wrong: dict[tuple[str, str], list[str]] = {}
-        for keys, names in places.items():
-            for place, name in enumerate(names):
-                metric, output = output_name(name, "")
-                made = self.metrics.get(metric)
-                # An output that a metric does not have is a slip; one that a data set has no scores of is not.
-                if metric not in known or (made and output and output not in made.outputs):
-                    at: tuple[str | int, ...] = keys if keys[0] == "metrics" else (*keys, place)
-                    wrong.setdefault((metric, output if metric in known else ""), []).append(self._place(*at))
-        if wrong:
-            (metric, output), where = next(iter(wrong.items()))
-            if not output:
-                raise UnknownNameError("metric", metric, known, where="; ".join(where))
-            outputs = self.metrics[metric].outputs
-            raise UnknownNameError(f"output of {metric}", output, outputs, where="; ".join(where))
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            *(
+                (("figures", figure, place), name)
+                for figure, names in config["figures"].items()
+                if isinstance(names, list)
+                for place, name in enumerate(names)
+            ),
+            *((("tables", "systems", place), name) for place, name in enumerate(config["tables"]["systems"])),
+            *((("metrics", name, "main"), f"{name}:{output}") for name in self.metrics for output in self._main(name)),
+        ]
+        self._refuse_unknown("metric", named, known, self.metrics)
         self._check_study_names()
 
     def _check_study_names(self) -> None:
-        study, where = self.study, f"study {ALONE}"
+        study, metrics = self.study, self.study.get("metrics", {})
         # A configuration need not have the judges and metrics that a study names.
         asked = {*self.judging.judges, *study.get("judges", [])}
         judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in asked}
-        known = {*study.get("metrics", {}), *judges, *self.entries}
         ensembles = study.get("ensembles") or {}
-        members = [member for names in ensembles.get("models", {}).values() for member in names]
-        mains = [
-            f"{name}:{entry['main']}" for name, entry in study.get("metrics", {}).items() if entry and "main" in entry
+        named = [
+            *((("metrics", name, "main"), f"{name}:{output}") for name in metrics for output in _mains(metrics[name])),
+            *((("ensembles", "dimensions"), name) for name in ensembles.get("dimensions", [])),
+            *(
+                (("ensembles", "models", model), name)
+                for model, names in ensembles.get("models", {}).items()
+                for name in names
+            ),
         ]
-        places = {"metrics": mains, "ensembles": [*ensembles.get("dimensions", []), *members]}
-        for place, names in places.items():
-            for name in names:
-                metric, output = output_name(name, "")
-                if metric not in known:
-                    raise UnknownNameError("metric or judge", metric, known, where=f"{where}.{place}")
-                outputs = self.study_metrics[metric].outputs if metric in self.study_metrics else [output]
-                if output and output not in outputs:
-                    raise UnknownNameError("output", name, outputs, where=f"{where}.{place}")
+        places: list[tuple[tuple[str | int, ...], str]] = [(("studies", ALONE, *keys), name) for keys, name in named]
+        self._refuse_unknown("metric or judge", places, {*metrics, *judges, *self.entries}, self.study_metrics)
         if both := {*self.study_metrics} & {*judges, *self.entries}:
-            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge", where=f"{where}.metrics")
+            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge", where=f"study {ALONE}, metrics")
+
+    def _refuse_unknown(
+        self,
+        kind: str,
+        named: Iterable[tuple[tuple[str | int, ...], str]],
+        known: Collection[str],
+        metrics: Mapping[str, Metric],
+    ) -> None:
+        """Refuse a metric or output that does not exist, and name all places: one that was removed may be left in several."""
+        wrong: dict[tuple[str, str], list[tuple[str | int, ...]]] = {}
+        for keys, name in named:
+            metric, output = output_name(name, "")
+            # An output that a metric does not have is a slip; one that a data set has no scores of is not.
+            if metric not in known:
+                wrong.setdefault((metric, ""), []).append(keys)
+            elif metric in metrics and output and output not in metrics[metric].outputs:
+                wrong.setdefault((metric, output), []).append(keys)
+        for (metric, output), places in wrong.items():
+            where = "; ".join(self._place(*keys) for keys in places)
+            if output:
+                raise UnknownNameError(f"output of {metric}", output, metrics[metric].outputs, where=where)
+            raise UnknownNameError(kind, metric, known, where=where)
 
     @cached_property
     def wordnet(self) -> str | None:
@@ -890,6 +892,12 @@ class Plan:
 def metric_of(name: str) -> str:
     """Return the metric of METRIC:OUTPUT."""
     return output_name(name, "")[0]
+
+
+def _mains(entry: Mapping[str, Any] | None) -> list[str]:
+    """Return the outputs that stand for a metric, as its entry says."""
+    main = (entry or {}).get("main", [])
+    return [main] if isinstance(main, str) else list(main)
 
 
 def _labels(metric: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> dict[str, str]:
