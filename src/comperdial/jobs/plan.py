@@ -42,7 +42,6 @@ from comperdial.studies import ALONE, FOLDER, with_studies
 
 # What an entry of a metric says beside what it is.
 ABOUT = ("datasets", "main", "label")
-_MOST_SHARDS = 500
 SCORES = "results/scores"
 STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
@@ -117,9 +116,9 @@ class Plan:
         self.names = [*own, *config["challenges"], *catalogue.datasets]
         if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
-        for name in wanted:
+        for place, name in enumerate(wanted):
             if name not in self.names:
-                raise UnknownNameError("dataset", name, self.names, where="params.yaml")
+                raise UnknownNameError("dataset", name, self.names, where=self._place("datasets", place))
         for study, said in self._said.items():
             for name in said.get("datasets", []):
                 if name not in self.names:
@@ -143,7 +142,6 @@ class Plan:
         self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
         self.with_agents = [name for name in self.made if "agents" in self.challenges[name]]
         self.with_ratings = [name for name in self.made if "ratings" in self.challenges[name]]
-        self._check_shards()
         self._check_files()
         self.levels = {name: self._levels_of(name) for name in self.datasets}
         self.rated = [name for name in self.datasets if self.levels[name]]
@@ -153,15 +151,7 @@ class Plan:
         self.usr = self.sets_of.get("usr", [])
         self.benchmark = config["tables"]["benchmark"]
         if self.benchmark not in self.names:
-            raise UnknownNameError("dataset", self.benchmark, self.names, where="params.yaml, tables.benchmark")
-
-    def _check_shards(self) -> None:
-        """Refuse more shards than a merge can name in one argument, of which Linux takes 128 KiB."""
-        for name, count in (self.config.get("shards") or {}).items():
-            if int(count) > _MOST_SHARDS:
-                raise ConfigError(
-                    f"{count} shards of {name}", where="params.yaml, shards", expected=f"at most {_MOST_SHARDS}"
-                )
+            raise UnknownNameError("dataset", self.benchmark, self.names, where=self._place("tables", "benchmark"))
 
     def _check_files(self) -> None:
         """Refuse a wrong name here: where results of an earlier run lie, nobody else would notice it."""
@@ -408,7 +398,7 @@ class Plan:
         for entry in self.recorded_scores.values():
             if isinstance(entry.file, Path):
                 if not entry.file.is_file():
-                    raise ConfigError(f"{entry.file}: no such file", where=f"params.yaml, recorded.{entry.name}")
+                    raise ConfigError(f"{entry.file}: no such file", where=self._place("recorded", entry.name, "path"))
             elif not entry.file.pinned:
                 raise ConfigError(
                     f"{entry.name}: the checksum of {entry.file.name} is not known",
@@ -651,17 +641,17 @@ class Plan:
         if not {*self.study.get("datasets", []), *PERTURBATIONS} <= self.catalogue.datasets.keys():
             # Another catalogue need not have them.
             self.study = {}
-        catalogue, where = self.catalogue, f"study {ALONE}"
+        catalogue = self.catalogue
         self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
         # Pairs of an original and a perturbed version: those that others recorded, and those made here.
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
-        self.study_metrics = {}
-        self.study_absent = {}
-        for name, own in self.study.get("metrics", {}).items():
-            if not (entry := own or self.config["metrics"].get(name)):
-                self.study_absent[name] = "it is not among `metrics` in params.yaml"
-                continue
-            self.study_metrics[name] = self._made(entry, *(("studies", ALONE) if own else ()), "metrics", name)
+        own = self.study.get("metrics", {})
+        entries = {name: entry or self.config["metrics"].get(name) for name, entry in own.items()}
+        self.study_entries = {name: entry for name, entry in entries.items() if entry}
+        self.study_metrics = {
+            name: self._made(entry, *(("studies", ALONE) if own[name] else ()), "metrics", name)
+            for name, entry in self.study_entries.items()
+        }
         spoiled = self.study.get("perturbed") or {}
         strategies = spoiled.get("strategies", "all")
         # Without names, those that cannot run here are left out.
@@ -669,12 +659,17 @@ class Plan:
         self.strategies = list(generated()) if strategies == "all" else list(strategies)
         for name in self.strategies:
             if name not in generated():
-                raise UnknownNameError("strategy", name, generated(), where=f"{where}.perturbed")
+                where = self._place("studies", ALONE, "perturbed", "strategies")
+                raise UnknownNameError("strategy", name, generated(), where=where)
         for name in spoiled.get("datasets", []):
             if name not in (known := [*self.datasets, *self.studied]):
-                raise UnknownNameError("data set", name, known, where=f"{where}.perturbed")
+                where = self._place("studies", ALONE, "perturbed", "datasets")
+                raise UnknownNameError("data set", name, known, where=where)
         # What is read with the catalogue's readers: the data sets that were chosen, and the study's.
         self.read = {**self.public, **self.studied, **self.recorded_pairs}
+        self.study_absent = dict.fromkeys(
+            own.keys() - self.study_entries.keys(), "it is not among `metrics` in params.yaml"
+        )
         self.study_absent |= {name: why for name, metric in self.study_metrics.items() if (why := metric.unavailable())}
         self.study_here = [name for name in self.study_metrics if name not in self.study_absent]
         self.perturbed = [perturbed(name) for name in spoiled.get("datasets", [])]
@@ -688,8 +683,7 @@ class Plan:
 
     def study_options(self, name: str) -> dict[str, Any]:
         """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
-        options = self.study["metrics"][name] or self.config["metrics"][name]
-        return _without(options, *ABOUT)
+        return _without(self.study_entries[name], *ABOUT)
 
     def study_outputs(self) -> list[str]:
         """Return the outputs that stand for metrics, of those that run here."""
@@ -698,9 +692,9 @@ class Plan:
     def _study_labels(self) -> dict[str, str]:
         """Return the main output of each metric that runs here, with what tables call it."""
         found: dict[str, str] = {}
-        for name, said in self.study.get("metrics", {}).items():
-            entry = said or self.config["metrics"].get(name, {})
-            for main in _mains(entry)[:1] if name in self.study_here else []:
+        for name in self.study_here:
+            entry = self.study_entries[name]
+            for main in _mains(entry)[:1]:
                 output = f"{name}:{main}"
                 found[output] = _labels(name, entry, [main]).get(output, output)
         return found
