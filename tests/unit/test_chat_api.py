@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
+from comperdial.judges.client import Connection, JudgeError
 
 from comperdial.challenge.dialogues import Dialogue, to_data
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_roster
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.judges.ask import Limits, Throttle
 from comperdial.judges.chat_api import ChatApi, make_api
-from comperdial.judges.client import Connection, JudgeError
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import Price, estimate_input
 from comperdial.judges.services.openai import OpenAI
 from faultserver import KEY, FaultServer, completion

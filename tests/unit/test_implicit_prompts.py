@@ -1,16 +1,13 @@
 """The study's prompts and questions, ours and the paper's."""
 
 import argparse
-import json
 
 import pytest
 import yaml
 
 from comperdial.cli import prompts as command
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
-from comperdial.judges import questions
-from comperdial.judges.paper_questions import extract_questions, holds_questions, import_questions
-from comperdial.judges.prompting import STUDY, load, names, render
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.judges.prompting import STUDY, find_question, load, names, questions, render
 
 TURN = ("relevance", "specificity", "interestingness", "understandability", "overall")
 DIALOGUE = ("coherence", "engagingness", "diversity", "informativeness", "overall")
@@ -39,7 +36,7 @@ def test_each_dimension_has_a_question_that_is_part_of_the_hash(name, dimensions
     assert len({prompt.hash for prompt in [load(name), *prompts]}) == 6
     for dimension, prompt in zip(dimensions, prompts, strict=True):
         text = render(prompt, VALUES)
-        asked = questions.find(dimension, prompt.level, "ours", None).text
+        asked = find_question(dimension, prompt.level)
         assert text.endswith(f"### Question:\n{asked}\n### Answer:") and asked.endswith("?")
         assert prompt.source == "ours" and "question" not in prompt.fields
 
@@ -63,70 +60,35 @@ def test_a_template_of_ones_own_has_a_place_for_a_question(tmp_path):
     assert prompt.source == str(path)
 
 
-# ---- the paper's questions
-
-
-def page(ours):
-    """Return an invented paper with a table like the real one's."""
-    rows = ["Dimension-Specific | Question Design |", "Turn Level | |"]
-    order = ["interestingness", "understandability", "relevance", "specificity", "overall"]
-    rows += [f"{name.capitalize()} | Question: {ours['turn'][name]} |" for name in order]
-    rows += ["Dialogue Level | |", *(f"{n.capitalize()} | Question: {ours['dialogue'][n]} |" for n in DIALOGUE)]
-    return "\n".join(["A paper", *rows, "Name | Backbone | Question: none? |"])
+# ---- a paper's own questions
 
 
 @pytest.fixture
-def invented():
-    made = {level: {name: f"Is it {name}, {level}?" for name in known} for level, known in questions.read().items()}
-    return made, page(made)
+def folder(tmp_path):
+    """Return a folder with questions of a paper."""
+    made = {level: {name: f"Is it {name}, {level}?" for name in known} for level, known in questions().items()}
+    (tmp_path / "questions.yaml").write_text(yaml.safe_dump(made))
+    return tmp_path
 
 
-def test_the_paper_s_questions_are_found_in_text_and_html(invented):
-    made, text = invented
-    assert holds_questions(text) and not holds_questions("Question design is hard.")
-    assert extract_questions(text, "paper") == made
-    lines = text.replace(" | ", "\n").replace(" |", "")
-    assert extract_questions(lines.replace("Is it", "Is\n it"), "paper") == made
-
-
-@pytest.mark.parametrize("dimension", ["Relevance", "Diversity"])
-def test_a_paper_without_a_question_is_refused_whole(invented, tmp_path, dimension):
-    path = tmp_path / "paper.txt"
-    path.write_text("\n".join(line for line in invented[1].split("\n") if not line.startswith(dimension)))
-    with pytest.raises(FileError, match=rf"Table 9: no question for {dimension.lower()} at (turn|dialogue) level"):
-        import_questions(path, tmp_path / "made")
-    assert not (tmp_path / "made").exists()
-
-
-def test_imported_questions_are_the_paper_s_and_the_frame_stays_ours(invented, tmp_path, capsys):
-    made, text = invented
-    paper, folder = tmp_path / "paper.txt", tmp_path / "prompts"
-    paper.write_text(text)
+def test_the_questions_of_a_folder_are_asked_in_our_frame(folder, capsys):
+    theirs = load("implicit_turn", str(folder), question="relevance")
+    ours = load("implicit_turn", question="relevance")
+    assert theirs.source == str(folder / "questions.yaml") and theirs.hash != ours.hash
+    assert theirs.template == ours.template.replace(questions()["turn"]["relevance"], "Is it relevance, turn?")
+    assert load("explicit_turn", str(folder)) == load("explicit_turn")
+    assert load("implicit_turn", str(folder), question="Is it mine?").source == "ours"
     parser = argparse.ArgumentParser()
     command.add_commands(parser.add_subparsers())
-
-    def run(*line):
-        options = parser.parse_args(["prompts", *map(str, line)])
-        options.run(options)
-        return capsys.readouterr().out
-
-    with pytest.raises(MissingResourceError, match="prompts import PAPER"):
-        load("implicit_turn", "paper", folder=folder, question="relevance")
-    assert "figures 1 and 2" in run("import", paper, "--output", folder)
-    assert yaml.safe_load((folder / questions.FILE).read_text()) == made
-    assert json.loads((folder / "questions.source.json").read_text())["file"] == "paper.txt"
-    theirs = load("implicit_turn", "paper", folder=folder, question="relevance")
-    ours = load("implicit_turn", question="relevance")
-    assert theirs.source == "paper's question" and theirs.hash != ours.hash
-    assert theirs.template == ours.template.replace(questions.read()["turn"]["relevance"], made["turn"]["relevance"])
-    assert load("explicit_turn", "paper", folder=folder) == load("explicit_turn")
-    assert load("implicit_turn", "paper", folder=folder, question="Is it mine?").source == "ours"
-    assert run("show", "implicit_turn", "--question", "relevance") == ours.template
-    assert run("list", "--folder", folder).count("questions") == 4
+    options = parser.parse_args(["prompts", "show", "implicit_turn", "--question", "overall", "--prompts", str(folder)])
+    options.run(options)
+    assert "### Question:\nIs it overall, turn?\n" in capsys.readouterr().out
 
 
-def test_a_file_of_questions_without_a_level_is_refused(tmp_path):
-    path = tmp_path / questions.FILE
-    path.write_text("turn:\n  relevance: Is it?\n")
-    with pytest.raises(ComperdialError, match="no questions at dialogue level"):
-        questions.read(path)
+def test_a_folder_whose_questions_are_missing_or_incomplete_is_named(folder):
+    (folder / "questions.yaml").write_text("turn:\n  relevance: Is it?\n")
+    with pytest.raises(ConfigError, match=r"questions\.yaml: no questions at dialogue level"):
+        load("implicit_turn", str(folder), question="relevance")
+    (folder / "questions.yaml").unlink()
+    with pytest.raises(MissingResourceError, match=r"questions\.yaml: there is no 'questions\.yaml' in the folder"):
+        load("implicit_turn", str(folder), question="relevance")

@@ -18,26 +18,24 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 import yaml
+from comperdial.judges.batch import submit, write
+from comperdial.judges.batch_results import collect
+from comperdial.judges.client import JudgeError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import judge_batch
 from comperdial.core.errors import ComperdialError, ConfigError, FileError
-from comperdial.judges import batch_files
+from comperdial.judges import batch, batch_files, batch_results
+from comperdial.judges.ask import Limits, Throttle
 from comperdial.judges.base import Answer, Completion, key
 from comperdial.judges.batch_files import committed, read_states
 from comperdial.judges.batch_lines import BrokenLineError, read_result
 from comperdial.judges.batches import Batches, LaterError
-from comperdial.judges.client import JudgeError
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits, Throttle
-from comperdial.judges import batch, batch_results
-from comperdial.judges.batch import submit, write
-from comperdial.judges.batch_results import collect
-from comperdial.judges.tasks import read_judging
 from comperdial.judges.scores import ask, judge
-from comperdial.judges.tasks import family_of
+from comperdial.judges.tasks import family_of, read_judging
 
 TRUST = ssl.create_default_context()
 KEY = "sk-loopback-0123456789abcdef"

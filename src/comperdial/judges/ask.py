@@ -361,10 +361,11 @@ class Asker:
         self._asking: dict[str, asyncio.Future[Answer | None]] = {}
         self._given_up: set[str] = set()
         self._refusals: dict[str, Answer] = {}
+        self._missing: list[_Slot] = []
         self._wanted = 0
         self._row = ("", 0)
-        self._unkept: list[tuple[int, Answer]] = []
-        self._versions = writer.models()
+        self._unkept: list[tuple[int | None, Answer]] = []
+        self._versions: set[str] = set()
         self._stopping = asyncio.Event()
         self._slowed = False
         self._warned: set[str] = set()
@@ -480,6 +481,8 @@ class Asker:
                 if judgement := await self._judge(slot.messages, slot.index, slot.judgements[slot.index]):
                     slot.judgements[slot.index] = judgement
                     slot.part.open -= 1
+                else:
+                    self._missing.append(slot)
             except _Stopped:
                 pass
             except Exception as error:
@@ -508,7 +511,7 @@ class Asker:
         report.done += 1
         report.from_ledger += not asked
         if self._bar is not None and not self._bar.disable:
-            expected = f" of {_money(report.cost / report.done * report.total)}" if report.cost and report.total else ""
+            expected = f" of {_money(report.cost / report.done * self._total)}" if report.cost and self._total else ""
             failed = f", {len(report.failed):,} failed" if report.failed else ""
             self._bar.set_postfix_str(report.price + expected + failed, refresh=False)
             self._bar.update()
@@ -622,9 +625,13 @@ class Asker:
         report, longest = self.report, self._longest or 0
         worst = 0.0 if self._price in (None, FREE) else self._price.of(most_input(chat), longest)
         tokens = estimate_input(chat) + longest if self._limits.tokens else 0
-        call = await self._claim(name, worst, tokens)
+        # What costs nothing and is always the same may be asked twice.
+        call = None if self._service.deterministic else await self._claim(name, worst, tokens)
         if isinstance(call, Answer):
             return call, False
+        if self._stopping.is_set():
+            await self._lose(call, 0.0, "not sent")
+            raise _Stopped
         report.asked += 1
         start = time.perf_counter()
         charge, lost = worst, "interrupted"
@@ -646,11 +653,15 @@ class Asker:
         cost = self._cost(completion, worst)
         latency = round((time.perf_counter() - start) * 1000)
         answer = Answer(messages, sample, completion, cost, latency, int(time.time()))
+        if not report.answered and not self._versions:
+            self._versions = self._writer.models()
         try:
             await self._commit(self._writer.do_keep, call, answer)
         except SchemaError as error:
-            await self._lose(call, worst, "invalid answer")
-            raise Transient("invalid answer", f"invalid answer: {error.problem}", charged=True) from error
+            invalid = Transient("invalid answer", f"invalid answer: {error.problem}", charged=True)
+            await self._lose(call, worst, invalid.kind)
+            await self._note(invalid)
+            raise invalid from error
         except FileError:
             self._unkept.append((call, answer))
             raise
@@ -718,7 +729,9 @@ class Asker:
         finally:
             self._calls.discard(call)
 
-    async def _lose(self, call: int, charge: float, kind: str) -> None:
+    async def _lose(self, call: int | None, charge: float, kind: str) -> None:
+        if call is None:
+            return
         self.report.charged += charge
         await self._commit(self._writer.do_lose, call, charge, kind)
 
@@ -790,6 +803,11 @@ class Asker:
         for answer in self._refusals.values():
             await self._commit(self._writer.do_keep, None, answer)
         self.report.refused += len(self._refusals)
+        for slot in self._missing:
+            judgement = look(self._writer, slot.messages, slot.index, self._stride, self._retries, self._read)
+            if judgement.ended:
+                slot.judgements[slot.index] = judgement
+                self._count(judgement, asked=True)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 
@@ -799,7 +817,7 @@ class Asker:
         self._pending.append(((operation, arguments), future))
         if self._committing is None:
             self._committing = asyncio.create_task(self._transact())
-        result = await asyncio.shield(future)
+        result = await future
         if isinstance(result, Exception):
             raise result
         return result

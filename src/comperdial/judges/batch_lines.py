@@ -8,8 +8,16 @@ from dataclasses import dataclass
 
 from comperdial.core.errors import FileError
 from comperdial.core.files import parse_json
-from comperdial.judges._answers import FOR_GOOD, SPENT, Transient, read_codes, read_completion, read_error
-from comperdial.judges.base import Completion, Message
+from comperdial.judges.base import (
+    FOR_GOOD,
+    SPENT,
+    Completion,
+    Message,
+    Transient,
+    read_codes,
+    read_completion,
+    read_error,
+)
 from comperdial.judges.client import request_body
 from comperdial.judges.services.base import Service
 

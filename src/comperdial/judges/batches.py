@@ -14,8 +14,8 @@ import httpx2
 import openai
 from openai.types import Batch as _Batch
 
+from comperdial.judges.ask import Limits, Throttle
 from comperdial.judges.client import _SHORT, Client, JudgeError, Refused, Transient
-from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.services.base import Service
 
 # Under these names a batch says whose it is.

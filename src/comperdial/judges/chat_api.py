@@ -18,11 +18,11 @@ from comperdial.challenge.api import Completion
 from comperdial.config.checking import Expected, Maybe, Strict, Text, VariableName, checked, rule
 from comperdial.config.secrets import refuse_secrets
 from comperdial.core.errors import ConfigError
+from comperdial.judges.ask import Limits, Throttle
 from comperdial.judges.base import Answer, Family, Message, canonical, key
 from comperdial.judges.base import Completion as Reply
 from comperdial.judges.client import Client, JudgeError, Refused, Transient
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import (
     FREE,
     PRICES,

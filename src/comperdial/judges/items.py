@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,12 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.core.sharding import WHOLE, Shard
-from comperdial.judges.base import encode_messages
-from comperdial.judges.prompting import Prompt, fact_lines, history_lines, inline, render
+from comperdial.judges.prompting import Prompt, fact_lines, history_lines, render
 from comperdial.judges.tasks import Judging, Task, slug
 from comperdial.metrics.scoring import parts
 
 KEY = ("dataset", "item_id", "system_id")
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 Turns = pd.DataFrame | str | Path
 """Table ``scores`` of the turns that a dialogue is judged after, or a file with it."""
@@ -126,14 +127,13 @@ def turn_item(prompt: Prompt, names: tuple[str, str, str], values: Mapping[str, 
     """
     if "reference" in prompt.fields and "reference" not in values:
         return Item(*names, None, "no reference")
-    given = {**values, "response": inline(response)}
-    return Item(*names, message(render(prompt, {name: given[name] for name in prompt.fields})))
+    return Item(*names, message(render(prompt, {**values, "response": response})))
 
 
 def context_values(history: Any, references: Any, facts: Any) -> dict[str, str]:  # noqa: ANN401 - cells of a frame
     """Return what a prompt is given of a context; of several references, the first."""
     values = {"history": history_lines(list(history)), "fact": fact_lines(list(facts))}
-    return values | ({"reference": inline(references[0])} if len(references) else {})
+    return values | ({"reference": references[0]} if len(references) else {})
 
 
 def dialogue_items(folder: str | Path, prompt: Prompt, turns: Turns, output: str) -> Iterator[Item]:
@@ -160,9 +160,9 @@ def dialogue_items(folder: str | Path, prompt: Prompt, turns: Turns, output: str
             continue
         values = {
             "turn_scores": [f"{value:.2f}".rstrip("0").rstrip(".") for value in scores],
-            "responses": [inline(said.response) for said in dialogue.said],
+            "responses": [said.response for said in dialogue.said],
         }
-        yield Item(*names, message(render(prompt, {name: values[name] for name in prompt.fields})))
+        yield Item(*names, message(render(prompt, values)))
 
 
 def whole_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
@@ -204,8 +204,8 @@ def _speaker(history: Sequence[Mapping[str, str]], said: Sequence[tuple[int, str
 
 
 def message(text: str) -> str:
-    """Return a prompt as the one message that is sent, encoded: the papers' prompts are a user's."""
-    return encode_messages([{"role": "user", "content": text}])
+    """Return a prompt as the one message that is sent: what ``encode_messages`` makes of it, quicker."""
+    return f'[{{"content":{_encoded(text)},"role":"user"}}]'
 
 
 Key = tuple[str, str, str]

@@ -241,13 +241,15 @@ def _tables(task: Task, part: Judged, tally: Tally, family: str, said: str) -> t
     """Return tables ``scores`` and ``judgements`` of some items, and count."""
     rows: list[dict[str, Any]] = []
     values: list[tuple[Item, Mapping[str, float]]] = []
+    main = task.variant.form.main
+    said_of_all = {"level": task.variant.level, "metric": task.name, "output": slug(main)}
     for item, judgements in part:
         if item.messages is None:
             tally.lacking[str(item.lacks)] += 1
             continue
         found = []
         for sample, judgement in enumerate(judgements):
-            rows.append(_row(task, item, sample, judgement, family))
+            rows.append({**said_of_all, **_row(main, item, sample, judgement, family)})
             parsed = judgement.tries[-1][1]
             if parsed.failure is None:
                 found.append(parsed.values)
@@ -268,20 +270,17 @@ def _means(found: list[Mapping[str, float]]) -> Mapping[str, float]:
     return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}
 
 
-def _row(task: Task, item: Item, sample: int, judgement: Judgement, family: str) -> dict[str, Any]:
+def _row(main: str, item: Item, sample: int, judgement: Judgement, family: str) -> dict[str, Any]:
     answer, parsed = judgement.tries[-1]
     tried = [each for each, _ in judgement.tries]
     return {
         "dataset": item.dataset,
-        "level": task.variant.level,
         "item_id": item.item_id,
         "system_id": item.system_id,
-        "metric": task.name,
-        "output": slug(task.variant.form.main),
         "sample": sample,
         "key": key(family, answer.messages, answer.sample)[:_KEY],
         "tries": len(tried),
-        "value": parsed.values.get(task.variant.form.main) if parsed.failure is None else None,
+        "value": parsed.values.get(main) if parsed.failure is None else None,
         "failure": parsed.failure,
         "rationale": parsed.rationale or None,
         "input_tokens": _sum([each.completion.input_tokens for each in tried]),

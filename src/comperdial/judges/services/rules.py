@@ -236,8 +236,7 @@ _RULES = load_yaml(Path(__file__).with_name("rules.yaml"))
 _RESPONSE, _DIALOGUE, _CONVERSATION = (_Table(**_RULES[name]) for name in ("response", "dialogue", "conversation"))
 _COMMON, _ANSWERS, _OPEN = (frozenset(_RULES[name].split()) for name in ("common", "answers", "open"))
 _IMPERSONAL = [f" {phrase} " for phrase in _RULES["impersonal"]]
-# Most texts have none of these words, and need not be searched for the phrases.
-_IMPERSONAL_ENDS = frozenset(phrase.split()[-1] for phrase in _IMPERSONAL)
+_LAST = frozenset(phrase.split()[-1] for phrase in _IMPERSONAL)
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _MARK = re.compile(r"[^\w\s]|_")
 _STEM = 5  # letters that a word's forms are taken to share: a plural, an -ed or an -ing mostly lies behind them
@@ -251,20 +250,14 @@ _Run = tuple[str, ...]
 class Text:
     """A text, its words in lower case, and the stems of those that are about something."""
 
-    __slots__ = ("content", "text", "words")
+    __slots__ = ("asks", "content", "text", "trigrams", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.words: _Run = tuple(_WORDS.findall(text.lower().replace("’", "'")))
         self.content = frozenset([word[:_STEM] for word in {*self.words} - _COMMON if len(word) > 1])
-
-    @property
-    def trigrams(self) -> list[_Run]:
-        return list(zip(self.words, self.words[1:], self.words[2:], strict=False))
-
-    @property
-    def asks(self) -> bool:
-        return "?" in self.text or "？" in self.text or "؟" in self.text
+        self.trigrams: Sequence[_Run] = [*zip(self.words, self.words[1:], self.words[2:], strict=False)]
+        self.asks = "?" in text or "？" in text or "؟" in text
 
     def features(self) -> dict[str, float]:
         """Return what is so of a text by itself, whatever it follows on."""
@@ -328,14 +321,12 @@ class _Known(NamedTuple):
     asks: bool
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def _known(lines: tuple[str, ...], history: bool) -> _Known:
     texts = [_text(line) for line in lines]
-    own, last, before = (
-        frozenset([stem for text in part for stem in text.content])
-        for part in (texts[-2::-2] if history else texts, texts[-1:], texts[-2:-1])
-    )
-    trigrams = frozenset([trigram for text in texts for trigram in text.trigrams] if history else [])
+    own = frozenset[str]().union(*[text.content for text in (texts[-2::-2] if history else texts)])
+    last, before = (texts[place].content if len(texts) >= -place else frozenset[str]() for place in (-1, -2))
+    trigrams = frozenset[_Run]().union(*[text.trigrams for text in texts])
     return _Known(trigrams, own, last, before - last, bool(texts) and texts[-1].asks)
 
 
@@ -373,18 +364,20 @@ def _features(response: Text, history: _Known, facts: _Known) -> dict[str, float
     words, content, trigrams = response.words, response.content, response.trigrams
     answers = len(content) >= 2 or words[0] in _ANSWERS
     doubled = sum(map(eq, words, words[1:])) / len(words)
-    ends = words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()
+    open_ended = words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()
+    # Most texts have none of the last words, and need not be searched for the phrases.
+    impersonal = not _LAST.isdisjoint(words) and any(phrase in f" {' '.join(words)} " for phrase in _IMPERSONAL)
     return response.features() | {
         "brief": float(len(words) < 3),
         "repeated": max(doubled, 1 - len({*trigrams}) / len(trigrams)) if trigrams else doubled,
         "noisy": _noise(response.text),
-        "unfinished": float(ends),
+        "unfinished": float(open_ended),
         "on_topic": min(1.0, (len(content & history.last) + 0.5 * len(content & history.before)) / 2),
         "answers": float(history.asks and answers),
         "evades": float(history.asks and not answers),
         "copied": _share(trigrams, history.trigrams),
         "grounded": min(1.0, len((content & facts.own) | (content & history.own)) / 3),
-        "impersonal": float(_impersonal(words)),
+        "impersonal": float(impersonal),
     }
 
 
@@ -395,13 +388,6 @@ def _noise(text: str) -> float:
         if len(letters) > 10 and sum(map(str.isupper, letters)) > len(letters) / 2:
             return 1.0
     return min(1.0, max(0.0, (len(_MARK.findall(text)) / len(text) - 0.1) / 0.4))
-
-
-def _impersonal(words: _Run) -> bool:
-    if _IMPERSONAL_ENDS.isdisjoint(words):
-        return False
-    text = f" {' '.join(words)} "
-    return any(phrase in text for phrase in _IMPERSONAL)
 
 
 def _f1(one: _Run, other: _Run) -> float:
@@ -495,7 +481,7 @@ def _of_utterances(said: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
     asked = False
     for ours, text in said:
         content = text.content
-        runs = text.trigrams or [text.words] * bool(text.words)  # of an utterance of one or two words, the whole
+        runs = text.trigrams or ([text.words] if text.words else [])  # of an utterance of one or two words, the whole
         if ours:
             follows_on = {
                 "on_topic": min(1.0, len(content & frozenset[str]().union(*theirs[-2:])) / 2),
