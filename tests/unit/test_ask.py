@@ -73,9 +73,9 @@ def error(status, said, **other):
 
 def test_every_judgement_once_among_faults_and_none_again(tmp_path):
     """Three calls of ten meet a fault, of each kind."""
-    turns = 100
+    turns = 60
     with FaultServer(0.3, seed=5) as server:
-        report = faultserver.judge(server.url, tmp_path, turns, concurrency=16, timeout=1)
+        report = faultserver.judge(server.url, tmp_path, turns, concurrency=16, timeout=0.5)
         again = faultserver.judge("http://127.0.0.1:9/v1", tmp_path, turns)
     report.check()
     assert (report.done, report.total, report.missing, report.from_ledger) == (turns * SAMPLES, turns * SAMPLES, 0, 0)
@@ -89,15 +89,15 @@ def test_every_judgement_once_among_faults_and_none_again(tmp_path):
     assert not [line for line in lines if "missing" in line]
     unrated = [line for line in lines if line.endswith(",None")]
     assert len(unrated) == report.unparsed == 3 * sum(n == SAMPLES * 3 for n in server.delivered.values())
-    assert (again.done, again.from_ledger, again.asked, again.unparsed) == (300, 300, 0, report.unparsed)
+    assert (again.done, again.from_ledger, again.asked, again.unparsed) == (180, 180, 0, report.unparsed)
     text = str(report)
-    assert "300 judged, 0 of them from the ledger" in text
+    assert "180 judged, 0 of them from the ledger" in text
     assert "calls sent again after faults" in text
     assert "not complete" not in text
 
 
 def test_killed_at_any_moment_and_run_again(tmp_path, processes):
-    turns, concurrency, chance = 80, 8, random.Random(4)
+    turns, concurrency, chance = 60, 8, random.Random(4)
     with FaultServer(seed=1) as server:
         faultserver.judge(server.url, tmp_path / "whole", turns)
         expected = table(tmp_path / "whole", turns)
@@ -109,7 +109,7 @@ def test_killed_at_any_moment_and_run_again(tmp_path, processes):
             process = processes.Process(target=faultserver.judge, args=arguments)
             process.start()
             # From its start, or in the middle of its work.
-            goal = server.delivered.total() + chance.randrange(70)
+            goal = server.delivered.total() + chance.randrange(50)
             while server.delivered.total() < goal and process.is_alive():
                 process.join(0.002)
             kills += process.is_alive()
@@ -143,12 +143,12 @@ def start(processes, server, root, turns, shards, **options):
 @pytest.mark.parametrize("shards", [["1/1"] * 4, [f"{number}/4" for number in range(1, 5)]])
 def test_four_processes_some_of_them_killed_share_work_and_budget(tmp_path, processes, shards):
     """On one file, where two may want the same at the same time, and a file each."""
-    turns, limit, chance = 120, 0.5, random.Random(2)
+    turns, limit, chance = 80, 0.4, random.Random(2)
     assert COST < WORST
     assert COST * 40 < limit < COST * turns
     with FaultServer() as server:
         started = start(processes, server, tmp_path, turns, shards, limit=limit)
-        for victim, goal in ((0, 15), (1, 30)):
+        for victim, goal in ((0, 10), (1, 20)):
             while server.delivered.total() < goal + chance.randrange(5):
                 assert server.delivered.total() * COST <= limit
                 started[victim].join(0.002)
@@ -163,10 +163,8 @@ def test_four_processes_some_of_them_killed_share_work_and_budget(tmp_path, proc
         assert 0 <= delivered - kept(tmp_path) <= 2 * 4
         # With more money all is judged, and nothing that was on the disk is asked again.
         lost = delivered - kept(tmp_path)
-        for process in start(processes, server, tmp_path, turns, shards, limit=10.0):
-            process.join()
-            assert process.exitcode == 0
-        settle(server)
+        for shard in shards:
+            faultserver.pay(server.url, tmp_path, turns, shard, limit=10.0).check()
     assert server.delivered.total() == turns + lost
     assert len(answers(tmp_path).frame()) == kept(tmp_path) == turns
     assert Ledger(tmp_path).spent() >= server.delivered.total() * COST - 1e-9
@@ -332,7 +330,7 @@ def test_a_budget_is_used_and_never_passed(tmp_path):
         assert first.answered == first.kept == second.kept
         assert server.met["half"] * COST + first.cost <= first.spent == second.spent <= 0.4
     assert first.charged == pytest.approx(first.spent - first.cost)
-    assert 0.4 - WORST < first.spent
+    assert first.spent > 0.4 - WORST
     assert f"${first.charged:.4f} may have been charged for calls without an answer" in str(first)
     assert "of the budget of $0.40 is spent, and one more call can cost" in first.stopped
     with pytest.raises(JudgeError, match=f"{300 - first.done} judgements are missing: .*budget.*run again to go on"):
@@ -479,9 +477,12 @@ def refusing(*turns):
 
 def test_a_few_refusals_are_kept_and_asked_again_only_when_told(tmp_path):
     with FaultServer(script=refusing(3)) as server:
-        report = judge(server, tmp_path)
+        handed = []
+        report = judge(server, tmp_path, done=handed.extend)
         report.check()
         assert (report.done, report.refused, report.unparsed, report.failed) == (30, 3, 3, [])
+        assert all(one.ended for _, found in handed for one in found)
+        assert [one.tries[0][1].failure for one in handed[3][1]] == ["refused: status 400: content policy"] * 3
         assert (report.answered, report.unread, report.cost, report.kept) == (27, 0, 0.0, 30)
         assert "3 requests refused for good; --retry-refused asks them again" in str(report)
         again = judge(server, tmp_path)

@@ -674,7 +674,7 @@ class Writer(Answers):
             When nothing can be written. Nothing of it was done then.
         """
         results: list[Any] = []
-        with self._writing, _errors(Path(str(self._folder or "memory"))):
+        with self._writing, _errors(self._connections[self._base]):
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 self._committed = None
