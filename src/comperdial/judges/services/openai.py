@@ -64,7 +64,7 @@ class OpenAI(Service):
         self.paid = not is_loopback(self.base_url)
         self._open: list[openai.AsyncOpenAI] = []
         self._free: list[openai.AsyncOpenAI] = []
-        self._trust: ssl.SSLContext | None = None
+        self._trust: ssl.SSLContext | bool | None = None
 
     @property
     def base_url(self) -> str:
@@ -102,7 +102,8 @@ class OpenAI(Service):
             # A line a request otherwise, and headers at the level of debugging.
             if logging.getLogger(name).level == logging.NOTSET:
                 logging.getLogger(name).setLevel(logging.WARNING)
-        self._trust = httpx2.create_ssl_context()
+        # Reading the certificates takes longer than many a call of a server of this machine.
+        self._trust = httpx2.create_ssl_context() if self.base_url.lower().startswith("https:") else False
         return self
 
     async def __aexit__(self, *_: object) -> None:
