@@ -14,11 +14,12 @@ from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_roster
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.judges.ask import Limits
+from comperdial.judges.base import JudgeError
 from comperdial.judges.chat_api import ChatApi, make_api
-from comperdial.judges.client import Connection, JudgeError
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import Price, estimate_input
+from comperdial.judges.services.base import Connection
 from comperdial.judges.services.openai import OpenAI
 from faultserver import KEY, FaultServer, completion
 
@@ -45,8 +46,8 @@ def paid(monkeypatch):
 
 def api(server, **options):
     connection = Connection("openai", "loopback", base_url=server.url, key_variable="LOOPBACK_KEY", timeout=5)
-    throttle = Throttle(Limits(attempts=4, backoff=0.001, most=0.01))
-    return ChatApi(OpenAI(connection), throttle=throttle, **options)
+    limits = Limits(attempts=4, backoff=0.001, most=0.01)
+    return ChatApi(OpenAI(connection), limits=limits, **options)
 
 
 def script(*plans):
