@@ -174,7 +174,7 @@ def _status(options: argparse.Namespace) -> None:
 def _collect(options: argparse.Namespace) -> None:
     from comperdial.core.errors import FileError
     from comperdial.judges.base import JudgeError
-    from comperdial.judges.batch import UNKNOWN, LaterError, collect
+    from comperdial.judges.batch import LaterError, Outcome, collect
     from comperdial.judges.ledger import Ledger
     from comperdial.judges.prices import Prices
     from comperdial.judges.tasks import reader
@@ -183,7 +183,7 @@ def _collect(options: argparse.Namespace) -> None:
     ledger, chosen = Ledger(judging.ledger), _chosen(options, judging)
     for submission in chosen:
         if submission.id is None:
-            print(f"{submission.name}: {UNKNOWN}")
+            print(Outcome(submission))
     waiting = [submission for submission in chosen if submission.id is not None]
     if not waiting:
         print(f"{judging.ledger}: nothing to collect")
@@ -210,8 +210,8 @@ def _collect(options: argparse.Namespace) -> None:
                 continue
             print(outcome, flush=True)
             broken += [] if options.skip_broken else outcome.broken
-            suspicious += [outcome.name] if outcome.suspicious else []
-            if outcome.ended:
+            suspicious += [submission.name] if outcome.suspicious else []
+            if outcome.collected:
                 waiting.remove(submission)
         if not options.wait or not waiting:
             break

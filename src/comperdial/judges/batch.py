@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 import httpx2
 import openai
 import tenacity
-from openai.types import Batch as BatchObject
+from openai.types import Batch
 
 from comperdial.core.errors import ConfigError
 from comperdial.judges.ask import DRIFT, Limits, check_budget, look, too_many
@@ -76,39 +76,6 @@ class LaterError(JudgeError):
 # --- the network -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Status:
-    """What the service says of a batch.
-
-    Attributes
-    ----------
-    id, status
-        As the service names them.
-    created
-        When: seconds since 1970, UTC.
-    output, errors
-        Files of the answers and of the requests that failed; None where there are none.
-    done, failed
-        How many requests so far; None where the service does not say.
-    problem
-        What is wrong with the batch as a whole.
-    """
-
-    id: str
-    status: str
-    created: int
-    output: str | None = None
-    errors: str | None = None
-    done: int | None = None
-    failed: int | None = None
-    problem: str | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Return whether nothing more will come."""
-        return self.status in _ENDED
-
-
 class BatchApi:
     """A service's Batch API; use it as an asynchronous context manager.
 
@@ -129,34 +96,27 @@ class BatchApi:
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file of requests; return the id that the service gives it."""
+        file = (f"{name}.jsonl", content)
+        files = self._api.files
+        made = await self._again(lambda: files.create(file=file, purpose="batch", timeout=_FILE_TIMEOUT), "id")
+        return made.id
 
-        async def call() -> str:
-            file = (f"{name}.jsonl", content)
-            made = await self._api.files.create(file=file, purpose="batch", timeout=_FILE_TIMEOUT)
-            found = getattr(made, "id", None)
-            if not isinstance(found, str) or not found:
-                raise _invalid("the file that was uploaded has no id")
-            return found
-
-        return await self._again(call)
-
-    async def find(self, name: str, since: int) -> Status | None:
+    async def find(self, name: str, since: int) -> Batch | None:
         """Look for the batch that has this name of ours, made at this time or later."""
 
-        async def call() -> Status | None:
+        async def call() -> Batch | None:
             async for batch in self._api.batches.list(limit=100):
-                made = self._read(batch)
                 if isinstance(batch.metadata, dict) and batch.metadata.get(_TAG) == name:
-                    return made
+                    return batch
                 # The newest come first.
-                if made.created < since - _SLACK:
+                if created(batch) < since - _SLACK:
                     return None
             return None
 
         return await self._again(call)
 
-    async def create(self, name: str, file: str) -> Status:
-        """Make a batch of an uploaded file. This is what costs money.
+    async def create(self, name: str, file: str) -> Batch:
+        """Make a batch of an uploaded file: once, as this is what costs money.
 
         Raises
         ------
@@ -165,56 +125,23 @@ class BatchApi:
         Transient
             When nobody knows; :meth:`find` tells.
         """
+        batches, metadata = self._api.batches, {_TAG: name}
+        return await self._once(
+            lambda: batches.create(input_file_id=file, endpoint=ENDPOINT, completion_window="24h", metadata=metadata),
+            "id",
+            "status",
+        )
 
-        async def call() -> Status:
-            return self._read(
-                await self._api.batches.create(
-                    input_file_id=file,
-                    endpoint=ENDPOINT,
-                    completion_window="24h",
-                    metadata={_TAG: name},
-                )
-            )
-
-        return await self._once(call)
-
-    async def retrieve(self, batch: str) -> Status:
+    async def retrieve(self, batch: str) -> Batch:
         """Ask how far a batch is."""
-
-        async def call() -> Status:
-            return self._read(await self._api.batches.retrieve(batch))
-
-        return await self._again(call)
+        return await self._again(lambda: self._api.batches.retrieve(batch), "id", "status")
 
     async def download(self, file: str) -> bytes:
         """Return a file's content."""
+        return (await self._again(lambda: self._api.files.content(file, timeout=_FILE_TIMEOUT))).content
 
-        async def call() -> bytes:
-            return (await self._api.files.content(file, timeout=_FILE_TIMEOUT)).content
-
-        return await self._again(call)
-
-    def _read(self, batch: object) -> Status:
-        if not isinstance(batch, BatchObject) or not all(
-            isinstance(text, str) and text for text in (batch.id, batch.status)
-        ):
-            raise _invalid("it is no batch")
-        counts = batch.request_counts
-        problems = (batch.errors.data if batch.errors else None) or []
-        said = "; ".join(dict.fromkeys(str(problem.message or problem.code) for problem in problems[:_NAMED]))
-        return Status(
-            id=batch.id,
-            status=batch.status,
-            created=batch.created_at if type(batch.created_at) is int else 0,
-            output=batch.output_file_id or None,
-            errors=batch.error_file_id or None,
-            done=counts.completed if counts else None,
-            failed=counts.failed if counts else None,
-            problem=self._service.clean(said) or None,
-        )
-
-    async def _again(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until there is an answer, or no hope of one."""
+    async def _again(self, call: Callable[[], Awaitable[T]], *names: str) -> T:
+        """Call until there is an answer that has these texts, or no hope of one."""
         limits, where = self._limits, address(self._service.base_url)
 
         def hopeful(error: BaseException) -> bool:
@@ -225,33 +152,43 @@ class BatchApi:
             return limits.pause(state.attempt_number) + (getattr(fault, "after", None) or 0.0)
 
         stop = tenacity.stop_after_attempt(limits.attempts)
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(hopeful), stop=stop, wait=pause, reraise=True
-        )
+        retry = tenacity.retry_if_exception(hopeful)
         try:
-            return await retrying(self._once, call)
+            return await tenacity.AsyncRetrying(retry=retry, stop=stop, wait=pause, reraise=True)(
+                self._once, call, *names
+            )
         except Refused as refused:
             raise JudgeError(str(refused), where=where) from None
         except Transient as fault:
             raise LaterError(str(fault), where=where, hint="Run the command again later") from None
 
-    async def _once(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _once(self, call: Callable[[], Awaitable[T]], *names: str) -> T:
+        clean = self._service.clean
         try:
-            return await call()
+            made = await call()
+            # The openai client checks nothing.
+            for name in names:
+                if not getattr(made, name, None) or not isinstance(getattr(made, name), str):
+                    raise _invalid(f"it has no {name}")
+            return made
         except openai.APIConnectionError as error:
             raise self._service.lost(error) from None
         except openai.APIStatusError as error:
             self._service.fail(error)
         except httpx2.HTTPError as error:
-            said = self._service.clean(f"the connection was cut ({type(error).__name__}: {error})")
-            raise Transient("cut", said) from None
+            raise Transient("cut", clean(f"the connection was cut ({type(error).__name__}: {error})")) from None
         except (ValueError, openai.OpenAIError) as error:
             # The openai client lets it pass when a body is not the JSON that it says.
-            raise _invalid(self._service.clean(f"{type(error).__name__}: {error}")) from None
+            raise _invalid(clean(f"{type(error).__name__}: {error}")) from None
 
 
 def _invalid(reason: str) -> Transient:
     return Transient("invalid answer", f"invalid answer: {reason}")
+
+
+def created(batch: Batch) -> int:
+    """Return when a batch was made: seconds since 1970, UTC; 0 if the service does not say."""
+    return batch.created_at if type(batch.created_at) is int else 0
 
 
 # --- submit ----------------------------------------------------------------------------------------------------------
@@ -397,7 +334,7 @@ async def _create(service: OpenAI, writer: Writer, name: str, content: bytes, li
             where=name,
             hint="Submit again: the service is asked whether it has it, before anything else is asked",
         ) from None
-    writer.transact([(writer.do_note, (name, made.created or int(time.time()), made.id))])
+    writer.transact([(writer.do_note, (name, created(made) or int(time.time()), made.id))])
 
 
 def settle(
@@ -419,11 +356,11 @@ def settle(
             if found is None:
                 writer.transact([(writer.do_end, (name,))])
             else:
-                writer.transact([(writer.do_note, (name, found.created or now.tried, found.id))])
+                writer.transact([(writer.do_note, (name, created(found) or now.tried, found.id))])
     return next((made for made in ledger.submissions() if made.name == submission.name), None)
 
 
-async def _find(service: OpenAI, submission: Submission, tried: int, limits: Limits | None) -> Status | None:
+async def _find(service: OpenAI, submission: Submission, tried: int, limits: Limits | None) -> Batch | None:
     async with BatchApi(service, limits) as api:
         if (wait := min(tried + SETTLING - time.time(), SETTLING)) > 0:
             log.warning("%s: %d s until the service is asked whether it has this batch", submission.name, wait)
@@ -436,53 +373,36 @@ async def _find(service: OpenAI, submission: Submission, tried: int, limits: Lim
 
 @dataclass
 class Outcome:
-    """What came of a batch.
+    """How far a batch is, or what came of it.
 
     Attributes
     ----------
-    name, requests
-        The batch's name of ours, and how many requests it had.
-    status
-        As the service names it.
-    ended
-        Whether nothing more will come.
-    done, failed_so_far
-        Requests, as the service counts them while it works; None where it does not.
-    answers, known
-        Answers that came; of these, those that the ledger had already.
+    submission, batch, problem
+        As the ledger has it, what the service says (None: it was not asked), and what is wrong with it as a whole.
+    collected
+        Whether its answers are in the ledger; else only its status is known.
+    answers, cost, models
+        Answers that came, US dollars that new ones cost, and the model versions that they report.
     unparsed
         Answers that hold no rating: the next batch draws fresh samples for them.
-    refused
-        Requests that the service refused for good, kept as such: they are not asked again.
-    suspicious
-        Requests that it refused, and so many that something else must be wrong: nothing of it is kept.
-    failures
-        Requests without an answer, by the service's word for it: ``batch_expired``, ``400``, ….
-    reasons
-        To each such word what the service said first.
+    refused, suspicious
+        Requests that the service refused for good, kept as such; and those that are not kept, because they are so many
+        that something else must be wrong.
+    failures, reasons
+        Requests without an answer by the service's word for it (``batch_expired``, ``400``), and what it said first.
     missing
         Requests of which it says nothing.
     broken
-        Lines of its files that nobody can read, and why.
-    cost
-        US dollars of the answers that are new.
-    overcharged
-        Answers that cost more than they could.
-    models
-        The model versions that it reports.
-    problem
-        What is wrong with the batch as a whole.
+        Lines of its files that cannot be read, and why.
     """
 
-    name: str
-    requests: int
-    status: str
-    ended: bool = False
-    done: int | None = None
-    failed_so_far: int | None = None
-    problem: str | None = None
+    submission: Submission
+    batch: Batch | None = None
+    problem: str = ""
+    collected: bool = False
     answers: int = 0
-    known: int = 0
+    cost: float = 0.0
+    models: set[str] = field(default_factory=set)
     unparsed: int = 0
     refused: int = 0
     suspicious: int = 0
@@ -490,35 +410,28 @@ class Outcome:
     reasons: dict[str, str] = field(default_factory=dict)
     missing: int = 0
     broken: list[str] = field(default_factory=list)
-    cost: float = 0.0
-    overcharged: int = 0
-    models: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        if not self.ended:
-            so_far = f", {self.done:,} of {self.requests:,} requests done" if self.done is not None else ""
-            failed = f", {self.failed_so_far:,} failed" if self.failed_so_far else ""
-            return f"{self.name}: {self.status}{so_far}{failed}"
-        lines = [
-            f"{self.name}: {self.status}; {self.answers:,} of {self.requests:,} requests answered, ${self.cost:,.4f}"
-        ]
+        name, requests = self.submission.name, f"{self.submission.requests:,} requests"
+        if self.batch is None:
+            return f"{name}: {UNKNOWN}"
+        if not self.collected:
+            counts = self.batch.request_counts
+            so_far = f", {counts.completed:,} of {requests} done" if counts else ""
+            failed = f", {counts.failed:,} failed" if counts and counts.failed else ""
+            return f"{name}: {self.batch.status}{so_far}{failed}"
+        lines = [f"{name}: {self.batch.status}; {self.answers:,} of {requests} answered, ${self.cost:,.4f}"]
         if self.problem:
             lines.append(f"the service says: {self.problem}")
-        if self.known:
-            lines.append(f"{self.known:,} of them the ledger had already")
-        if self.overcharged:
-            lines.append(f"{self.overcharged:,} answers cost more than the length that was asked for allows")
-        if self.unparsed:
-            lines.append(
-                f"{self.unparsed:,} answers without a rating; the next batch asks again, as far as `retries` allows"
-            )
-        if self.refused:
-            said = "; ".join(text for kind, text in self.reasons.items() if kind in FOR_GOOD and text)
-            lines.append(f"{self.refused:,} refused for good" + (f": {said}" if said else ""))
-        for kind, count in self.failures.most_common():
-            lines.append(f"{count:,} x {kind}" + (f": {self.reasons[kind]}" if self.reasons.get(kind) else ""))
-        if self.missing:
-            lines.append(f"{self.missing:,} of which it says nothing")
+        why = "; ".join(text for kind, text in self.reasons.items() if kind in FOR_GOOD and text)
+        for count, text, reason in (
+            (self.unparsed, "answers without a rating", "the next batch asks again, as far as `retries` allows"),
+            (self.refused, "refused for good", why),
+            *((count, f"x {kind}", self.reasons.get(kind)) for kind, count in self.failures.most_common()),
+            (self.missing, "of which it says nothing", None),
+        ):
+            if count:
+                lines.append(f"{count:,} {text}" + (f": {reason}" if reason else ""))
         if self.failures or self.missing:
             lines.append("what has no answer can be submitted again")
         return "\n  ".join(lines)
@@ -529,20 +442,10 @@ class BrokenLineError(ValueError):
 
 
 class Result(NamedTuple):
-    """What came of one request.
+    """What came of one request: an answer and when it was made; or why there is none.
 
-    Attributes
-    ----------
-    key
-        The request's key.
-    completion
-        The answer; None if there is none.
-    created
-        When it was made: seconds since 1970, UTC; None where it does not say.
-    kind, problem
-        Why there is no answer: in a word (``batch_expired``, ``400``), and as the service says it.
-    refused
-        Whether the request's content may be why.
+    ``kind`` is the service's word for it (``batch_expired``, ``400``), ``problem`` what else it says; ``refused`` says
+    that the request's content may be the reason.
     """
 
     key: str
@@ -616,12 +519,10 @@ def collect(
     ComperdialError
         When the service cannot be asked, or the disk is full.
     """
-    if submission.id is None:
-        return progress(service, submission)
-    status, files = asyncio.run(_fetch(service, submission.id, limits))
-    outcome = _outcome(submission, status, ended=status.ended)
-    if status.ended:
+    outcome, files = asyncio.run(_fetch(service, submission, limits))
+    if outcome.batch is not None and outcome.batch.status in _ENDED:
         with ledger.open(submission.dataset, submission.family, paid=service.paid) as writer:
+            outcome.collected = True
             _keep(service, writer, _results(service, files, outcome.broken), outcome, read, price, accept_refused)
             if skip_broken or not outcome.broken:
                 writer.transact([(writer.do_end, (submission.name,))])
@@ -630,112 +531,99 @@ def collect(
 
 def progress(service: OpenAI, submission: Submission, *, limits: Limits | None = None) -> Outcome:
     """Ask once how far a batch is; nothing else happens."""
-    if submission.id is None:
-        return Outcome(submission.name, submission.requests, UNKNOWN)
-    status, _ = asyncio.run(_fetch(service, submission.id, limits, download=False))
-    return _outcome(submission, status, ended=False)
-
-
-def _outcome(submission: Submission, status: Status, *, ended: bool) -> Outcome:
-    name, requests = submission.name, submission.requests
-    return Outcome(name, requests, status.status, ended, status.done, status.failed, status.problem)
+    return asyncio.run(_fetch(service, submission, limits, download=False))[0]
 
 
 async def _fetch(
-    service: OpenAI, batch: str, limits: Limits | None, *, download: bool = True
-) -> tuple[Status, Mapping[str, bytes]]:
+    service: OpenAI, submission: Submission, limits: Limits | None, *, download: bool = True
+) -> tuple[Outcome, Mapping[str, bytes]]:
     """Return what the service says of a batch, and the files of one that has ended."""
+    if submission.id is None:
+        return Outcome(submission), {}
     async with BatchApi(service, limits) as api:
-        status = await api.retrieve(batch)
-        names = {"output": status.output, "errors": status.errors} if status.ended and download else {}
-        return status, {role: await api.download(file) for role, file in names.items() if file}
+        batch = await api.retrieve(submission.id)
+        names = [batch.output_file_id, batch.error_file_id] if download and batch.status in _ENDED else []
+        problems = (batch.errors.data if batch.errors else None) or []
+        said = dict.fromkeys(str(problem.message or problem.code) for problem in problems[:_NAMED])
+        outcome = Outcome(submission, batch, service.clean("; ".join(said)))
+        return outcome, {name: await api.download(name) for name in names if name}
 
 
-def _results(
-    service: OpenAI, files: Mapping[str, bytes], broken: list[str]
-) -> Iterator[tuple[Result, Callable[[str], None]]]:
-    """Yield what files say of requests, each with what notes that it cannot be used; note lines that cannot be read."""
-    for role, content in files.items():
+def _results(service: OpenAI, files: Mapping[str, bytes], broken: list[str]) -> Iterator[tuple[str, Result]]:
+    """Yield what files say of requests, and where; note lines that cannot be read."""
+    for name, content in files.items():
         # Not text: a line may hold any character that Python takes for the end of one.
         for number, line in enumerate(content.split(b"\n"), start=1):
-
-            def note(reason: str, where: str = f"{role}, line {number}", line: bytes = line) -> None:
-                broken.append(f"{where}: {reason}: {service.clean(line[:200].decode(errors='replace'))!r:.80}")
-
+            where = f"{name}, line {number}"
             if not line.strip():
                 continue
             try:
-                yield read_result(service.without_key(line.decode())), note
+                yield where, read_result(service.without_key(line.decode()))
             except UnicodeDecodeError:
-                note("it is not JSON")
+                broken.append(f"{where}: it is not JSON")
             except BrokenLineError as error:
-                note(str(error))
+                broken.append(f"{where}: {service.clean(str(error))}")
 
 
 def _keep(
     service: OpenAI,
     writer: Writer,
-    results: Iterator[tuple[Result, Callable[[str], None]]],
+    results: Iterator[tuple[str, Result]],
     outcome: Outcome,
     read: Callable[[Completion], Parsed],
     price: Price | None,
     accept_refused: bool,
 ) -> None:
     """Keep the answers of a batch, each instead of its call; count everything else."""
-    asked = writer.asked_in(outcome.name)
-    versions = writer.models()
+    batch, asked, versions = outcome.submission.name, writer.asked_in(outcome.submission.name), writer.models()
     answered = set[str]()
     failed: dict[str, str] = {}
     refused: dict[str, Answer] = {}
-    price = price if service.paid else FREE
     while group := list(itertools.islice(results, _GROUP)):
-        new: list[tuple[Answer, Callable[[str], None]]] = []
-        for result, note in group:
-            request = asked.get(result.key)
-            if request is None and result.key not in writer:
-                note(f"{result.key!r:.60} is none of the batch's requests")
-            elif result.completion is None:
-                failed[result.key], said = result.kind, service.clean(result.problem)
+        new: dict[str, tuple[str, Answer]] = {}
+        for where, result in group:
+            name, completion, request = result.key, result.completion, asked.get(result.key)
+            if request is None:
+                if name not in writer:
+                    outcome.broken.append(f"{where}: {service.clean(name)!r:.60} is none of the batch's requests")
+                elif completion is not None and name not in answered:
+                    # Since an earlier look.
+                    answered.add(name)
+                    outcome.answers += 1
+                continue
+            messages, sample, worst = request
+            if completion is None:
+                failed[name], said = result.kind, service.clean(result.problem)
                 outcome.reasons.setdefault(result.kind, said)
-                if result.refused and request:
+                if result.refused:
                     reason = f"status {result.kind}: {said}" if said else f"status {result.kind}"
-                    refused[result.key] = refusal(*request[:2], reason, result.created)
-            elif result.key not in answered:
-                answered.add(result.key)
-                if request is None:
-                    outcome.answers, outcome.known = outcome.answers + 1, outcome.known + 1
-                else:
-                    messages, sample, worst = request
-                    cost = _cost(price, result.completion, worst)
-                    outcome.overcharged += cost > worst * (1 + 1e-9)
-                    # Nobody knows how long it took.
-                    new.append((Answer(messages, sample, result.completion, cost, None, result.created), note))
-        operations = [(writer.do_collect, (outcome.name, _key(writer, answer), answer)) for answer, _ in new]
-        for (answer, note), kept in zip(new, writer.transact(operations), strict=True):
-            if isinstance(kept, Exception):
-                note(str(kept))
-                answered.discard(_key(writer, answer))
+                    refused[name] = refusal(messages, sample, reason, result.created)
+            elif name not in answered:
+                answered.add(name)
+                cost = _cost(price if service.paid else FREE, completion, worst)
+                # Nobody knows how long it took.
+                new[name] = where, Answer(messages, sample, completion, cost, None, result.created)
+        kept = writer.transact([(writer.do_collect, (batch, name, answer)) for name, (_, answer) in new.items()])
+        for (name, (where, answer)), done in zip(new.items(), kept, strict=True):
+            if isinstance(done, Exception):
+                outcome.broken.append(f"{where}: {done}")
+                answered.discard(name)
                 continue
             outcome.answers += 1
-            outcome.known += not kept
-            outcome.cost += (answer.cost or 0.0) if kept else 0.0
+            outcome.cost += (answer.cost or 0.0) if done else 0.0
             outcome.unparsed += read(answer.completion).failure is not None
             if answer.completion.model:
-                outcome.models[answer.completion.model] += 1
-    if versions and (other := sorted(outcome.models.keys() - versions)):
+                outcome.models.add(answer.completion.model)
+    if versions and (other := sorted(outcome.models - versions)):
         log.warning(DRIFT, writer.path, ", ".join(other), ", ".join(sorted(versions)))
     lost = [name for name in refused if name not in answered]
     # Where nothing at all was ever answered, or next to nothing, something else than the requests may be wrong.
-    if not accept_refused and (not len(writer) or too_many(len(lost), outcome.requests)):
+    if not accept_refused and (not len(writer) or too_many(len(lost), outcome.submission.requests)):
         outcome.suspicious, lost = len(lost), []
-    writer.transact([(writer.do_collect, (outcome.name, name, refused[name])) for name in lost])
+    writer.transact([(writer.do_collect, (batch, name, refused[name])) for name in lost])
     outcome.refused = len(lost)
     outcome.failures.update(kind for name, kind in failed.items() if name not in {*answered, *lost})
     outcome.missing = len(asked.keys() - answered - failed.keys())
-
-
-def _key(writer: Writer, answer: Answer) -> str:
-    return key(writer.family.id, answer.messages, answer.sample)
 
 
 def _cost(price: Price | None, completion: Completion, worst: float) -> float:
