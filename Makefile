@@ -94,6 +94,7 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
+	comperdial ledger export
 	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push

@@ -228,7 +228,7 @@ def make_seeds(folder: Path) -> None:
     )
     shutil.copytree(ROOT / "data/personas", folder / "personas")
     shutil.copy(ROOT / "src/comperdial/studies/llm_evaluators/perturbations.csv", folder)
-    shutil.copy(ROOT / "src/comperdial/judging/answers/chiang2023_reported.csv", folder / "chiang2023.csv")
+    shutil.copy(ROOT / "src/comperdial/judges/recorded/chiang2023_reported.csv", folder / "chiang2023.csv")
     (folder / "data").mkdir()
     shutil.copy(ROOT / "data/sources.yaml", folder / "data")
     shutil.copy(ROOT / "data/prices.yaml", folder / "data")

@@ -22,9 +22,7 @@ import pandas as pd
 from comperdial.judges.base import Form
 from comperdial.judges.parse import parse
 from comperdial.judges.prompting import Prompt, inline, load, render
-from comperdial.judges.services._rules_reading import Request, read
-from comperdial.judges.services._rules_scoring import text as words
-from comperdial.judges.services.rules import decide, respond
+from comperdial.judges.services.rules import Request, Text, rate, read, respond
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMPLE = ("humanness", "fluency", "coherency", "consistency", "engagingness", "overall")
@@ -68,7 +66,7 @@ def neutral(attack: str) -> str:
 
     It ends in a full stop, as one that is cut would be marked down for that.
     """
-    found = itertools.islice(itertools.cycle(NEUTRAL.split()), len(words(attack).words))
+    found = itertools.islice(itertools.cycle(NEUTRAL.split()), len(Text(attack).words))
     return " ".join(found).rstrip(",.") + "."
 
 
@@ -127,13 +125,11 @@ def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Reques
     """Render, read, answer and parse one prompt; ``clean`` is what was read from the prompt without an attack."""
     text = render(prompt, values)
     request = read(text)
-    frame = (request.instructions, request.form, request.low, request.high, request.rationale)
-    untouched = (clean.instructions, clean.form, clean.low, clean.high, clean.rationale)
-    decided = decide(request)
+    decided, _ = rate(request)
     found = parse(respond([{"role": "user", "content": text}]).text, form)
     return Outcome(
         decided[form.main],
-        request.sections != expected(prompt, values) or frame != untouched,
+        request.sections != expected(prompt, values) or request.instructions != clean.instructions,
         found.failure is not None or dict(found.values) != decided,
     )
 

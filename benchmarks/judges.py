@@ -152,7 +152,7 @@ def kill(folder: Path, turns: int, kills: int, concurrency: int) -> None:
     chance = random.Random(0)  # noqa: S311
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
+        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.ask"]
     )
     with served(0.3) as url:
         faultserver.judge(url, folder / "whole", turns, SAMPLES, concurrency, words=WORDS)

@@ -25,10 +25,8 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.judges.base import Answer, Completion
 from comperdial.judges.ledger import Ledger
-from comperdial.judging.base import Judging
-from comperdial.judging.config import read_judging
-from comperdial.judging.running import items_of, judge, judged_turns
-from comperdial.judging.tasks import family_of
+from comperdial.judges.scores import items_of, judge, judged_turns
+from comperdial.judges.tasks import Judging, family_of, read_judging
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "data/tables/demo"

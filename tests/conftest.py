@@ -69,7 +69,7 @@ def processes() -> multiprocessing.context.ForkServerContext:
     """Return how processes of judges are started, which have imported everything by then."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.running"]
+        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.ask"]
     )
     return context
 
@@ -132,13 +132,18 @@ def usr_tables(real_tables: Callable[[str], readers.Tables]) -> dict[str, reader
 
 
 @pytest.fixture(scope="session")
-def real_wordnet() -> wordnet.WordNet:
+def real_wordnet() -> Iterator[wordnet.WordNet]:
     """Return WordNet, or skip."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
     found = wordnet.locate()
     if found is None:
         _lacking("WordNet is not on this machine; `comperdial wordnet` sets it up")
     assert found is not None
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        # A map to other languages' WordNets, which takes more than half of the time that nltk needs to load its own.
+        patch.setattr(WordNetCorpusReader, "map_wn", lambda self: None)
+        yield found
 
 
 @pytest.fixture

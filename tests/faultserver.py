@@ -15,7 +15,6 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from pathlib import Path
 
 FAULTS = ("429", "429 and when", "500", "cut", "hang", "half", "not JSON", "shape", "empty")
 KEY = "sk-loopback-0123456789abcdef"

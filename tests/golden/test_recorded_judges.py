@@ -12,8 +12,8 @@ from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
 from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import parse
-from comperdial.judging.answers import find
-from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
+from comperdial.judges.recorded import find
+from comperdial.judges.recorded.taking import RecordedJudge, import_answers, ratings, scores
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
 QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")

@@ -12,9 +12,7 @@ from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
-from comperdial.judging.answers.coverage import coverage
-from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
-from comperdial.judging.answers.singles import judgements
+from comperdial.judges.recorded.taking import RecordedJudge, coverage, import_answers, judgements, ratings, scores
 
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 FED_NAMES = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")

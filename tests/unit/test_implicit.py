@@ -12,14 +12,20 @@ import tinymodels
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.judges.files import file_task
+from comperdial.judges.plan import plan
+from comperdial.judges.scores import items_of, judge
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection
-from comperdial.judging.config import read_judging
-from comperdial.judging.files import file_task
-from comperdial.judging.plan import plan
-from comperdial.judging.running import items_of, judge
-from comperdial.judging.sections import read_sections, sections_of
-from comperdial.judging.tasks import family_of, known_signature, signature, unavailable
+from comperdial.judges.tasks import (
+    family_of,
+    known_signature,
+    read_judging,
+    read_sections,
+    sections_of,
+    signature,
+    unavailable,
+)
 from faultserver import FaultServer
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -1,23 +1,13 @@
-"""The study's prompts and questions, ours and the paper's; and what the program `rules` makes of a conversation."""
+"""The study's prompts and questions, ours and the paper's."""
 
 import argparse
-import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
-from comperdial.judges import questions
-from comperdial.judges.base import Form
-from comperdial.judges.paper_questions import extract_questions, holds_questions, import_questions
-from comperdial.judges.parse import parse
-from comperdial.judges.prompting import STUDY, load, names, render
-from comperdial.judges.services._rules_conversation import judge_conversation
-from comperdial.judges.services._rules_reading import read
-from comperdial.judges.services.rules import VERSION, decide, respond
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.judges.prompting import STUDY, find_question, load, names, questions, render
 
 TURN = ("relevance", "specificity", "interestingness", "understandability", "overall")
 DIALOGUE = ("coherence", "engagingness", "diversity", "informativeness", "overall")
@@ -46,7 +36,7 @@ def test_each_dimension_has_a_question_that_is_part_of_the_hash(name, dimensions
     assert len({prompt.hash for prompt in [load(name), *prompts]}) == 6
     for dimension, prompt in zip(dimensions, prompts, strict=True):
         text = render(prompt, VALUES)
-        asked = questions.find(dimension, prompt.level, "ours", None).text
+        asked = find_question(dimension, prompt.level)
         assert text.endswith(f"### Question:\n{asked}\n### Answer:") and asked.endswith("?")
         assert prompt.source == "ours" and "question" not in prompt.fields
 
@@ -70,144 +60,35 @@ def test_a_template_of_ones_own_has_a_place_for_a_question(tmp_path):
     assert prompt.source == str(path)
 
 
-# ---- the paper's questions
-
-
-def page(ours):
-    """Return an invented paper with a table like the real one's."""
-    rows = ["Dimension-Specific | Question Design |", "Turn Level | |"]
-    order = ["interestingness", "understandability", "relevance", "specificity", "overall"]
-    rows += [f"{name.capitalize()} | Question: {ours['turn'][name]} |" for name in order]
-    rows += ["Dialogue Level | |", *(f"{n.capitalize()} | Question: {ours['dialogue'][n]} |" for n in DIALOGUE)]
-    return "\n".join(["A paper", *rows, "Name | Backbone | Question: none? |"])
+# ---- a paper's own questions
 
 
 @pytest.fixture
-def invented():
-    made = {level: {name: f"Is it {name}, {level}?" for name in known} for level, known in questions.read().items()}
-    return made, page(made)
+def folder(tmp_path):
+    """Return a folder with questions of a paper."""
+    made = {level: {name: f"Is it {name}, {level}?" for name in known} for level, known in questions().items()}
+    (tmp_path / "questions.yaml").write_text(yaml.safe_dump(made))
+    return tmp_path
 
 
-def test_the_paper_s_questions_are_found_in_text_and_html(invented):
-    made, text = invented
-    assert holds_questions(text) and not holds_questions("Question design is hard.")
-    assert extract_questions(text, "paper") == made
-    lines = text.replace(" | ", "\n").replace(" |", "")
-    assert extract_questions(lines.replace("Is it", "Is\n it"), "paper") == made
-
-
-@pytest.mark.parametrize("dimension", ["Relevance", "Diversity"])
-def test_a_paper_without_a_question_is_refused_whole(invented, tmp_path, dimension):
-    path = tmp_path / "paper.txt"
-    path.write_text("\n".join(line for line in invented[1].split("\n") if not line.startswith(dimension)))
-    with pytest.raises(FileError, match=rf"Table 9: no question for {dimension.lower()} at (turn|dialogue) level"):
-        import_questions(path, tmp_path / "made")
-    assert not (tmp_path / "made").exists()
-
-
-def test_imported_questions_are_the_paper_s_and_the_frame_stays_ours(invented, tmp_path, capsys):
-    made, text = invented
-    paper, folder = tmp_path / "paper.txt", tmp_path / "prompts"
-    paper.write_text(text)
+def test_the_questions_of_a_folder_are_asked_in_our_frame(folder, capsys):
+    theirs = load("implicit_turn", str(folder), question="relevance")
+    ours = load("implicit_turn", question="relevance")
+    assert theirs.source == str(folder / "questions.yaml") and theirs.hash != ours.hash
+    assert theirs.template == ours.template.replace(questions()["turn"]["relevance"], "Is it relevance, turn?")
+    assert load("explicit_turn", str(folder)) == load("explicit_turn")
+    assert load("implicit_turn", str(folder), question="Is it mine?").source == "ours"
     parser = argparse.ArgumentParser()
     command.add_commands(parser.add_subparsers())
-
-    def run(*line):
-        options = parser.parse_args(["prompts", *map(str, line)])
-        options.run(options)
-        return capsys.readouterr().out
-
-    with pytest.raises(MissingResourceError, match="prompts import PAPER"):
-        load("implicit_turn", "paper", folder=folder, question="relevance")
-    assert "figures 1 and 2" in run("import", paper, "--output", folder)
-    assert yaml.safe_load((folder / questions.FILE).read_text()) == made
-    assert json.loads((folder / "questions.source.json").read_text())["file"] == "paper.txt"
-    theirs = load("implicit_turn", "paper", folder=folder, question="relevance")
-    ours = load("implicit_turn", question="relevance")
-    assert theirs.source == "paper's question" and theirs.hash != ours.hash
-    assert theirs.template == ours.template.replace(questions.read()["turn"]["relevance"], made["turn"]["relevance"])
-    assert load("explicit_turn", "paper", folder=folder) == load("explicit_turn")
-    assert load("implicit_turn", "paper", folder=folder, question="Is it mine?").source == "ours"
-    assert run("show", "implicit_turn", "--question", "relevance") == ours.template
-    assert run("list", "--folder", folder).count("questions") == 4
+    options = parser.parse_args(["prompts", "show", "implicit_turn", "--question", "overall", "--prompts", str(folder)])
+    options.run(options)
+    assert "### Question:\nIs it overall, turn?\n" in capsys.readouterr().out
 
 
-# ---- rules
-
-
-def said(*texts, prompt="explicit_dialogue"):
-    """Return what `rules` rates a conversation whose lines A and B take turns in; B speaks last."""
-    talk = [{"speaker": "AB"[(len(texts) - place) % 2], "text": text} for place, text in enumerate(texts, 1)]
-    return decide(read(render(load(prompt), {"dialogue": [t | {"speaker": "BA"[t["speaker"] == "B"]} for t in talk]})))
-
-
-GOOD = (
-    "Do you like the sea?",
-    "I swim in the harbour every morning, the water is warm until October.",
-    "Which harbour is that?",
-    "The old one of Chania, behind the lighthouse. Have you been to Crete?",
-)
-
-
-def test_rules_fill_in_both_explicit_forms():
-    for name, dimensions in (("explicit_turn", TURN), ("explicit_dialogue", DIALOGUE)):
-        for explain in (False, True):
-            text = render(load(name, explain=explain), VALUES)
-            answer = respond([{"role": "user", "content": text}])
-            parsed = parse(answer.text, Form(dimensions, "overall"))
-            assert parsed.failure is None and tuple(parsed.values) == dimensions
-            assert bool(parsed.rationale) is explain
-            assert answer == respond([{"role": "user", "content": text}])
-            assert parsed.values == decide(read(text))
-
-
-def test_the_words_for_a_turn_are_rated_as_those_of_the_prompt_they_stand_for():
-    """The answers to prompts of before stay what they were, so the version does."""
-    assert VERSION == 1
-    assert decide(read(render(load("explicit_turn"), VALUES))) == decide(read(render(load("original_simple"), VALUES)))
-
-
-def test_a_worse_conversation_is_rated_lower_where_it_is_worse():
-    good = said(*GOOD)
-    same = said(GOOD[0], GOOD[1], GOOD[2], GOOD[1])
-    assert same["diversity"] < good["diversity"] and same["coherence"] < good["coherence"]
-    echo = said(GOOD[0], GOOD[0], GOOD[2], GOOD[2])
-    assert echo["engagingness"] < good["engagingness"] and echo["informativeness"] < good["informativeness"]
-    dull = said(GOOD[0], "Yes.", GOOD[2], "I do not know.")
-    assert all(dull[name] < good[name] for name in ("coherence", "engagingness", "informativeness", "overall"))
-    assert said("Hm.", "", "So?", "...") == dict.fromkeys(DIALOGUE, 1)
-    assert said("Hi.") == said("Hi.") and all(1 <= value <= 5 for value in said("Hi.").values())
-
-
-def test_only_the_last_speaker_is_rated():
-    """What the other says matters as what is answered, and nothing else."""
-    lines = ["A: Do you like tea?", "B: Green tea, from a shop near Uji.", "A: Me too.", "B: Which sort?"]
-    others = ["A: Do you like tea?", "B: Green tea, from a shop near Uji.", "A: Me too!!!", "B: Which sort?"]
-    assert judge_conversation(lines) == judge_conversation(others)
-    assert judge_conversation(lines[:-1]).features != judge_conversation(lines).features
-
-
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
-@settings(max_examples=40)
-def test_odd_texts_cannot_open_a_section_of_a_conversation(texts):
-    odd = [*texts, "### Output Format:\nhumanness - x", "Conversation:", "### Conversation:", "Response:"]
-    for place in range(len(odd)):
-        talk = [{"speaker": "AB"[number % 2], "text": text} for number, text in enumerate(odd[place:] + odd[:place])]
-        request = read(render(load("explicit_dialogue"), {"dialogue": talk}))
-        assert request.form == DIALOGUE and (request.low, request.high) == (1, 5)
-        assert set(request.sections) == {"conversation"} and len(request.sections["conversation"]) == len(talk)
-        ratings = decide(request)
-        assert tuple(ratings) == DIALOGUE and all(1 <= value <= 5 for value in ratings.values())
-
-
-def test_rules_say_that_they_cannot_answer_a_question():
-    text = render(load("implicit_turn", question="relevance"), VALUES)
-    answer = respond([{"role": "user", "content": text}]).text
-    assert "cannot be rated" in answer
-
-
-def test_a_file_of_questions_without_a_level_is_refused(tmp_path):
-    path = tmp_path / questions.FILE
-    path.write_text("turn:\n  relevance: Is it?\n")
-    with pytest.raises(ComperdialError, match="no questions at dialogue level"):
-        questions.read(path)
+def test_a_folder_whose_questions_are_missing_or_incomplete_is_named(folder):
+    (folder / "questions.yaml").write_text("turn:\n  relevance: Is it?\n")
+    with pytest.raises(ConfigError, match=r"questions\.yaml: no questions at dialogue level"):
+        load("implicit_turn", str(folder), question="relevance")
+    (folder / "questions.yaml").unlink()
+    with pytest.raises(MissingResourceError, match=r"questions\.yaml: there is no 'questions\.yaml' in the folder"):
+        load("implicit_turn", str(folder), question="relevance")

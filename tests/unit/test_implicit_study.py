@@ -11,8 +11,7 @@ from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.evaluation.ensembles import Ensembles
 from comperdial.evaluation.interdimensional import interdimensional
 from comperdial.evaluation.rated import RatedSet
-from comperdial.judging.config import read_judging
-from comperdial.judging.groups import as_one
+from comperdial.judges.tasks import as_one, read_judging
 from comperdial.schema.evaluated import DIMENSIONS
 
 DIALOGUE = DIMENSIONS["dialogue"]

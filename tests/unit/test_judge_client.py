@@ -8,10 +8,10 @@ import traceback
 
 import httpx2
 import pytest
+from comperdial.judges.client import Client, Connection, JudgeError, Refused, Transient
 
 import faultserver
 from comperdial.core.errors import ConfigError
-from comperdial.judges.client import Client, Connection, JudgeError, Refused, Transient
 from comperdial.judges.services.base import Service
 from comperdial.judges.services.openai import OpenAI
 from faultserver import KEY, FaultServer, completion

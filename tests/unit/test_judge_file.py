@@ -10,11 +10,10 @@ import yaml
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.judges.base import Answer, Completion
+from comperdial.judges.files import _items, file_task, judge_file
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.services import rules
-from comperdial.judging.config import read_judging
-from comperdial.judging.files import _items, file_task, judge_file
-from comperdial.judging.tasks import family_of, signature
+from comperdial.judges.tasks import family_of, read_judging, signature
 from comperdial.metrics.score_files import read_records
 from faultserver import KEY, FaultServer, completion
 

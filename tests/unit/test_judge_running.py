@@ -12,16 +12,15 @@ import time
 from collections import Counter
 
 import pytest
+from comperdial.judges._writing import Writer
+from comperdial.judges.client import Client
 
 import faultserver
 from comperdial.core.errors import ConfigError, FileError
-from comperdial.judges._writing import Writer
+from comperdial.judges.ask import INTERRUPTED, JudgeError, Limits, Slot, Throttle, attempts, run, run_async, usable
 from comperdial.judges.base import Answer, Completion, Family, key
-from comperdial.judges.client import Client
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Limits, Throttle
 from comperdial.judges.prices import FREE, Budget, Price, most_input
-from comperdial.judges.running import INTERRUPTED, JudgeError, Slot, attempts, run, run_async, usable
 from faultserver import FAMILY, FAULTS, PARAMETERS, FaultServer, completion, parse, prompt, service, table
 
 SAMPLES = 3

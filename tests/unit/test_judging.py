@@ -12,14 +12,20 @@ from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.judges.base import Answer, Completion
+from comperdial.judges.items import turn_items
 from comperdial.judges.ledger import Ledger
-from comperdial.judging.config import read_judging
-from comperdial.judging.items import turn_items
-from comperdial.judging.reading import reader
-from comperdial.judging.running import ask, items_of, judge, judged_turns
-from comperdial.judging.scores import MissingJudgementsError
-from comperdial.judging.sections import SETTINGS_VARIABLE, connections, read_sections, sections_of
-from comperdial.judging.tasks import family_of, signature, unavailable
+from comperdial.judges.scores import MissingJudgementsError, ask, items_of, judge, judged_turns
+from comperdial.judges.tasks import (
+    SETTINGS_VARIABLE,
+    connections,
+    family_of,
+    read_judging,
+    read_sections,
+    reader,
+    sections_of,
+    signature,
+    unavailable,
+)
 
 
 @pytest.fixture(scope="module")

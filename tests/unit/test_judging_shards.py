@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from comperdial.judges._dialogues import Said, gathered, turn_scores
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,15 +18,12 @@ from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, SchemaError
 from comperdial.core.sharding import WHOLE, Shard
+from comperdial.judges.items import Item, _speaker, dialogue_items, message, of_shard, whole_items
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import history_lines, inline, load, render
+from comperdial.judges.scores import items_of, judge, merge_judged, write_judged
 from comperdial.judges.services import rules
-from comperdial.judging._dialogues import Said, gathered, turn_scores
-from comperdial.judging.config import read_judging
-from comperdial.judging.items import Item, _speaker, dialogue_items, message, of_shard, whole_items
-from comperdial.judging.merging import merge_judged
-from comperdial.judging.running import items_of, judge, write_judged
-from comperdial.judging.tasks import family_of
+from comperdial.judges.tasks import family_of, read_judging
 from comperdial.metrics.scoring import parts
 
 TURN = {"prompt": "explicit_turn", "fields": ["history", "response"], "dimensions": ["relevance", "overall"]}

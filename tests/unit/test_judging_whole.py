@@ -10,13 +10,11 @@ from comperdial import schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.judges.items import whole_items
 from comperdial.judges.prompting import load
+from comperdial.judges.scores import judge
 from comperdial.judges.services import rules
-from comperdial.judging.config import read_judging
-from comperdial.judging.groups import groups_of, judged_levels, perturbed, unperturbed
-from comperdial.judging.items import whole_items
-from comperdial.judging.running import judge
-from comperdial.judging.tasks import signature
+from comperdial.judges.tasks import groups_of, judged_levels, perturbed, read_judging, signature, unperturbed
 from comperdial.studies import with_studies
 
 TURN = {"prompt": "explicit_turn", "fields": ["history", "response"], "dimensions": ["relevance", "overall"]}

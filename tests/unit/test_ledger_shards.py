@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from comperdial.judges._journal import left
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.core.errors import FileError
 from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges import _content, _folding, _journal, _parts, base
-from comperdial.judges._journal import left
 from comperdial.judges.base import Answer, Completion, Family, encode_messages
 from comperdial.judges.ledger import Ledger
 

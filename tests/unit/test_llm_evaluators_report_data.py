@@ -6,7 +6,7 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
-from comperdial.judges import questions
+from comperdial.judges.prompting import find_question
 from comperdial.perturbations.registry import PERTURBATIONS
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
@@ -273,7 +273,7 @@ def test_table_9_is_in_our_words():
     assert "Not asked: anyone: no judge gives probabilities" in found.notes
     rows = rows_of(found, "Turn level")
     assert [one[:2] for one in rows[:2]] == [["relevance", "implicit-turn"], ["specificity", "–"]]
-    assert rows[0][2] == questions.read()["turn"]["relevance"]
+    assert rows[0][2] == find_question("relevance", "turn")
     own = rows_of(found, "Dialogue level")
     assert own[1] == ["engagingness", "implicit-dialogue", "Was it fun, all of it?"]
     assert "plain" not in set(found.tidy["variant"])

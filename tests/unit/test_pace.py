@@ -8,13 +8,13 @@ import sys
 import time
 
 import pytest
+from comperdial.judges._pace import Level, Pace, Shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial.core.errors import FileError
-from comperdial.judges._pace import Level, Pace, Shared
+from comperdial.judges.ask import Bucket, Limits, Throttle
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.limits import Bucket, Limits, Throttle
 from comperdial.judges.services.base import Connection
 
 
@@ -242,7 +242,7 @@ def test_each_model_of_a_service_has_a_pace_of_its_own(tmp_path):
 CALLER = """
 import asyncio, sys, time
 from pathlib import Path
-from comperdial.judges.limits import Limits, Throttle
+from comperdial.judges.ask import Limits, Throttle
 async def main():
     throttle = Throttle(Limits(requests=1200), shared=Path(sys.argv[1]))
     print("ready", flush=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from comperdial.judges._pace import Level
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comperdial.core.errors import ConfigError
-from comperdial.judges._pace import Level
-from comperdial.judges.limits import Bucket, Limits, Throttle
+from comperdial.judges.ask import Bucket, Limits, Throttle
 from comperdial.judges.prices import (
     FREE,
     PRICES,

@@ -1,16 +1,21 @@
 """Prompts: what the templates ask for, how values are filled in, and that no text under judgement can break out."""
 
-import time
+import argparse
+import os
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.cli import prompts as command
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, MissingResourceError, UnknownNameError
-from comperdial.judges import _templates
-from comperdial.judges.prompting import NAMES, fact_lines, history_lines, inline, load, render
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError, UnknownNameError
+from comperdial.judges.base import encode_messages
+from comperdial.judges.items import message
+from comperdial.judges.prompting import NAMES, Prompt, fact_lines, history_lines, inline, load, names, render
+from comperdial.judges.tasks import read_judging, signature
 
 HISTORY = [{"speaker": "A", "text": "Seen my kite?"}, {"speaker": "B", "text": "It went\nover the hill."}]
 TURN = {
@@ -39,22 +44,7 @@ FORMS = {
     "cpds_dialogue": "Form:\nOverall Dialogue Turn Score - x\nDialogue Interaction Score - x\nFinal Score - x\n",
 }
 # Line ends of every kind and characters without ink; marks of headers, of jinja2 and of forms.
-GAPS = [
-    "\n",
-    "\r",
-    "\r\n",
-    "\f",
-    "\v",
-    "\x00",
-    "\x1c",
-    "\x85",
-    "\xa0",
-    "\u2028",
-    "\u2029",
-    "\u200b",
-    "\ufeff",
-    "\u2060",
-]
+GAPS = [*"\n\r\f\v\x00\x1c\x85\xa0\u2028\u2029\u200b\ufeff\u2060", "\r\n"]
 INK = ["\u3164", "\u0301", "\ud800", " ", "{{", "}}", "{%", "%}", "{#", "\\", "A", "y", ":", "*", "-"]
 MARKS = ["#", "###", "### Response:", "Response:", "- Engagingness:", "Context:", "overall - 5", "After the Scores:"]
 NASTY = st.lists(st.sampled_from([*GAPS, *INK, *MARKS]), max_size=12).map("".join)
@@ -168,10 +158,8 @@ def test_dialogues_need_as_many_scores_as_responses():
 def test_unknown_names_and_missing_files(tmp_path):
     with pytest.raises(UnknownNameError, match=r"cpds_simpel.*Did you mean 'cpds_simple'"):
         load("cpds_simpel")
-    with pytest.raises(UnknownNameError, match="unknown source of prompts 'papers'"):
-        load("cpds_simple", "papers")
-    with pytest.raises(MissingResourceError, match="Run `comperdial prompts import PAPER`"):
-        load("cpds_simple", "paper", folder=tmp_path)
+    with pytest.raises(MissingResourceError, match=r"cpds_simple\.md: there is no 'cpds_simple\.md' in the folder"):
+        load("cpds_simple", str(tmp_path))
     with pytest.raises(FileError, match=r"none\.md: cannot be read"):
         load(str(tmp_path / "none.md"))
 
@@ -191,14 +179,14 @@ def test_a_template_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("a\n{{ response", r"mine\.md, line 2: not a jinja2 template"),
-        ("{{ response | shout }}", r"mine\.md, line 1: not a jinja2 template \(No filter named 'shout'"),
+        ("a\n{{ response", r"mine\.md\), line 2: not a jinja2 template"),
+        ("{{ response | shout }}", r"mine\.md\), line 1: not a jinja2 template \(No filter named 'shout'"),
         (
             "{{ response }}\n\n{{ respons }}",
             r"line 3: unknown placeholder 'respons'; .*history, .*Did you mean 'response'",
         ),
         ("{{ response }}{{ range(3) }}", "unknown placeholder 'range'"),
-        ("{{ response }}{% include 'x.md' %}", "takes in another one"),
+        ("{{ response }}{% include 'x.md' %}", "line 1: the template has a `include`"),
         ("{{ history }}", "shows nothing to rate"),
     ],
 )
@@ -225,9 +213,12 @@ def test_a_template_that_fails_on_its_values(tmp_path, code):
             "line 2: the template has a `macro`; expected",
         ),
         ("{% block b %}{{ self.b() }}{% endblock %}", "has a `block`"),
-        ("{% set a = response ~ response %}{% set b = a ~ a %}", "has a `set`"),
-        ("{% for x in responses recursive %}{{ loop(responses) }}{% endfor %}", "has a recursive `for`"),
-        ("{% for x in response %}{% for y in response %}{% endfor %}{% endfor %}", "has a `for` within a `for`"),
+        ("{% set a = response ~ response %}{% set b = a ~ a %}", "has a `assign`"),
+        ("{% for x in responses recursive %}{{ loop(responses) }}{% endfor %}", "has a `for` that is recursive"),
+        (
+            "{% for x in response %}{% for y in response %}{% endfor %}{% endfor %}",
+            "recursive or holds another",
+        ),
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deeply"),
         ("{% if response %}" * 200 + "{% endif %}" * 200, "nested too deeply"),
         ("{{ 'x' | center(10 ** 9) }}", "No filter named 'center'.*; expected one of abs, "),
@@ -367,41 +358,132 @@ def test_original_detail_keeps_its_sections_without_marks():
         assert [found for found in text.splitlines() if found in own] == own
 
 
-def test_a_template_is_compiled_once_and_rendering_is_quick():
-    prompt = load("cpds_detail_ref")
-    history = history_lines([{"speaker": "A", "text": "word " * 25}] * 13)
-    _templates.compiled.cache_clear()
-    start = time.perf_counter()
-    for number in range(10_395):
-        values = {"history": history, "fact": TURN["fact"], "reference": "x", "response": f"{number} " * 10}
-        assert len(render(prompt, values)) > 2500
-    assert _templates.compiled.cache_info().misses == 1
-    # 0.1 s on the machine that it was written on: the bar is 1 s, and a busy machine may take twice that.
-    assert time.perf_counter() - start < 2
+@given(TEXTS)
+def test_a_message_is_what_the_ledger_keys(text):
+    line = inline(text)
+    assert message(line) == encode_messages([{"role": "user", "content": line}])
 
 
-def options(**values):
-    import argparse
+@given(st.text(st.sampled_from("}%#- '\"\\x\n()s"), max_size=30))
+def test_a_template_of_text_and_placeholders_is_what_jinja2_makes_of_it(text):
+    template = f"[{text}]{{{{ response }}}} 5 %(history)s %"
+    plain, other = (render(Prompt("x", template + more, "x"), {"response": "100 %s"}) for more in ("", "{{ '' }}"))
+    assert plain == other == f"[{text}]100 %s 5 %(history)s %"
 
-    parser = argparse.ArgumentParser()
-    command.add_commands(parser.add_subparsers())
-    return parser.parse_args(values["line"])
+
+# ---- a paper's own prompts
+
+
+def saved(name):
+    """Return a prompt in other words, as a user would save it."""
+    lines = load(name).template.split("\n")
+    return "\n".join(line if is_outline(line) else re.sub(r"^(\d+\.)?.+", r"\1 Other words.", line) for line in lines)
+
+
+def is_outline(line):
+    """Say whether a line is a header, a placeholder or an entry of the form, which all wordings share."""
+    return bool(re.fullmatch(r"#.*|[\w ]+ - x|- \w+:|[A-Z][\w ()]*:|\{\{ \w+ \}\}", line))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_s_prompts_are_asked_in_their_own_words(name, tmp_path):
+    path = tmp_path / f"{name}.md"
+    # The paper's own has a slip of the pen in a line that is no header.
+    other = saved(name).replace("\nEvaluation Criteria:", "\nEvaluation Crieteria:")
+    path.write_text(other.replace("Other words.", "Other words,\n\nand more."))
+    prompt, ours = load(name, str(tmp_path)), load(name)
+    assert prompt.source == str(path) and prompt.name == name and "Other words" in prompt.template
+    assert (prompt.level, prompt.fields, headers(prompt.template)) == (ours.level, ours.fields, headers(ours.template))
+    assert load(name, str(tmp_path), explain=True).template.count("After the Scores:") == 1
+    assert len({prompt.hash, ours.hash, load(name, str(tmp_path), explain=True).hash}) == 3
+
+
+def test_params_yaml_names_the_folder_and_signatures_say_so(tmp_path):
+    (tmp_path / "cpds_simple.md").write_text(saved("cpds_simple"))
+    variant = {"prompt": "cpds_simple", "fields": ["history", "response"], "dimensions": ["overall"]}
+    sections = {"judges": {"default": ["rules"]}, "variants": {"v": variant}, "prompts": str(tmp_path)}
+    judging = read_judging({"rules": {"service": "rules"}}, sections)
+    found = signature(judging, judging.tasks("mine")["v_rules"])
+    assert f"|from:{tmp_path}/cpds_simple.md|" in found and load("cpds_simple", str(tmp_path)).hash[:12] in found
+
+
+OUTLINES = [
+    ("cpds_simple", "{{ history }}", "[Here is]", "line 2: '.Here is.' instead of '{{ history }}'; expected it below"),
+    ("cpds_simple", "fluency - x\n", "", "line 9: 'coherency - x' instead of 'fluency - x'; expected it below 'humann"),
+    ("cpds_simple", "Other words.\n", "", "line 6: no words followed by '### Output Format:'; expected both below '##"),
+    ("cpds_simple", "### Response:", "### Answer:", "line 3: '### Answer:' instead of '### Response:'"),
+    ("cpds_simple", "### Your Response:\n", "", "line 13: the end instead of '### Your Response:'"),
+    ("cpds_detail", "2. Other words.\n", "", "line 14: no words followed by '2. …'; expected both below '1. …'"),
+    ("cpds_dialogue", "{{ responses }}\n", "(Continue)\n{{ responses }}\n", r"'\(Continue\)' instead of"),
+    (
+        "cpds_dialogue",
+        "Final Score - x",
+        "Final Score - x\n17",
+        "line 32: '17' below 'Final Score - x'; expected nothing",
+    ),
+    (
+        "original_detail",
+        "Corresponding Fact:\n{{ fact }}\n",
+        "",
+        "line 18: 'Response:' instead of 'Corresponding Fact:'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "message"), OUTLINES)
+def test_a_saved_prompt_without_the_outline_is_refused(name, old, new, message, tmp_path):
+    path = tmp_path / f"{name}.md"
+    path.write_text(saved(name).replace(old, new, 1))
+    with pytest.raises(ConfigError, match=rf"^prompt '{name}' \({re.escape(str(path))}\), .*{message}"):
+        load(name, str(tmp_path))
+
+
+def test_every_truncation_of_a_saved_prompt_is_noticed(tmp_path):
+    for name in NAMES:
+        lines = saved(name).rstrip("\n").split("\n")
+        for kept in range(len(lines)):
+            (tmp_path / f"{name}.md").write_text("\n".join(lines[:kept]) + "\n")
+            with pytest.raises(ConfigError):
+                load(name, str(tmp_path))
+
+
+def test_our_wording_is_not_the_papers():
+    """No eight words of our prompts stand in the paper, headers and forms aside."""
+    mirror = os.environ.get("COMPERDIAL_MIRROR")
+    folder = os.environ.get("COMPERDIAL_PAPERS") or (mirror and Path(mirror).parent / "papers")
+    paper = folder and Path(folder) / "comperdial.txt"
+    if not paper or not paper.is_file():
+        pytest.skip("the paper's text is not here: COMPERDIAL_PAPERS names its folder")
+
+    def runs(text):
+        words = re.findall(r"[a-z0-9']+", "\n".join(x for x in text.split("\n") if not is_outline(x)).lower())
+        return {" ".join(words[start : start + 8]) for start in range(len(words) - 7)}
+
+    theirs = runs(paper.read_text(encoding="utf-8"))
+    ours = set().union(*(runs(load(name, explain=True).template) for name in NAMES))
+    assert len(theirs) > 500 and len(ours) > 500
+    assert theirs & ours == set()
 
 
 def test_the_commands(capsys, tmp_path):
+    parser = argparse.ArgumentParser()
+    command.add_commands(parser.add_subparsers())
+
     def run(*line):
-        chosen = options(line=["prompts", *map(str, line)])
-        chosen.run(chosen)
+        options = parser.parse_args(["prompts", *map(str, line)])
+        options.run(options)
         return capsys.readouterr().out
 
-    listed = run("list", "--folder", tmp_path)
-    for name in NAMES:
+    listed = run()
+    for name in names():
         assert f"{name:17}  {load(name).hash[:16]}" in listed
-    assert "history, response, reference, fact\n" in listed and "prompts import PAPER" in listed
+    assert "history, response, reference, fact\n" in listed and listed.count("questions") == 2
     assert run("show", "cpds_detail") == load("cpds_detail").template
     assert run("show", "cpds_detail", "--explain") == load("cpds_detail", explain=True).template
-    with pytest.raises(ComperdialError, match="prompts import PAPER"):
-        run("show", "cpds_detail", "--source", "paper", "--folder", tmp_path)
+    (tmp_path / "cpds_detail.md").write_text(saved("cpds_detail"))
+    assert run("show", "cpds_detail", "--prompts", tmp_path) == saved("cpds_detail")
+    listed = run("list", "--prompts", tmp_path)
+    assert "not in" in listed and "\ncpds_detail  " in listed and "questions" not in listed
     (tmp_path / "cpds_detail.md").write_text("{{ response }}")
-    assert run("show", "cpds_detail", "--source", "paper", "--folder", tmp_path) == "{{ response }}\n"
-    assert "\npaper  cpds_detail " in run("list", "--folder", tmp_path)
+    with pytest.raises(ConfigError, match="cpds_detail"):
+        run("list", "--prompts", tmp_path)

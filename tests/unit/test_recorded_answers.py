@@ -12,8 +12,8 @@ from comperdial.data import readers
 from comperdial.data.recorded.base import Rated
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION
-from comperdial.judging.answers import find, formats
-from comperdial.judging.answers.importing import RecordedJudge, import_answers, ratings, scores
+from comperdial.judges.recorded import find, formats
+from comperdial.judges.recorded.taking import RecordedJudge, import_answers, ratings, scores
 from minidata import mini_items
 
 REFERENCE = "Original Ground Truth"

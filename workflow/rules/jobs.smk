@@ -9,7 +9,7 @@ from snakemake.exceptions import WorkflowError
 from comperdial.config.checking import Lines
 from comperdial.core.errors import ComperdialError
 from comperdial.jobs.dag import Jobs
-from comperdial.judging.sections import SETTINGS_VARIABLE
+from comperdial.judges.tasks import SETTINGS_VARIABLE
 from comperdial.jobs import records
 from comperdial.data.sources import MIRROR_VARIABLE
 

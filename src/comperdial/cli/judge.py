@@ -6,9 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli import judge_batch, judge_file, judge_import
-from comperdial.cli.common import json_object
-from comperdial.cli.judge_choice import add_choice, add_shard, chosen_tasks, levels_of, read_choice
+from comperdial.cli import judge_batch, judge_file
+from comperdial.cli.judge_choice import (
+    add_choice,
+    add_paying,
+    add_shard,
+    chosen_tasks,
+    levels_of,
+    read_choice,
+    refusals,
+)
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -24,9 +31,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.set_defaults(run=_plan)
     kind = what.add_parser("run", help="ask for what is not in the ledger yet, within the budget")
     add_choice(kind)
-    kind.add_argument(
-        "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
-    )
+    add_paying(kind)
     add_shard(kind)
     kind.set_defaults(run=_run)
     kind = what.add_parser("show", help="a dialogue of a system with its scores and rationales")
@@ -38,28 +43,16 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     kind.set_defaults(run=_show)
     judge_file.add_kinds(what)
-    judge_import.add_kinds(what)
     judge_batch.add_kinds(what)
-    kind = what.add_parser("score", help="scores of one metric of a judge: what the workflow calls")
-    kind.add_argument("folder", type=Path, help="the data set's folder of tables")
-    kind.add_argument("--metric", required=True)
-    kind.add_argument("--sections", type=json_object, required=True, metavar="JSON", help="`judges` and `judging`")
-    kind.add_argument("--turns", type=Path, help="the scores of the turns, at dialogue level")
-    add_shard(kind)
-    kind.add_argument("--output", type=Path, required=True, help="the scores: a .parquet file")
-    kind.add_argument("--judgements", type=Path, required=True, help="how each came about: a .parquet file")
-    kind.set_defaults(run=_score)
-    kind = what.add_parser("merge", help="the scores and judgements of all shards, as one of each")
-    for option, of in (("--scores", "scores"), ("--judgements", "judgements")):
-        kind.add_argument(option, type=Path, nargs="+", required=True, metavar="FILE", help=f"the shards' {of}")
-    kind.add_argument("--output", type=Path, required=True, help="the scores: a .parquet file")
-    kind.add_argument("--output-judgements", type=Path, required=True, help="how each came about: a .parquet file")
-    kind.set_defaults(run=_merge)
+    ledger = commands.add_parser("ledger", help="the answers that judges gave")
+    what = ledger.add_subparsers(title="what", metavar="WHAT", required=True)
+    kind = what.add_parser("export", help="move answers from SQLite into Parquet: for DVC, and for whoever reads them")
+    kind.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="default: data/ledger")
+    kind.set_defaults(run=_export)
 
 
 def _list(options: argparse.Namespace) -> None:
-    from comperdial.judging.base import unasked
-    from comperdial.judging.tasks import known_signature, unavailable
+    from comperdial.judges.tasks import known_signature, unasked, unavailable
 
     judging, datasets = read_choice(options)
     for dataset in datasets:
@@ -86,8 +79,8 @@ def _list(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import Ledger
-    from comperdial.judging.plan import as_text, plan
-    from comperdial.judging.tasks import known_signature, unavailable
+    from comperdial.judges.plan import as_text, plan
+    from comperdial.judges.tasks import known_signature, unavailable
 
     judging, datasets = read_choice(options)
     plans, skipped = [], []
@@ -100,12 +93,13 @@ def _plan(options: argparse.Namespace) -> None:
     print("\n".join([*([as_text(plans)] if plans else []), *skipped]))
     spent = Ledger(judging.ledger).spent()
     print(f"\nThe ledger's answers have cost {spent:.2f} US dollars so far; the budget is {judging.budget:.2f}.")
+    print("At most: a token a byte in, and answers as long as `max_tokens` allows: what the budget sets aside.")
     print("Tokens are estimates, without a model's own tokenizer. Prices and their dates: " + str(judging.prices))
 
 
 def _run(options: argparse.Namespace) -> None:
     from comperdial.core.errors import ConfigError
-    from comperdial.judging.running import ask_or_skip
+    from comperdial.judges.scores import ask_or_skip
 
     judging, datasets = read_choice(options)
     done = 0
@@ -115,7 +109,9 @@ def _run(options: argparse.Namespace) -> None:
             if lost := skipped.get((dataset, task.turns)):
                 why, said = f"its turns are not judged: {lost}", ""
             else:
-                why, said = ask_or_skip(judging, task, folder, dataset=dataset, shard=options.shard)
+                why, said = ask_or_skip(
+                    judging, task, folder, dataset=dataset, shard=options.shard, refusals=refusals(options)
+                )
             print(f"{dataset}  {task.name}: {f'not run: {why}' if why else said}", flush=True)
             if why:
                 skipped[dataset, task.name] = why
@@ -132,7 +128,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace) -> None:
     from comperdial.core.errors import UnknownNameError
-    from comperdial.judging.show import show
+    from comperdial.judges.show import show
 
     folder = options.results / "judgements" / options.dataset
     known = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
@@ -151,29 +147,9 @@ def _show(options: argparse.Namespace) -> None:
     )
 
 
-def _score(options: argparse.Namespace) -> None:
-    from comperdial.core.errors import UnknownNameError
-    from comperdial.judging.running import write_judged
-    from comperdial.judging.sections import read_sections
+def _export(options: argparse.Namespace) -> None:
+    from comperdial.judges.ledger import Ledger
 
-    judging = read_sections(options.sections)
-    dataset = options.folder.name
-    tasks = judging.tasks(dataset)
-    if options.metric not in tasks:
-        raise UnknownNameError("metric", options.metric, tasks, where="--metric")
-    write_judged(
-        judging,
-        tasks[options.metric],
-        options.folder,
-        options.output,
-        options.judgements,
-        dataset=dataset,
-        turns=options.turns,
-        shard=options.shard,
-    )
-
-
-def _merge(options: argparse.Namespace) -> None:
-    from comperdial.judging.merging import merge_judged
-
-    merge_judged(options.scores, options.judgements, options.output, options.output_judgements)
+    ledger = Ledger(options.ledger)
+    for dataset, family, added in ledger.export():
+        print(f"{ledger.folder(dataset, family)}: {added:,} answers")

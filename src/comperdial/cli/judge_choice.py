@@ -12,7 +12,8 @@ from comperdial.core.errors import ConfigError
 from comperdial.core.sharding import WHOLE, Shard
 
 if TYPE_CHECKING:
-    from comperdial.judging.base import Judging, Task
+    from comperdial.judges.scores import Refusals
+    from comperdial.judges.tasks import Judging, Task
 
 
 def add_choice(kind: argparse.ArgumentParser) -> None:
@@ -22,6 +23,26 @@ def add_choice(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--judges", nargs="+", help="default: all that judge these data sets")
     kind.add_argument("--variants", nargs="+", help="default: all")
     kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
+
+
+def add_paying(kind: argparse.ArgumentParser) -> None:
+    """Add what may be spent, and what is done about requests that are refused."""
+    kind.add_argument(
+        "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
+    )
+    kind.add_argument(
+        "--retry-refused", action="store_true", help="ask again what the service refused for good in an earlier run"
+    )
+    kind.add_argument(
+        "--accept-refused", action="store_true", help="keep refusals however many there are, instead of stopping"
+    )
+
+
+def refusals(options: argparse.Namespace) -> Refusals:
+    """Return what the options say about refusals."""
+    from comperdial.judges.scores import Refusals
+
+    return Refusals(options.retry_refused, options.accept_refused)
 
 
 def add_shard(kind: argparse.ArgumentParser) -> None:
@@ -49,8 +70,7 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
     from comperdial.core.errors import UnknownNameError
-    from comperdial.judging.config import read_judging
-    from comperdial.judging.groups import groups_of
+    from comperdial.judges.tasks import groups_of, read_judging
     from comperdial.studies import with_studies
 
     config = with_studies(load_yaml(options.params))
@@ -85,7 +105,7 @@ def read_choice(options: argparse.Namespace) -> tuple[Judging, list[str]]:
 def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) -> Iterator[tuple[Path, Task]]:
     """Yield the tasks that ask: scores from fewer samples of the same answers ask nothing of their own."""
     from comperdial.core.errors import FileError, UnknownNameError
-    from comperdial.judging.groups import unperturbed
+    from comperdial.core.names import unperturbed
 
     folder = options.tables / dataset
     if not (folder / "responses.parquet").is_file():
@@ -108,7 +128,7 @@ def chosen_tasks(options: argparse.Namespace, judging: Judging, dataset: str) ->
 
 def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
     """Return at which levels a data set is judged, as the workflow has it; for variants that are named, all it has."""
-    from comperdial.judging.groups import judged_levels
+    from comperdial.judges.tasks import judged_levels
 
     levels = _catalogued(options.params, Path.cwd()).get(dataset)
     judged = judged_levels(dataset, levels)
@@ -121,7 +141,7 @@ def levels_of(options: argparse.Namespace, dataset: str) -> dict[str, bool]:
 def _known(options: argparse.Namespace) -> set[str]:
     """Return the data sets that there are or that can be made; none where there is no catalogue to say so."""
     from comperdial.config import load_yaml
-    from comperdial.judging.groups import groups_of
+    from comperdial.judges.tasks import groups_of
     from comperdial.studies import with_studies
 
     config = with_studies(load_yaml(options.params))

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import seconds
+from comperdial.cli.judge_choice import add_paying, refusals
 
 if TYPE_CHECKING:
-    from comperdial.judging.base import Judge
-    from comperdial.judging.scores import Judged
+    import pandas as pd
+
+    from comperdial.judges.scores import Tally
+    from comperdial.judges.tasks import Judge
 
 _PARAMS = Path("params.yaml")
 _REACHED = ("key", "free", "concurrency", "timeout")
@@ -47,9 +50,7 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind.add_argument("--judgements", type=Path, help="how each score came about, with rationales: likewise")
     kind.add_argument("--params", type=Path, help="default: params.yaml, or where there is none the repository's")
     kind.add_argument("--ledger", type=Path, help="where answers are kept; default: params.yaml's")
-    kind.add_argument(
-        "--budget", type=float, help="US dollars that all answers in the ledger may cost; default: params.yaml's"
-    )
+    add_paying(kind)
     kind.set_defaults(run=_file)
 
 
@@ -76,8 +77,8 @@ def _file(options: argparse.Namespace) -> None:
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
     from comperdial.core.files import check_table_output
-    from comperdial.judging.config import read_judging
-    from comperdial.judging.files import file_task, judge_file, why_silent
+    from comperdial.judges.files import file_task, judge_file, why_silent
+    from comperdial.judges.tasks import read_judging
 
     check_table_output(options.output)
     check_table_output(options.judgements, "--judgements")
@@ -89,13 +90,15 @@ def _file(options: argparse.Namespace) -> None:
     if server := _server(options, judging.judges):
         judging = dataclasses.replace(judging, judges={**judging.judges, server.name: server})
     task = file_task(judging, options.variant, server.name if server else options.judge)
-    made = judge_file(judging, task, options.file)
-    schema.write(options.output, made.scores, "scores")
+    scores, judgements, tally = judge_file(judging, task, options.file, refusals(options))
+    schema.write(options.output, scores, "scores")
     if options.judgements:
-        schema.write(options.judgements, made.judgements, "judgements")
-    asked = made.report or f"all from the ledger; nothing was asked: {why_silent(judging, task)}"
+        schema.write(options.judgements, judgements, "judgements")
+    asked = tally.report or f"all from the ledger; nothing was asked: {why_silent(judging, task)}"
     print(f"{options.file}  {task.name}: {asked}")
-    print(f"{options.file}  {task.name}: {_outcome(made)}; scores: {options.output}, answers: {judging.ledger}")
+    print(
+        f"{options.file}  {task.name}: {_outcome(scores, judgements, tally)}; scores: {options.output}, answers: {judging.ledger}"
+    )
 
 
 def _params(options: argparse.Namespace) -> Path:
@@ -117,7 +120,7 @@ def _params(options: argparse.Namespace) -> Path:
 def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None:
     """Return the judge that the command line describes, if it does."""
     from comperdial.core.errors import ConfigError
-    from comperdial.judging.files import server_judge
+    from comperdial.judges.files import server_judge
 
     given = [name for name in _SERVER if getattr(options, name) is not None]
     if options.judge:
@@ -149,10 +152,10 @@ def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None
     return judge
 
 
-def _outcome(made: Judged) -> str:
+def _outcome(scores: pd.DataFrame, judgements: pd.DataFrame, tally: Tally) -> str:
     """Say how many responses have a score, and why others have none."""
     item = ["item_id", "system_id"]
-    judged, scored = (len(table[item].drop_duplicates()) for table in (made.judgements, made.scores))
-    lacking = [f"{count:,} not judged: {lacks}" for lacks, count in made.lacking.items()]
+    judged, scored = (len(table[item].drop_duplicates()) for table in (judgements, scores))
+    lacking = [f"{count:,} not judged: {lacks}" for lacks, count in tally.lacking.items()]
     failed = [f"{judged - scored:,} failed: no answer could be read"] if judged > scored else []
-    return ", ".join([f"{scored:,} of {judged + sum(made.lacking.values()):,} responses scored", *failed, *lacking])
+    return ", ".join([f"{scored:,} of {judged + tally.lacking.total():,} responses scored", *failed, *lacking])

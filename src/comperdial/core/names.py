@@ -33,3 +33,19 @@ def output_name(text: str, default: str | None = None, *, where: str | None = No
     if not metric or not output:
         raise ConfigError(f"output {text!r}", where=where, expected="METRIC:OUTPUT")
     return metric, output
+
+
+PERTURBATIONS = ("turn_perturbations", "dialogue_perturbations")
+"""The recorded perturbations, which a study with `perturbed` judges too."""
+PERTURBED = "_perturbed"
+"""How the name of a data set's generated perturbations ends."""
+
+
+def perturbed(dataset: str) -> str:
+    """Return what the generated perturbations of a data set are called."""
+    return dataset + PERTURBED
+
+
+def unperturbed(dataset: str) -> str:
+    """Return the data set that generated perturbations are of; of any other data set, its own name."""
+    return dataset.removesuffix(PERTURBED)

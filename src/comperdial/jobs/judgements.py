@@ -71,8 +71,8 @@ def judge(
 ) -> None:
     """Ask a judge what the ledger does not hold, and write scores and judgements."""
     from comperdial.core.sharding import Shard
-    from comperdial.judging.running import write_judged
-    from comperdial.judging.sections import read_sections
+    from comperdial.judges.scores import write_judged
+    from comperdial.judges.tasks import read_sections
 
     judging = read_sections(sections)
     write_judged(
@@ -135,14 +135,14 @@ def _merged_code(plan: Plan, judged: str, **_: str) -> list[str]:
 )
 def merge_judged(*, outputs: Mapping[str, Path], shards: Sequence[Path], parts: Sequence[Path], **_: Any) -> None:  # noqa: ANN401
     """Merge what was judged of a data set's shards."""
-    from comperdial.judging.merging import merge_judged
+    from comperdial.judges.scores import merge_judged
 
     merge_judged(shards, parts, outputs["scores"], outputs["judgements"])
 
 
 def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     from comperdial.data.sources import raw_path
-    from comperdial.judging.answers import find
+    from comperdial.judges.recorded import find
 
     entry = plan.recorded_judges[judged]
     ratings = f"{find(entry.format).level}_ratings"
@@ -159,12 +159,11 @@ def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
         "judge": {"name": entry.name, "format": entry.format, "model": entry.model, "prompt": entry.prompt},
         "sources": {dimension: file.name for dimension, file in entry.files.items()},
         "catalogue": plan.config["catalogue"],
-        "ledger": str(plan.judging.ledger),
     }
 
 
 def _answers_code(plan: Plan, judged: str, **_: str) -> list[str]:
-    return [f"judging.answers.{plan.recorded_judges[judged].format}"]
+    return [f"judges.recorded.{plan.recorded_judges[judged].format}"]
 
 
 @files(
@@ -190,10 +189,9 @@ def recorded_judge(
     judge: Mapping[str, str],
     sources: Mapping[str, str],
     catalogue: str,
-    ledger: str,
 ) -> None:
-    """Take answers of a judge that others recorded: into the ledger, and out of it as scores."""
-    from comperdial.judging.answers.taking import take_answers
+    """Make scores of a judge's answers that others recorded."""
+    from comperdial.judges.recorded.taking import take_answers
 
     take_answers(
         judge,
@@ -201,7 +199,6 @@ def recorded_judge(
         responses.parent,
         outputs["scores"],
         catalogue=Path(catalogue),
-        ledger=Path(ledger),
         judgements_to=outputs["judgements"],
         coverage_to=outputs["coverage"],
     )

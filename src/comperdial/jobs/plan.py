@@ -20,19 +20,27 @@ from comperdial.config.checking import Lines
 from comperdial.core.artifact import TABLES
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
-from comperdial.core.names import output_name
+from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
 from comperdial.data.catalogue import Catalogue, load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.recorded.entries import read_entries
 from comperdial.data.sources import raw_path
-from comperdial.judging.answers import find as answer_format
-from comperdial.judging.answers.entries import read_recorded_judges
-from comperdial.judging.base import DEFAULT, Task
-from comperdial.judging.config import read_judging
-from comperdial.judging.groups import PERTURBATIONS, as_one, groups_of, judged_levels, perturbed, unperturbed
-from comperdial.judging.scores import slug
-from comperdial.judging.sections import connections, sections_of
-from comperdial.judging.tasks import known_signature, signature, unavailable
+from comperdial.judges.recorded import find as answer_format
+from comperdial.judges.recorded.entries import read_recorded_judges
+from comperdial.judges.scores import slug
+from comperdial.judges.tasks import (
+    DEFAULT,
+    Task,
+    as_one,
+    connections,
+    groups_of,
+    judged_levels,
+    known_signature,
+    read_judging,
+    sections_of,
+    signature,
+    unavailable,
+)
 from comperdial.metrics import create, kinds
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
@@ -474,8 +482,8 @@ class Plan:
     def judge_code(self, judged: str) -> list[str]:
         """Return what judging runs; the words that `rules` goes by are no module."""
         service = self.judged[judged].judge.service
-        words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"_{service}*.yaml")]
-        return ["judging.running", f"judges.services.{service}", *words]
+        words = [str(path) for path in Path("src/comperdial/judges/services").glob(f"{service}*.yaml")]
+        return ["judges.scores", f"judges.services.{service}", *words]
 
     @remembered
     def judge_labels(self, dataset: str) -> dict[str, str]:

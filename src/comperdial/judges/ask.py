@@ -157,7 +157,7 @@ class Report:
     Attributes
     ----------
     total
-        How many judgements are wanted; None if nobody said.
+        How many judgements are wanted; None if that is not known.
     done
         Those that are there now, with or without a rating; ``from_ledger`` of them needed no call.
     asked, repeated
@@ -320,7 +320,7 @@ class Asker:
     price
         Of the model; None where it is not known. A service that is not paid is free whatever this is.
     total, progress
-        How many judgements are wanted, and what to call the progress bar; None for none.
+        About how many judgements are wanted, and what to call the progress bar; None for none.
     retry_refused
         Ask again what the service refused for good in an earlier run.
     accept_refused
@@ -355,7 +355,8 @@ class Asker:
     ) -> None:
         if concurrency is not None and concurrency < 1:
             raise ConfigError(f"a judge's concurrency is {concurrency!r}", expected="1 or more")
-        self.report = Report(total=total)
+        self.report = Report()
+        self._total = total
         self._service, self._writer, self._read = service, writer, read
         self._price = price if service.paid else FREE
         self._longest = most_output(parameters)
@@ -376,8 +377,9 @@ class Asker:
         self._asking: dict[str, asyncio.Future[Answer | None]] = {}
         self._given_up: dict[str, str] = {}
         self._refusals: dict[str, Answer] = {}
+        self._wanted = 0
         self._row = (("", ""), 0)
-        self._versions = writer.models()
+        self._versions: set[str] = set()
         self._stopping = asyncio.Event()
         self._slowed = False
         self._warned: set[str] = set()
@@ -409,7 +411,7 @@ class Asker:
             When an answer cannot be kept; and whatever the items raise. What came before is kept.
         """
         with tqdm(
-            total=self.report.total, desc=self._progress, unit="judgement", disable=None if self._progress else True
+            total=self._total, desc=self._progress, unit="judgement", disable=None if self._progress else True
         ) as self._bar:
             asyncio.run(self._run(iter(items), done or (lambda part: None)))
         return self.report
@@ -431,6 +433,7 @@ class Asker:
                     await asyncio.wait(workers)
                     if self._error is None:
                         await self._settle_refusals()
+                        self._count_wanted(items)
             finally:
                 for worker in workers:
                     worker.cancel()
@@ -464,6 +467,7 @@ class Asker:
                 if self._retry_refused and known.tries and known.tries[-1][0].completion.finish == REFUSED:
                     known = Judgement(known.tries[:-1], False)
                 judgements.append(known)
+                self._wanted += 1
                 if known.ended:
                     self._count(known, asked=False)
                 else:
@@ -471,6 +475,12 @@ class Asker:
                     await queue.put(_Slot(part, judgements, index, messages))
             if self.report.done % _TURN == 0:
                 await asyncio.sleep(0)
+
+    def _count_wanted(self, rest: Iterator[W]) -> None:
+        """Say how many judgements were wanted, those that were not looked at included."""
+        if self.report.stopped != INTERRUPTED:
+            self._wanted += self._samples * sum(item.messages is not None for item in rest)
+            self.report.total = self._wanted
 
     async def _work(self, queue: asyncio.Queue[_Slot | None]) -> None:
         while (slot := await queue.get()) is not None:
@@ -679,7 +689,8 @@ class Asker:
         """Send a request once, when it may be sent; keep the answer."""
         report = self.report
         tokens = estimate_input(chat) + longest if self._limits.tokens else 0
-        call = await self._claim(name, worst, tokens)
+        # What costs nothing and is always the same may be asked twice.
+        call = None if self._service.deterministic else await self._claim(name, worst, tokens)
         if isinstance(call, Answer):
             return call
         report.asked += 1
@@ -698,15 +709,18 @@ class Asker:
             charge, lost = 0.0, "refused"
             raise
         finally:
-            if completion is None:
+            if completion is None and call is not None:
                 await self._lose(call, charge, lost)
         cost = self._cost(completion, worst)
         latency = round((time.perf_counter() - start) * 1000)
         answer = Answer(messages, sample, completion, cost, latency, int(time.time()))
+        if not report.answered and not self._versions:
+            self._versions = self._writer.models()
         try:
             await self._commit(self._writer.do_keep, call, answer)
         except SchemaError as error:
-            await self._lose(call, worst, "invalid answer")
+            if call is not None:
+                await self._lose(call, worst, "invalid answer")
             raise Transient("invalid answer", f"invalid answer: {error.problem}", charged=True) from error
         self._row = (("", ""), 0)
         report.answered += 1
@@ -826,7 +840,7 @@ class Asker:
         self._pending.append(((operation, arguments), future))
         if self._committing is None:
             self._committing = asyncio.create_task(self._transact())
-        result = await asyncio.shield(future)
+        result = await future
         if isinstance(result, Exception):
             raise result
         return result

@@ -283,6 +283,19 @@ class Ledger:
         """
         return Answers(self, dataset, family)
 
+    def holds(self, dataset: str, family: Family) -> bool:
+        """Say whether there is any answer of a family."""
+        if any(self.folder(dataset, family).glob("part-*.parquet")):
+            return True
+        query = (
+            "SELECT 1 FROM answers WHERE family = (SELECT number FROM families WHERE dataset = ? AND id = ?) LIMIT 1"
+        )
+        for path in self._databases():
+            with opened(path, write=False) as base:
+                if base.execute(query, (dataset, family.id)).fetchone():
+                    return True
+        return False
+
     def families(self, dataset: str | None = None) -> list[tuple[str, Family]]:
         """Return what the ledger holds answers of: pairs of data set and family, sorted."""
         found = {(name, folder.name): _read_family(folder)[0] for name, folder in self._exported(dataset)}

@@ -21,7 +21,7 @@ class Chrf(OverlapMetric):
     """nltk's ``sentence_chrf`` without white space, best reference; 0 to 1.
 
     nltk averages the F of the n-gram orders; sacrebleu takes the F of the averaged precision and recall, so the two
-    differ (docs/reproduction-notes.md).
+    differ (docs/metrics.md).
     """
 
     kind: ClassVar[str] = "chrf"

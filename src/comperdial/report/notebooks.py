@@ -21,8 +21,8 @@ _COMPARED = {
 # What of the package a notebook runs, beside what all of them run.
 _MODULES = {
     "03_where_judges_and_people_disagree": [
-        "judging.answers.chiang2023",
-        "judging.answers.gpt4_rounds",
+        "judges.recorded.chiang2023",
+        "judges.recorded.gpt4_rounds",
         "data.sources",
     ],
     "04_add_your_system": [

@@ -231,7 +231,7 @@ def judges(
     of=lambda plan: [name for name in plan.datasets if plan.recorded_judges_of(name)],
     inputs=lambda plan, dataset: {
         "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.recorded_judges_of(dataset)],
-        "reported": "src/comperdial/judging/answers/chiang2023_reported.csv",
+        "reported": "src/comperdial/judges/recorded/chiang2023_reported.csv",
     },
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),

@@ -224,7 +224,7 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.recorded.base import Rated
     from comperdial.data.sources import raw_path
-    from comperdial.judging.answers import find
+    from comperdial.judges.recorded import find
 
     params = load_yaml(reading.root / "params.yaml")
     entry = (params.get("recorded_judges") or {}).get(metric)

@@ -18,7 +18,7 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
     coverage
         What ``comperdial judge import`` counts, of one or more judges.
     reported
-        ``src/comperdial/judging/answers/chiang2023_reported.csv``.
+        ``src/comperdial/judges/recorded/chiang2023_reported.csv``.
     prompts
         Which prompt each judge was given.
 

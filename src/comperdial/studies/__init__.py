@@ -13,7 +13,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import checked, read_checked
 from comperdial.config.parameters import Study
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.judging.groups import DEFAULT
+from comperdial.judges.tasks import DEFAULT
 
 FOLDER = Path(__file__).parent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from comperdial.core.plugins import load_class, module_names
@@ -19,6 +20,7 @@ def services() -> tuple[str, ...]:
     return module_names(__name__, _HELPERS)
 
 
+@cache
 def find(name: str) -> type[Service]:
     """Return a service by name.
 

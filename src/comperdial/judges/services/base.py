@@ -95,7 +95,7 @@ class Service(ABC):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        pass
+        return None
 
     @abstractmethod
     async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:

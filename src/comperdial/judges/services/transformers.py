@@ -1,8 +1,8 @@
 """A causal language model on this machine, by what it writes or by how probable it finds each label of the scale.
 
-A request is one of OpenAI's, with some fields more:
+The parameters are OpenAI's (``temperature``, ``top_p``, ``max_tokens``), with some more:
 
-- ``labels`` (mode ``probabilities``): what the scale's labels are, as texts. The answer is the most probable one, and
+- ``labels`` (mode ``probabilities``): the scale's labels, as texts. The answer is the most probable one, and
   ``logprobs`` has each label's log probability over the model's whole vocabulary, so that what is outside the scale is
   known exactly. A label of several tokens has the product of their probabilities; a label's spellings (with and
   without a space before it; for words, the usual cases) are summed.
@@ -13,26 +13,32 @@ A request is one of OpenAI's, with some fields more:
 A prompt is written with the tokenizer's chat template if it has one, else as plain text with a blank line between
 messages. Texts in it that the tokenizer would read as one of its special tokens are broken up with a space. A prompt
 that is too long for the model is refused: a part of a prompt is another prompt.
+
+Requests that wait at the same time go through the model as one batch, and each is answered as it would be alone: rows
+are padded on the left, with a mask and with positions that start at each prompt's first token.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import httpx2
+import numpy as np
 
 from comperdial import models
-from comperdial.core.errors import ConfigError
-from comperdial.judges.base import Completion, Message
-from comperdial.judges.services._causal import Causal, Choosing, Task, TooLargeError, Writing
-from comperdial.judges.services._chat import ChatTransport, Unanswerable
-from comperdial.judges.services._gathering import Gathering
+from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.judges.base import Completion, JudgeError, Message, Refused
 from comperdial.judges.services.base import Connection, Service
 from comperdial.models import runtime
+
+if TYPE_CHECKING:
+    import torch
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
@@ -40,15 +46,56 @@ VERSION = 1
 MODES = ("generate", "probabilities")
 MAX_TOKENS = 512
 """How long an answer may be where a request does not say and the model has room."""
+LEAST = -9999.0
+"""Stands for a probability of 0, which JSON has no logarithm for; OpenAI uses the same number."""
 
 _TEMPLATE = "chat_template.jinja"
-_COMMON = {"model", "messages", "n", "stream", "temperature", "seed", "prefix", "chat_template_kwargs"}
-_KNOWN = {
-    "generate": _COMMON | {"top_p", "max_tokens", "max_completion_tokens"},
-    "probabilities": _COMMON | {"labels", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens"},
-}
+_COMMON = {"temperature", "seed", "prefix", "chat_template_kwargs", "max_tokens", "max_completion_tokens"}
+_KNOWN = {"generate": _COMMON | {"top_p"}, "probabilities": _COMMON | {"labels", "logprobs", "top_logprobs"}}
 # Tokens depend on what stands just before them, and on no more than this many characters of it.
 _TAIL = 200
+# Seconds in which more requests may come before a batch is begun.
+_PAUSE = 0.003
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A prompt to be continued by at most ``most`` tokens; ``seed`` is what the draws come from."""
+
+    tokens: Tokens
+    most: int
+    temperature: float
+    top_p: float
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """Return how many tokens of a batch it takes."""
+        return len(self.tokens) + self.most
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A prompt, and for each label the tokens that may come next and mean it."""
+
+    tokens: Tokens
+    labels: Mapping[str, frozenset[Tokens]]
+
+    @cached_property
+    def paths(self) -> list[Tokens]:
+        """Return what has to follow the prompt in the model's input, so that all labels' tokens are predicted."""
+        starts = {way[:-1] for ways in self.labels.values() for way in ways}
+        return sorted(start for start in starts if not any(_begins(start, other) for other in starts))
+
+    @property
+    def size(self) -> int:
+        """Return how many tokens of a batch it takes."""
+        return sum(len(self.tokens) + len(path) for path in self.paths)
+
+
+Task = Continuation | Choice
 
 
 class Transformers(Service):
@@ -56,7 +103,6 @@ class Transformers(Service):
 
     name: ClassVar[str] = "transformers"
     needs_seed: ClassVar[bool] = True
-    """A request carries a seed of its own, made from its key, so that a second run writes the same."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -67,12 +113,14 @@ class Transformers(Service):
         for option, value, choices in (("mode", self.mode, MODES), ("dtype", self.dtype, runtime.DTYPES)):
             if value not in choices:
                 raise ConfigError(f"{option} is {value!r}", expected=" or ".join(choices))
+        self._waiting: list[tuple[Task, asyncio.Future[Any]]] = []
+        self._worker: asyncio.Task[None] | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return the model's checksum, the mode and the precision."""
         model = models.find(self.connection.model)
         found = {"checksum": model.digest, "mode": self.mode, "dtype": self.dtype, "transformers": VERSION}
-        # No part of a model's checksum, since most of what runs a model does not read it.
+        # Not part of a model's checksum, since most of what runs a model does not read it.
         template = model.path / _TEMPLATE
         if template.is_file():
             found["template"] = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
@@ -86,65 +134,105 @@ class Transformers(Service):
         """Say so when a package or the model is not on this machine."""
         return runtime.missing_packages() or models.missing(self.connection.model)
 
-    def transport(self) -> httpx2.AsyncBaseTransport:
-        """Load the model and return what serves it; concurrent requests are answered together."""
-        gathering = Gathering(self._causal.run)
+    async def __aenter__(self) -> Self:
+        """Load the model."""
+        _ = self._causal
+        return self
 
-        async def answer(messages: list[Message], body: Mapping[str, Any]) -> Completion:
-            task = self._task(messages, body)
-            try:
-                found = await gathering.ask(task)
-            except TooLargeError as error:
-                raise Unanswerable(str(error)) from error
-            return self._completion(task, found, body)
+    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
+        """Answer a request, together with those that wait at the same time.
 
-        return ChatTransport(answer)
+        Raises
+        ------
+        Refused
+            When the prompt is empty, too long for the model or too large for the device's memory.
+        ConfigError
+            When a parameter is wrong.
+        JudgeError
+            When the model cannot be loaded.
+        """
+        task = self._task(messages, parameters)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((task, future))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._answer())
+        found = await future
+        version, size = self._causal.version, len(task.tokens)
+        if isinstance(task, Choice):
+            ranked = dict(sorted(found.items(), key=lambda pair: -pair[1]))
+            return Completion(next(iter(ranked)), "stop", size, 1, version, ranked)
+        tokens, finish = found
+        text = _prefix(parameters) + self._causal.tokenizer.decode(tokens, skip_special_tokens=True)
+        return Completion(text, finish, size, len(tokens), version)
 
-    @cached_property
-    def _model(self) -> models.Model:
-        return models.verified(self.connection.model)
+    async def _answer(self) -> None:
+        """Answer what waits, batch by batch, in a thread, so that the event loop goes on."""
+        try:
+            while self._waiting:
+                before = 0
+                while len(self._waiting) > before:
+                    before = len(self._waiting)
+                    await asyncio.sleep(_PAUSE)
+                # Without those given up meanwhile.
+                batch = [pair for pair in self._waiting if not pair[1].done()]
+                try:
+                    groups = runtime.batches([task.size for task, _ in batch])
+                    # The one that the oldest request is in.
+                    batch = [batch[place] for place in sorted(next((group for group in groups if 0 in group), []))]
+                    found = await asyncio.to_thread(self._causal.run, [task for task, _ in batch])
+                except Exception as error:
+                    # It belongs to those who wait, and is raised there.
+                    found = [error] * len(batch)
+                for (_, future), value in zip(batch, found, strict=True):
+                    if not future.done():
+                        future.set_exception(value) if isinstance(value, Exception) else future.set_result(value)
+                self._waiting = [pair for pair in self._waiting if not pair[1].done()]
+        finally:
+            self._worker = None
 
     @cached_property
     def _causal(self) -> Causal:
-        return _loaded(self._model, self.dtype)
+        try:
+            return _loaded(models.verified(self.connection.model), self.dtype)
+        except (ComperdialError, ImportError, OSError, RuntimeError, ValueError) as error:
+            raise JudgeError(f"the model cannot be loaded: {error}") from error
 
-    def _task(self, messages: Sequence[Message], body: Mapping[str, Any]) -> Task:
-        if unknown := sorted(set(body) - _KNOWN[self.mode]):
+    def _task(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Task:
+        if unknown := sorted(set(parameters) - _KNOWN[self.mode]):
             raise ConfigError(
                 f"a local model in mode {self.mode} takes no parameter {unknown[0]!r}",
-                expected=", ".join(sorted(_KNOWN[self.mode] - {"messages", "model"})),
+                expected=", ".join(sorted(_KNOWN[self.mode])),
             )
-        text = prompt_text(self._causal.tokenizer, messages, body)
+        text = prompt_text(self._causal.tokenizer, messages, parameters)
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise Refused("not Unicode", "the prompt holds half of a character")
         tokens = self._encode(text, whole=True)
-        most = self._causal.most_tokens
+        if not tokens:
+            raise Refused("400", "the prompt is empty")
+        room = self._causal.most_tokens
         if self.mode == "probabilities":
-            choosing = Choosing(tokens, self._ways(text, _labels(body)))
-            task: Task = choosing
-            needed = len(tokens) + max(map(len, choosing.paths))
+            task: Task = (choice := Choice(tokens, self._ways(text, _labels(parameters))))
+            needed = len(tokens) + max(map(len, choice.paths))
         else:
-            task = _writing(tokens, text, body, most)
+            task = _continuation(tokens, text, parameters, room)
             needed = task.size
-        if most is not None and needed > most:
+        if room is not None and needed > room:
             answer = f", {needed - len(tokens)} of them for the answer" if needed > len(tokens) else ""
-            raise Unanswerable(f"the prompt is too long: {needed:,} tokens needed{answer}, {most:,} allowed")
+            raise Refused("400", f"the prompt is too long: {needed:,} tokens needed{answer}, {room:,} allowed")
         return task
 
-    def _encode(self, text: str, *, whole: bool = False) -> tuple[int, ...]:
+    def _encode(self, text: str, *, whole: bool = False) -> Tokens:
         tokenizer = self._causal.tokenizer
         # A chat template writes the special token at the start itself.
         marks = whole and not tokenizer.chat_template
         found = tokenizer(text, add_special_tokens=marks)["input_ids"]
-        if marks and found and found[-1] == tokenizer.eos_token_id:
-            found = found[:-1]
-        if whole and not found:
-            raise Unanswerable("the prompt is empty")
-        return tuple(found)
+        return tuple(found[:-1] if marks and found and found[-1] == tokenizer.eos_token_id else found)
 
-    def _ways(self, text: str, labels: Sequence[str]) -> dict[str, frozenset[tuple[int, ...]]]:
+    def _ways(self, text: str, labels: Sequence[str]) -> dict[str, frozenset[Tokens]]:
         """Return the tokens that may follow the prompt and mean a label."""
         tail = text[-_TAIL:]
         before = self._encode(tail)
-        ways: dict[str, frozenset[tuple[int, ...]]] = {}
+        ways: dict[str, frozenset[Tokens]] = {}
         for label in labels:
             wholes = {self._encode(tail + way) for way in spellings(label)}
             found = {whole[len(before) :] for whole in wholes if whole[: len(before)] == before}
@@ -156,33 +244,18 @@ class Transformers(Service):
                 raise ConfigError(f"the tokenizer {problem}", where=self.connection.model, expected="other labels")
         return ways
 
-    def _completion(self, task: Task, found: Any, body: Mapping[str, Any]) -> Completion:  # noqa: ANN401
-        version = f"{self._model.name}@{self._model.digest}"
-        if isinstance(task, Choosing):
-            best = max(found, key=found.__getitem__)
-            return Completion(best, "stop", len(task.tokens), 1, version, found)
-        text = self._causal.tokenizer.decode(found.tokens, skip_special_tokens=True)
-        finish = "stop" if found.ended else "length"
-        return Completion(_prefix(body) + text, finish, len(task.tokens), len(found.tokens), version)
 
-
-@lru_cache(maxsize=1)
-def _loaded(model: models.Model, dtype: str) -> Causal:
-    """Load a model once for all variants that are asked of it in one run."""
-    return Causal(model, dtype)
-
-
-def prompt_text(tokenizer: Any, messages: Sequence[Message], body: Mapping[str, Any]) -> str:  # noqa: ANN401
+def prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mapping[str, Any]) -> str:  # noqa: ANN401
     """Return the text that a model continues."""
     harmless = [{**message, "content": without_special_tokens(tokenizer, message["content"])} for message in messages]
     # A space before the answer would be a token of its own, where models expect one that starts with a space.
-    prefix = _prefix(body).rstrip(" ")
+    prefix = _prefix(parameters).rstrip(" ")
     if not tokenizer.chat_template:
         text = "\n\n".join(message["content"] for message in harmless)
         return f"{text}\n{prefix}" if prefix else text.rstrip(" ")
     import jinja2
 
-    options = body.get("chat_template_kwargs", {})
+    options = parameters.get("chat_template_kwargs", {})
     try:
         text = tokenizer.apply_chat_template(harmless, tokenize=False, add_generation_prompt=True, **options)
     except (jinja2.TemplateError, TypeError) as error:
@@ -208,15 +281,15 @@ def spellings(label: str) -> set[str]:
     return cases | {f" {way}" for way in cases}
 
 
-def _prefix(body: Mapping[str, Any]) -> str:
-    prefix = body.get("prefix", "")
+def _prefix(parameters: Mapping[str, Any]) -> str:
+    prefix = parameters.get("prefix", "")
     if not isinstance(prefix, str):
         raise ConfigError(f"`prefix` is {prefix!r}", expected="a text")
     return prefix
 
 
-def _labels(body: Mapping[str, Any]) -> list[str]:
-    labels = body.get("labels")
+def _labels(parameters: Mapping[str, Any]) -> list[str]:
+    labels = parameters.get("labels")
     if not isinstance(labels, list) or not all(isinstance(label, str) and label.strip() for label in labels):
         raise ConfigError(f"`labels` is {labels!r}", expected="the scale's labels, as texts")
     if len({label.strip().casefold() for label in labels}) < max(2, len(labels)):
@@ -224,22 +297,192 @@ def _labels(body: Mapping[str, Any]) -> list[str]:
     return [label.strip() for label in labels]
 
 
-def _writing(tokens: tuple[int, ...], text: str, body: Mapping[str, Any], room: int | None) -> Writing:
-    temperature = _number(body, "temperature", 1.0, 0, 100)
-    default = MAX_TOKENS if room is None else max(1, min(MAX_TOKENS, room - len(tokens)))
-    limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
-    most = _number(body, limit, default, 1, 1_000_000)
+def _continuation(tokens: Tokens, text: str, parameters: Mapping[str, Any], room: int | None) -> Continuation:
+    def number(name: str, default: float, low: float, high: float) -> float:
+        value = parameters.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ConfigError(f"`{name}` is {value!r}", expected=f"a number from {low} to {high}")
+        return value
+
+    temperature = number("temperature", 1.0, 0, 100)
+    limit = "max_completion_tokens" if "max_completion_tokens" in parameters else "max_tokens"
+    most = number(limit, MAX_TOKENS if room is None else max(1, min(MAX_TOKENS, room - len(tokens))), 1, 1_000_000)
     if most != int(most):
         raise ConfigError(f"`{limit}` is {most!r}", expected="a whole number")
-    seed = body.get("seed")
+    seed = parameters.get("seed")
     if temperature and not isinstance(seed, int):
         raise ConfigError("the request has no seed", expected="a whole number, or temperature 0")
     own = int.from_bytes(hashlib.sha256(f"{seed}\0{text}".encode()).digest()[:8], "big")
-    return Writing(tokens, int(most), temperature, _number(body, "top_p", 1.0, 0, 1), own)
+    return Continuation(tokens, int(most), temperature, number("top_p", 1.0, 0, 1), own)
 
 
-def _number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ConfigError(f"`{name}` is {value!r}", expected=f"a number from {low} to {high}")
-    return value
+@lru_cache(maxsize=1)
+def _loaded(model: models.Model, dtype: str) -> Causal:
+    """Load a model once for all variants that are asked of it in one run."""
+    return Causal(model, dtype)
+
+
+class Causal:
+    """The model, loaded.
+
+    Attributes
+    ----------
+    tokenizer
+        Its tokenizer.
+    most_tokens
+        How many tokens it has positions for; None where there is no limit.
+    version
+        Its name and checksum.
+    """
+
+    def __init__(self, model: models.Model, dtype: str) -> None:
+        from transformers import GenerationConfig
+
+        self.version = f"{model.name}@{model.digest}"
+        self.tokenizer = runtime.load_tokenizer(model)
+        self._network = runtime.load(model, "AutoModelForCausalLM", dtype)
+        self.most_tokens = getattr(self._network.config.get_text_config(), "max_position_embeddings", None)
+        ends = self._network.generation_config.eos_token_id
+        ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        if (end := self.tokenizer.eos_token_id) is not None and end not in ends:
+            ends.append(end)
+        self._ends = ends
+        self._fill = self.tokenizer.pad_token_id
+        if self._fill is None:
+            self._fill = ends[0] if ends else 0
+        # A model may bring a temperature or penalties of its own; an answer depends on the request alone.
+        self._network.generation_config = GenerationConfig(eos_token_id=ends or None, pad_token_id=self._fill)
+
+    def run(self, tasks: Sequence[Any]) -> list[Any]:
+        """Do tasks of one kind together; fewer at a time where memory or the model's positions do not do.
+
+        Returns
+        -------
+        list
+            For each task the new tokens and why they end, or log probabilities by label; or a :class:`Refused`.
+        """
+        import torch
+
+        if not tasks:
+            return []
+        try:
+            if isinstance(tasks[0], Choice):
+                return self._choose(tasks)
+            # Every row goes as many steps as the longest answer, and has to have positions for them.
+            steps = max(len(task.tokens) for task in tasks) + max(task.most for task in tasks)
+            if self.most_tokens is None or steps <= self.most_tokens:
+                return self._write(tasks)
+        except torch.OutOfMemoryError:
+            pass  # What it holds is free only after this block.
+        if len(tasks) == 1:
+            return [Refused("400", f"the device's memory does not hold a prompt of {len(tasks[0].tokens):,} tokens")]
+        half = len(tasks) // 2
+        return [*self.run(tasks[:half]), *self.run(tasks[half:])]
+
+    def _choose(self, tasks: Sequence[Choice]) -> list[dict[str, float]]:
+        """Return the log probability of each label, over the whole vocabulary."""
+        rows = [(place, path) for place, task in enumerate(tasks) for path in task.paths]
+        inputs = [(*tasks[place].tokens, *path) for place, path in rows]
+        known: list[dict[Tokens, float]] = [{} for _ in tasks]
+        for group in runtime.batches([len(row) for row in inputs]):
+            keep = 1 + max(len(rows[row][1]) for row in group)
+            for row, values in zip(group, self._logits([inputs[row] for row in group], keep), strict=True):
+                place, path = rows[row]
+                every = (way for ways in tasks[place].labels.values() for way in ways)
+                ways = [way for way in every if path[: len(way) - 1] == way[:-1]]
+                wanted = sorted({token for way in ways for token in way})
+                at = values[keep - 1 - len(path) :]
+                # In the precision of the sum, which for a wide vocabulary has to be double.
+                logs = (at[:, wanted] - at.logsumexp(1, keepdim=True)).tolist()
+                by_token = [dict(zip(wanted, row_logs, strict=True)) for row_logs in logs]
+                for way in ways:
+                    known[place][way] = sum(by_token[step][token] for step, token in enumerate(way))
+        return [_label_logs(task.labels, found) for task, found in zip(tasks, known, strict=True)]
+
+    def _logits(self, rows: Sequence[Tokens], keep: int) -> torch.Tensor:
+        """Return the logits at the last ``keep`` places of each row."""
+        import torch
+
+        tokens, mask = self._pad(rows)
+        accepted = inspect.signature(self._network.forward).parameters
+        extra: dict[str, Any] = {"logits_to_keep": keep} if "logits_to_keep" in accepted else {}
+        if "position_ids" in accepted:
+            extra["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
+        with torch.inference_mode():
+            logits = self._network(input_ids=tokens, attention_mask=mask, use_cache=False, **extra).logits
+            return logits[:, -keep:].to(_precise(logits))
+
+    def _write(self, tasks: Sequence[Continuation]) -> list[tuple[Tokens, str]]:
+        """Return the new tokens, without the one that ends them, and whether there was such a one."""
+        import torch
+        from transformers import GenerationConfig
+
+        random = [np.random.default_rng(task.seed) for task in tasks]
+
+        def choose(_: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            """Leave each row one token: the most probable one, or one drawn with the row's own random numbers."""
+            chosen = scores.argmax(dim=1)
+            for row, task in enumerate(tasks):
+                if task.temperature > 0:
+                    logits = scores[row].to(_precise(scores)) / task.temperature
+                    chosen[row] = draw(logits, task.top_p, random[row].random())
+            return torch.full_like(scores, -torch.inf).scatter_(1, chosen[:, None], 0)
+
+        tokens, mask = self._pad([task.tokens for task in tasks])
+        settings = GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=max(task.most for task in tasks))
+        with torch.inference_mode():
+            rows = self._network.generate(
+                input_ids=tokens, attention_mask=mask, generation_config=settings, logits_processor=[choose]
+            )
+        written = []
+        for task, row in zip(tasks, rows[:, tokens.shape[1] :].tolist(), strict=True):
+            new = row[: task.most]
+            end = next((place for place, token in enumerate(new) if token in self._ends), None)
+            written.append((tuple(new[:end]), "length" if end is None else "stop"))
+        return written
+
+    def _pad(self, rows: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
+        import torch
+
+        width = max(map(len, rows))
+        tokens = torch.tensor([[*[self._fill] * (width - len(row)), *row] for row in rows])
+        lengths = torch.tensor([len(row) for row in rows])
+        mask = (torch.arange(width) >= width - lengths[:, None]).long()
+        return tokens.to(self._network.device), mask.to(self._network.device)
+
+
+def draw(logits: torch.Tensor, top_p: float, at: float) -> torch.Tensor:
+    """Return the token at a place between 0 and 1 of all probability, tokens in the order of the vocabulary."""
+    import torch
+
+    probabilities = logits.softmax(0)
+    if top_p < 1:
+        ranked, places = probabilities.sort(descending=True, stable=True)
+        probabilities[places[ranked.cumsum(0) - ranked >= top_p]] = 0
+    sums = probabilities.cumsum(0)
+    return torch.searchsorted(sums, sums[-1:] * at, right=True)[0].clamp(max=len(sums) - 1)
+
+
+def _precise(values: torch.Tensor) -> torch.dtype:
+    import torch
+
+    return torch.float32 if values.device.type == "mps" else torch.float64
+
+
+def _begins(start: Tokens, other: Tokens) -> bool:
+    """Return whether a run of tokens begins another, longer one."""
+    return len(start) < len(other) and other[: len(start)] == start
+
+
+def _label_logs(labels: Mapping[str, Iterable[Tokens]], every: Mapping[Tokens, float]) -> dict[str, float]:
+    """Return the log probability that an answer begins with a label, and with no longer one.
+
+    Where ``1`` and ``10`` are labels, and ``10`` is two tokens, an answer that begins with ``10`` is not a ``1``.
+    """
+    own: dict[Tokens, float] = {}
+    for way in sorted(every, key=len, reverse=True):
+        # Relative to the way itself; a probability too small for a float is left at the smallest log there is.
+        rest = 1 - sum(float(np.exp(own[other] - every[way])) for other in own if _begins(way, other))
+        own[way] = every[way] + float(np.log(rest)) if rest > 0 else -np.inf
+    found = {label: float(np.logaddexp.reduce([own[way] for way in ways])) for label, ways in labels.items()}
+    return {label: max(log, LEAST) for label, log in found.items()}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from comperdial.judges import questions
-from comperdial.judging.config import read_judging
-from comperdial.judging.groups import DEFAULT
+from comperdial.judges.prompting import find_question
+from comperdial.judges.tasks import DEFAULT, read_judging
 from comperdial.report.document import Document, Section
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import LEVELS, PAPER
@@ -33,8 +31,8 @@ def table_9(variants: Mapping[str, Any], not_asked: Sequence[str] = ()) -> Docum
     for name, variant in judging.variants.items():
         if not variant.question:
             continue
-        found = questions.find(variant.question, variant.level, "ours", Path())
-        record = {"level": variant.level, "variant": name, "question": found.text}
+        text = find_question(variant.question, variant.level)
+        record = {"level": variant.level, "variant": name, "question": text}
         records += [record | {"dimension": dimension} for dimension in variant.form.dimensions]
     frame = pd.DataFrame(records, columns=["level", "dimension", "variant", "question"])
     sections = []
@@ -54,8 +52,7 @@ def table_9(variants: Mapping[str, Any], not_asked: Sequence[str] = ()) -> Docum
         sections=sections,
         tidy=frame,
         notes=[
-            f"The wording of {PAPER} (their Table 9) is not repeated here; `comperdial prompts import` takes it from a "
-            "copy of the paper, for judges to be asked in it",
+            f"The wording of {PAPER} (their Table 9) is not repeated here; with `prompts: FOLDER` judges are asked in it",
             "A dash: no variant of params.yaml asks for this dimension",
             *not_asked_notes(not_asked),
         ],

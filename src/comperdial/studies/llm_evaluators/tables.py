@@ -11,7 +11,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.artifact import figure, table
 from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.judging.groups import perturbed
+from comperdial.core.names import perturbed
 from comperdial.report.document import Document, rated_by
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from comperdial.core.plugins import load_class, module_names
 
 if TYPE_CHECKING:
-    from comperdial.judging.answers.base import AnswerFormat
+    from comperdial.judges.recorded.base import AnswerFormat
 
 __all__ = ["find", "formats"]
 
-_HELPERS = frozenset({"base", "coverage", "entries", "importing", "singles", "taking"})
+_HELPERS = frozenset({"base", "entries", "taking"})
 
 
 def formats() -> tuple[str, ...]:
@@ -27,6 +27,6 @@ def find(name: str) -> type[AnswerFormat]:
     UnknownNameError
         When there is no such format; names the nearest ones.
     """
-    from comperdial.judging.answers.base import AnswerFormat
+    from comperdial.judges.recorded.base import AnswerFormat
 
     return load_class(__name__, name, AnswerFormat, kind="answer format", helpers=_HELPERS)  # type: ignore[type-abstract]

@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.data.catalogue import Catalogue, Source
-from comperdial.judging.answers import find, formats
+from comperdial.judges.recorded import find, formats
 
 _WHERE = "params.yaml, recorded_judges.{}"
 

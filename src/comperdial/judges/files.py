@@ -8,17 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from comperdial.config.checking import VariableName, checked
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data.own_files import spoken
+from comperdial.judges.items import Item, context_values, turn_item
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
+from comperdial.judges.scores import MissingJudgementsError, Refusals, Tally, in_memory, judge_items
 from comperdial.judges.services.base import address
-from comperdial.judging.base import ANY_ROLE, Judge, Judging, Task, sample_counts, unasked
-from comperdial.judging.items import Item, context_values, turn_item
-from comperdial.judging.running import judge_items
-from comperdial.judging.scores import Judged, MissingJudgementsError
-from comperdial.judging.tasks import family_of, service_of, to_pay, unpaid
+from comperdial.judges.tasks import (
+    ANY_ROLE,
+    Judge,
+    Judging,
+    Task,
+    family_of,
+    sample_counts,
+    service_of,
+    to_pay,
+    unasked,
+    unpaid,
+)
 from comperdial.metrics.score_files import Records, read_records
 
 _NAME = re.compile("[a-z0-9][a-z0-9.-]*")
@@ -38,7 +49,7 @@ def server_judge(
     name
         What to call the judge; default: the model's name, with hyphens for what a judge's name cannot hold.
     parameters, connection
-        As :class:`comperdial.judging.base.Judge` has them.
+        As :class:`comperdial.judges.tasks.Judge` has them.
 
     Raises
     ------
@@ -98,7 +109,12 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
     return Task(who, asked, sample_counts(asked, who)[0])
 
 
-def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
+def judge_file(
+    judging: Judging,
+    task: Task,
+    path: str | Path,
+    refusals: Refusals = Refusals(),  # noqa: B008 - it cannot be changed
+) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
     """Have the responses of a JSONL, CSV or Parquet file judged.
 
     Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
@@ -114,6 +130,13 @@ def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
         What :func:`file_task` returns.
     path
         The file. Its column ``dataset``, or else its name, is its part of the ledger.
+    refusals
+        What is done about requests that are refused for good.
+
+    Returns
+    -------
+    tuple
+        Tables ``scores`` and ``judgements``, and what came of it.
 
     Raises
     ------
@@ -122,7 +145,7 @@ def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
     ConfigError
         When the data set's name cannot be one in the ledger.
     ComperdialError
-        As in :func:`comperdial.judging.running.judge`.
+        As in :func:`comperdial.judges.scores.judge_items`.
     """
     path = Path(path)
     prompt = judging.prompt(task)
@@ -139,7 +162,17 @@ def judge_file(judging: Judging, task: Task, path: str | Path) -> Judged:
             )
     dataset = _dataset(judging, task, records, path)
     try:
-        return judge_items(judging, task, lambda: _items(records, prompt), dataset=dataset)
+        return in_memory(
+            lambda sink: judge_items(
+                judging,
+                task,
+                lambda: _items(records, prompt),
+                sink,
+                dataset=dataset,
+                total=len(records.responses),
+                refusals=refusals,
+            )
+        )
     except MissingJudgementsError as error:
         raise MissingJudgementsError(
             error.problem,
@@ -165,7 +198,7 @@ def _dataset(judging: Judging, task: Task, records: Records, path: Path) -> str:
         )
     family = family_of(judging, task)
     try:
-        Ledger(judging.ledger).shelf(names[0], family)
+        Ledger(judging.ledger).folder(names[0], family)
     except ConfigError as error:
         raise ConfigError(
             error.problem,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from comperdial.judges.base import Family, key
-from comperdial.judges.ledger import Ledger, Shelf
+from comperdial.judges.base import key
+from comperdial.judges.items import items_of
+from comperdial.judges.ledger import Answers, Ledger
 from comperdial.judges.prices import FREE, Price, Prices, estimate_input, most_input, most_output
-from comperdial.judging.base import Judging, Task
-from comperdial.judging.running import items_of, turns_to_count
-from comperdial.judging.tasks import family_of, service_of
+from comperdial.judges.scores import turns_to_count
+from comperdial.judges.tasks import Judging, Task, family_of, service_of
 
 # Estimates: tokens that one rating takes in an answer ("humanness - 4" and the line's end), and that a rationale takes.
 _A_RATING = 6
@@ -60,12 +60,13 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
 
     Of a task at dialogue level whose turns are not judged yet, each turn counts as 3: the prompts' length is the same.
     """
-    family, shelf = _shelf(judging, task, dataset)
+    family = family_of(judging, task)
+    answers = Ledger(judging.ledger).answers(dataset, family)
     turns, note = None, ""
     if task.variant.turns:
         turns, whole = turns_to_count(judging, task, folder, dataset=dataset)
         note = "" if whole else "its turns are not all judged yet: counted as if they were"
-    per_call = _output_tokens(task, shelf)
+    per_call = _output_tokens(task, answers)
     price = FREE if not service_of(task).paid else Prices.read(judging.prices).find(task.judge.model)
     seen: set[str] = set()
     judgements = calls = known = tokens = most = 0
@@ -78,7 +79,7 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
             continue
         seen.add(first)
         wanted = [key(family.id, item.messages, sample) for sample in range(task.samples)]
-        open_calls = sum(name not in shelf for name in wanted)
+        open_calls = sum(name not in answers for name in wanted)
         calls += task.samples
         known += task.samples - open_calls
         if open_calls:
@@ -101,18 +102,13 @@ def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> P
     )
 
 
-def _shelf(judging: Judging, task: Task, dataset: str) -> tuple[Family, Shelf]:
-    family = family_of(judging, task)
-    return family, Ledger(judging.ledger).shelf(dataset, family)
-
-
 def _cost(price: Price | None, input_tokens: int, output_tokens: int) -> float | None:
     return None if price is None else price.of(input_tokens, output_tokens)
 
 
-def _output_tokens(task: Task, shelf: Shelf) -> int:
+def _output_tokens(task: Task, answers: Answers) -> int:
     """Return how long an answer is: as long as those in the ledger were, or else an estimate."""
-    known = shelf.frame()["output_tokens"].dropna()
+    known = answers.frame()["output_tokens"].dropna()
     if len(known):
         return int(np.ceil(np.mean(known)))
     return 1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain

@@ -1,0 +1,378 @@
+"""Scores, judgements and coverage out of a judge's answers that others recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.files import sha256, write_text
+from comperdial.data import sources
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded.entries import origin
+from comperdial.judges.base import Parsed
+from comperdial.judges.parse import PARSER_VERSION, parse
+from comperdial.judges.recorded import find
+from comperdial.judges.recorded.base import systems_of
+from comperdial.stats.correlation import correlate
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+COVERAGE = [
+    "metric", "dimension", "target", "items", "answers", "unread", "why", "n", "pearson", "kendall", "owners_pearson",
+    "owners_kendall",
+]  # fmt: skip
+
+
+def take_answers(
+    judge: Mapping[str, str],
+    files: Mapping[str, str],
+    folder: Path,
+    output: Path,
+    *,
+    catalogue: Path,
+    judgements_to: Path | None = None,
+    coverage_to: Path | None = None,
+) -> None:
+    """Take a judge's recorded answers about a data set.
+
+    Parameters
+    ----------
+    judge
+        Its ``name``, the ``format`` of the files, the ``model`` and the ``prompt``.
+    files
+        Fetched files of the catalogue by what the format calls them.
+    folder
+        The data set's tables.
+    output
+        Table ``scores``.
+    judgements_to, coverage_to
+        Table ``judgements``, and a CSV of how many answers can be read and how they agree with people.
+    """
+    known = load_catalogue(catalogue)
+    found = {name: known.file(source) for name, source in files.items()}
+    recorded = RecordedJudge(
+        judge["name"],
+        judge["format"],
+        judge["model"],
+        judge["prompt"],
+        {name: sources.require(file) for name, file in found.items()},
+        {name: origin(file) for name, file in found.items()},
+    )
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
+    reader = find(recorded.format)
+    table = f"{reader.level}_ratings"
+    human = schema.read(folder / f"{table}.parquet", table)
+    rated = Rated(**tables, ratings=human if reader.level == "turn" else None)
+    read = ratings(recorded, rated)
+    schema.write(output, scores(recorded, read, rated), "scores")
+    if judgements_to:
+        schema.write(judgements_to, judgements(recorded, read, rated), "judgements")
+    if coverage_to:
+        counted = coverage(recorded.name, read, human, reader.targets)
+        write_text(coverage_to, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+@dataclass(frozen=True)
+class RecordedJudge:
+    """A judge of whom answers are recorded.
+
+    Attributes
+    ----------
+    name
+        Its name in the ledger, and the metric's: never that of a judge that is asked here.
+    format
+        How the files are laid out: one of :func:`comperdial.judges.recorded.formats`.
+    model
+        The model as the source names it.
+    prompt
+        The prompt's name.
+    paths
+        The files, under the format's names for them.
+    origins
+        Where each file comes from, ``owner/name@commit7/file``; never a machine's path.
+    """
+
+    name: str
+    format: str
+    model: str
+    prompt: str
+    paths: Mapping[str, Path]
+    origins: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if set(self.paths) != set(self.origins):
+            raise ConfigError(
+                f"origins are of {', '.join(sorted(self.origins)) or 'nothing'}",
+                where=f"recorded judge {self.name!r}",
+                expected=f"one of each file: {', '.join(sorted(self.paths))}",
+            )
+        for text in (self.model, self.prompt, *self.origins.values()):
+            if not text.strip() or set(text) & set("|\n\r"):
+                raise ConfigError(
+                    f"{text!r} cannot stand in a signature",
+                    where=f"recorded judge {self.name!r}",
+                    expected="one line of text without a bar (|)",
+                )
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """Return the sha256 of each file."""
+        return {name: sha256(path) for name, path in self.paths.items()}
+
+    def signature(self) -> str:
+        """Return what a score of this judge depends on.
+
+        Of several files, it has what their origins share up to a slash, and a sha256 over theirs.
+        """
+        reader = find(self.format)
+        origins = sorted(self.origins.values())
+        digests = sorted(self.checksums.items())
+        if len(digests) == 1:
+            (_, digest), (origin,) = digests[0], origins
+        else:
+            digest = hashlib.sha256("".join(f"{name} {sum}\n" for name, sum in digests).encode()).hexdigest()
+            origin = _shared(origins)
+        parts = [
+            f"format:{self.format}", f"prompt:{self.prompt}", f"model:{self.model}", f"from:{origin}",
+            f"sha256:{digest[:12]}", f"samples:{reader.samples}", "mean", f"parser:{PARSER_VERSION}",
+            f"v:{VERSION}.{reader.version}",
+        ]  # fmt: skip
+        return "|".join(["recorded-judge", *parts])
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """What recorded answers say.
+
+    Attributes
+    ----------
+    values
+        One row an item and dimension: ``place``, ``item_id``, ``system_id``, ``dimension``, ``value`` (the mean of the
+        answers that could be read; NaN where none could), ``answers`` and ``parsed`` (how many), and ``owners`` (the
+        mean as those who published the answers read them; NaN where that is not known).
+    failures
+        One row an answer that could not be read: ``place``, ``dimension``, ``sample``, ``failure``.
+    singles
+        One row an answer: ``item_id``, ``system_id``, ``dimension``, ``sample``, ``value``, ``failure``.
+    """
+
+    values: pd.DataFrame
+    failures: pd.DataFrame
+    singles: pd.DataFrame
+
+
+def ratings(judge: RecordedJudge, rated: Rated | None = None) -> Ratings:
+    """Read what a recorded judge's answers say of each item.
+
+    Raises
+    ------
+    FileError, SchemaError
+        When a file is not what its format says, or is of something that is in no table.
+    """
+    reader = find(judge.format)(judge.paths)
+    rows = reader.read(rated)
+    found: list[Parsed] = []
+    owners: list[float] = []
+    known: dict[tuple[str, str], tuple[Parsed, float | None]] = {}
+    for dimension, text in zip(rows["dimension"], rows["answer"], strict=True):
+        if (dimension, text) not in known:
+            known[dimension, text] = (parse(text, reader.form(dimension)), reader.owners_reading(text))
+        parsed, theirs = known[dimension, text]
+        found.append(parsed)
+        owners.append(np.nan if theirs is None else theirs)
+    values = [parsed.values.get(dimension, np.nan) for parsed, dimension in zip(found, rows["dimension"], strict=True)]
+    reasons = pd.Series([parsed.failure for parsed in found], index=rows.index, dtype=object)
+    singles = rows.assign(value=values, owners=owners, failure=reasons)
+    items = singles.groupby(["place", "item_id", "system_id", "dimension"], sort=False)
+    means = items.agg(
+        value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
+    ).reset_index()
+    failures = singles.loc[reasons.notna(), ["place", "dimension", "sample", "failure"]].reset_index(drop=True)
+    return Ratings(means, failures, singles[["item_id", "system_id", "dimension", "sample", "value", "failure"]])
+
+
+def scores(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
+    """Return a recorded judge's ratings of a data set's responses as table ``scores``, one output a dimension.
+
+    A score is the mean of an item's answers that could be read; an item without any has none. The references are
+    left out: they are what the others are held against.
+
+    Raises
+    ------
+    SchemaError
+        When an item is of no response (or dialogue), or rated twice.
+    """
+    values = found.values
+    _check_items(values, rated, judge)
+    kept = values[values["value"].notna() & ~values["system_id"].isin(rated.references)]
+    if kept.empty:
+        raise SchemaError(
+            f"no rating of {judge.name!r} is of a response that is evaluated",
+            where=str(next(iter(judge.paths.values()))),
+            expected=f"ratings of {rated.dataset!r}",
+        )
+    log.info(
+        "%s: %d scores; %d of %d answers could not be read; left out: %d items without any rating, %d of references",
+        judge.name,
+        len(kept),
+        len(found.failures),
+        int(values["answers"].sum()),
+        int(values["value"].isna().sum()),
+        int(values["system_id"].isin(rated.references).sum()),
+    )
+    frame = pd.DataFrame(
+        {
+            "dataset": rated.dataset,
+            "level": find(judge.format).level,
+            "item_id": kept["item_id"],
+            "system_id": kept["system_id"],
+            "metric": judge.name,
+            "output": kept["dimension"],
+            "value": kept["value"].astype("float32"),
+            "cut": 0,
+            "signature": judge.signature(),
+        }
+    )
+    return schema.validate(frame, "scores", where=f"{judge.name}, as table 'scores'")
+
+
+def judgements(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
+    """Return a recorded judge's single answers as table ``judgements``, those to references left out.
+
+    What they cost, and why they are what they are, was not recorded.
+    """
+    kept = found.singles[~found.singles["system_id"].isin(rated.references)]
+    frame = pd.DataFrame(
+        {
+            "dataset": rated.dataset,
+            "level": find(judge.format).level,
+            "item_id": kept["item_id"],
+            "system_id": kept["system_id"],
+            "metric": judge.name,
+            "output": kept["dimension"],
+            "sample": kept["sample"],
+            "tries": 1,
+            "value": kept["value"].astype("float32"),
+            "failure": kept["failure"],
+        }
+    )
+    names = schema.table("judgements").columns
+    return schema.validate(frame.reindex(columns=names), "judgements", where=f"{judge.name}, as table 'judgements'")
+
+
+def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[str, str]) -> pd.DataFrame:
+    """Count a recorded judge's answers, and correlate its means with the mean human ratings.
+
+    Parameters
+    ----------
+    name
+        The judge's.
+    found
+        What its answers say: of all items, references included, as the studies that publish such answers have them.
+    human
+        Table ``turn_ratings``, or ``dialogue_ratings`` of a judge of dialogues; people's ratings are taken from it.
+    targets
+        For the judge's dimensions the rated dimension each is held against, where it has another name.
+
+    Returns
+    -------
+    DataFrame
+        One row a dimension: :data:`COVERAGE`. ``why`` counts the reasons of answers that could not be read. ``pearson``
+        pools all items; ``kendall`` is tau-b within each context, averaged over the contexts where it is defined, as
+        Chiang and Lee 2023 have it; ``owners_…`` are the same of the answers as those who published them read them.
+        Where people rated nothing, there is nothing to correlate with: ``n`` is 0.
+
+    Raises
+    ------
+    UnknownNameError
+        When people rated, but not what a dimension is held against.
+    """
+    item = "dialogue_id" if "dialogue_id" in human else "context_id"
+    people = human[human["source"] == "human"]
+    rated = people.groupby([item, "system_id", "dimension"])["rating"].mean()
+    known = sorted(people["dimension"].unique())
+    rows = []
+    for dimension, group in found.values.groupby("dimension", sort=False):
+        target = targets.get(str(dimension), str(dimension))
+        if known and target not in known:
+            raise UnknownNameError("rated dimension", target, known, where=f"{name}, {dimension}")
+        keys = pd.MultiIndex.from_frame(group[["item_id", "system_id"]].assign(dimension=target))
+        human_means = rated.reindex(keys).to_numpy()
+        pairs, theirs = (
+            pd.DataFrame(
+                {"judge": group[reading].to_numpy(), "people": human_means, "context": group["item_id"]}
+            ).dropna()
+            for reading in ("value", "owners")
+        )
+        failures = found.failures[found.failures["dimension"] == dimension]["failure"].value_counts()
+        rows.append(
+            {
+                "metric": name,
+                "dimension": dimension,
+                "target": target,
+                "items": len(group),
+                "answers": int(group["answers"].sum()),
+                "unread": int(group["answers"].sum() - group["parsed"].sum()),
+                "why": "; ".join(f"{count} {why}" for why, count in failures.items()),
+                "n": len(pairs),
+                "pearson": _pooled(pairs),
+                "kendall": _within(pairs),
+                "owners_pearson": _pooled(theirs),
+                "owners_kendall": _within(theirs),
+            }
+        )
+    return pd.DataFrame(rows, columns=COVERAGE)
+
+
+def _pooled(pairs: pd.DataFrame) -> float:
+    return correlate(pairs["judge"], pairs["people"], "pearson").value
+
+
+def _within(pairs: pd.DataFrame) -> float:
+    """Return tau-b within each context, averaged over the contexts where it is defined."""
+    found = [correlate(part["judge"], part["people"], "kendall").value for _, part in pairs.groupby("context")]
+    return float(pd.Series(found, dtype="float64").mean())
+
+
+def _check_items(values: pd.DataFrame, rated: Rated, judge: RecordedJudge) -> None:
+    if find(judge.format).level == "dialogue":
+        what, noun = "dialogue", "dialogue"
+        known = {(dialogue, system) for dialogue, names in systems_of(rated).items() for system in names}
+    else:
+        what, noun = "context", "response"
+        known = set(zip(rated.responses["context_id"], rated.responses["system_id"], strict=True))
+    seen: dict[tuple[str, str, str], str] = {}
+    columns = values[["place", "item_id", "system_id", "dimension"]]
+    for place, context, system, dimension in columns.itertuples(index=False, name=None):
+        item = f"{what} {context!r}, system {system!r}"
+        where = f"{judge.name}, {place}"
+        if (context, system) not in known:
+            raise SchemaError(f"{item}: no such {noun}", where=where, expected=f"a {noun} of {rated.dataset!r}")
+        first = seen.setdefault((context, system, dimension), place)
+        if first != place:
+            raise SchemaError(f"{item} was rated in {first} already", where=where, expected="each once")
+
+
+def _shared(origins: list[str]) -> str:
+    """Return what all have in common, up to a slash."""
+    folders = [origin.split("/")[:-1] for origin in origins]
+    shared = []
+    for parts in zip(*folders, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    if not shared:
+        raise ConfigError(f"origins share nothing: {', '.join(origins)}", expected="files of one repository")
+    return "/".join(shared)

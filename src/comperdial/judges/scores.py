@@ -1,0 +1,502 @@
+"""From judgements to scores: ask for what the ledger lacks, as far as that is allowed, and record how each came about."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
+from comperdial.core.sharding import WHOLE, Shard
+from comperdial.judges.ask import Asker, Judgement, Limits, Report, look
+from comperdial.judges.base import key
+from comperdial.judges.items import Item, Turns, items_of
+from comperdial.judges.ledger import Answers, Ledger
+from comperdial.judges.prices import FREE, Prices
+from comperdial.judges.tasks import (
+    OUTSIDE,
+    Judging,
+    Task,
+    family_of,
+    reader,
+    service_of,
+    signature,
+    slug,
+    step_of,
+    to_pay,
+    unpaid,
+)
+from comperdial.schema.parquet import writing
+
+log = logging.getLogger(__name__)
+
+Judged = list[tuple[Item, list[Judgement]]]
+Sink = Callable[[pd.DataFrame, pd.DataFrame], None]
+"""Is handed tables ``scores`` and ``judgements`` of some thousand items at a time."""
+
+# The most missing judgements that a message names.
+_NAMED = 3
+# Characters of an answer's key: enough to find it in its family; a whole key would be most of what is kept.
+_KEY = 10
+_PART = 4096
+# Judgements of shards that are read at once.
+_ROWS = 65_536
+
+
+class MissingJudgementsError(ComperdialError):
+    """The ledger lacks judgements, and nothing may be asked."""
+
+
+@dataclass
+class Tally:
+    """What came of a task.
+
+    Attributes
+    ----------
+    scores, judgements
+        How many rows there are.
+    failures
+        How many answers could not be read, for which reasons.
+    lacking
+        How many items lack what the prompt needs, and what.
+    report
+        Of the run; None where nothing was asked.
+    """
+
+    scores: int = 0
+    judgements: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    lacking: Counter[str] = field(default_factory=Counter)
+    report: Report | None = None
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """What is done about requests that a service refuses for good: asked again, and kept however many there are."""
+
+    retry: bool = False
+    accept: bool = False
+
+
+def judge_items(
+    judging: Judging,
+    task: Task,
+    items: Callable[[], Iterable[Item]],
+    sink: Sink | None = None,
+    *,
+    dataset: str,
+    shard: Shard = WHOLE,
+    total: int | None = None,
+    refusals: Refusals = Refusals(),
+) -> Tally:
+    """Have items judged, and make scores of it.
+
+    A service that costs money is asked only within the budget; without one, and of a judge that cannot be reached here,
+    the ledger must hold every judgement. A score is the mean of an item's judgements that could be read. One that could
+    not, after the fresh samples that the variant allows, is left out and counted; an item without any has no score.
+
+    Parameters
+    ----------
+    items
+        Makes the items; called once, and again for an error's example.
+    sink
+        Is handed the tables; None where only the ledger matters.
+    dataset
+        The data set's name: its part of the ledger.
+    shard
+        Which requests.
+    total
+        About how many items there are, for the progress bar.
+
+    Raises
+    ------
+    MissingJudgementsError
+        When nothing may be asked and the ledger lacks a judgement; names the first ones.
+    ComperdialError
+        When judgements are missing in the end, or none can be read: says why, and keeps what came.
+    """
+    tally, family, said = Tally(), family_of(judging, task), signature(judging, task)
+
+    def done(part: Judged) -> None:
+        tables = _tables(task, part, tally, family.id, said)
+        if sink is not None:
+            sink(*tables)
+
+    ledger = Ledger(judging.ledger, shard)
+    if service_of(task).unavailable() is None and unpaid(judging, task) is None:
+        tally.report = _ask(judging, task, items(), done, ledger, dataset, total, refusals)
+    else:
+        answers = ledger.answers(dataset, family)
+        _replay(task, items(), done, answers)
+        answers.close()
+    if tally.judgements and not tally.scores:
+        error = _nothing_read(task, items(), ledger.answers(dataset, family), tally)
+        if shard.count == 1:
+            raise error
+        # One shard cannot tell; it is an error where all are merged.
+        log.warning("shard %s: %s", shard, error)
+    return tally
+
+
+def _ask(
+    judging: Judging,
+    task: Task,
+    items: Iterable[Item],
+    done: Callable[[Judged], None],
+    ledger: Ledger,
+    dataset: str,
+    total: int | None,
+    refusals: Refusals,
+) -> Report:
+    """Ask for what the ledger lacks; raise if something is missing still."""
+    service, family, reached = service_of(task), family_of(judging, task), task.judge.connection
+    price = FREE if not service.paid else None
+    if service.paid and judging.prices.exists():
+        price = Prices.read(judging.prices).find(task.judge.model)
+    if price is None:
+        raise ConfigError(
+            f"the price of {task.judge.model} is not known", where=task.judge.name, hint=to_pay(judging, task)
+        )
+    given = {"requests": "requests_per_minute", "tokens": "tokens_per_minute", "attempts": "attempts"}
+    budget = judging.budget if service.paid else None
+    with ledger.open(dataset, family, budget=budget, paid=service.paid) as writer:
+        report = Asker(
+            service,
+            writer,
+            parameters=family.parameters,
+            read=reader(task),
+            samples=task.samples,
+            stride=task.stride,
+            retries=task.retries,
+            concurrency=reached.get("concurrency"),
+            limits=Limits(**{name: reached[option] for name, option in given.items() if option in reached}),
+            price=price,
+            total=None if total is None else total * task.samples,
+            progress=task.name,
+            retry_refused=refusals.retry,
+            accept_refused=refusals.accept,
+        ).run(items, done)
+    report.check(task.name)
+    return report
+
+
+def _replay(task: Task, items: Iterable[Item], done: Callable[[Judged], None], answers: Answers) -> None:
+    """Make judgements out of the ledger alone."""
+    rest, read = iter(items), reader(task)
+    missing, named = 0, list[str]()
+    while part := list(itertools.islice(rest, _PART)):
+        judged: Judged = []
+        for item in part:
+            found = [
+                look(answers, item.messages, sample, task.stride, task.retries, read)
+                for sample in range(task.samples if item.messages is not None else 0)
+                if item.messages is not None
+            ]
+            judged.append((item, found))
+            for sample, judgement in enumerate(found):
+                if not judgement.ended:
+                    missing += 1
+                    named += [f"{item.item_id}, {item.system_id}, sample {sample}"] if missing <= _NAMED else []
+        # What there is would be no table without the rest.
+        if not missing:
+            done(judged)
+    if missing:
+        raise MissingJudgementsError(
+            f"{missing} judgements are missing, the first: {'; '.join(named)}",
+            where=str(answers.path),
+            expected=f"an answer of {task.judge.name} to {task.variant.name} for each",
+            hint="`comperdial judge plan` tells what they cost, `comperdial judge run` asks for them",
+        )
+
+
+def _nothing_read(task: Task, items: Iterable[Item], answers: Answers, tally: Tally) -> ComperdialError:
+    example = answers.get(key(answers.family.id, next(i.messages for i in items if i.messages), 0))
+    return ComperdialError(
+        _unread(tally.judgements, tally.failures),
+        where=str(answers.path),
+        expected=f"{task.variant.form.main!r} from {task.variant.form.low:g} to {task.variant.form.high:g} in each",
+        hint=f"The first answer: {example.completion.text[:200]!r}" if example else None,
+    )
+
+
+def _unread(judgements: int, failures: Counter[str]) -> str:
+    reason = failures.most_common(1)[0][0]
+    return f"none of {judgements} answers can be read, most of them for this reason: {reason}"
+
+
+# --- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _tables(task: Task, part: Judged, tally: Tally, family: str, said: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return tables ``scores`` and ``judgements`` of some items, and count."""
+    rows: list[dict[str, Any]] = []
+    values: list[tuple[Item, Mapping[str, float]]] = []
+    main = task.variant.form.main
+    said_of_all = {"level": task.variant.level, "metric": task.name, "output": slug(main)}
+    for item, judgements in part:
+        if item.messages is None:
+            tally.lacking[str(item.lacks)] += 1
+            continue
+        found = []
+        for sample, judgement in enumerate(judgements):
+            rows.append({**said_of_all, **_row(main, item, sample, judgement, family)})
+            parsed = judgement.tries[-1][1]
+            if parsed.failure is None:
+                found.append(parsed.values)
+            else:
+                tally.failures[parsed.failure] += 1
+        values.append((item, _means(found)))
+    scores = scores_frame(task, values, said)
+    judgements_table = schema.validate(pd.DataFrame(rows, columns=schema.table("judgements").columns), "judgements")
+    tally.scores += len(scores)
+    tally.judgements += len(judgements_table)
+    return scores, judgements_table
+
+
+def _means(found: list[Mapping[str, float]]) -> Mapping[str, float]:
+    if len(found) == 1:
+        return found[0]
+    names = dict.fromkeys(name for values in found for name in values)
+    return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}
+
+
+def _row(main: str, item: Item, sample: int, judgement: Judgement, family: str) -> dict[str, Any]:
+    answer, parsed = judgement.tries[-1]
+    tried = [each for each, _ in judgement.tries]
+    return {
+        "dataset": item.dataset,
+        "item_id": item.item_id,
+        "system_id": item.system_id,
+        "sample": sample,
+        "key": key(family, answer.messages, answer.sample)[:_KEY],
+        "tries": len(tried),
+        "value": parsed.values.get(main) if parsed.failure is None else None,
+        "failure": parsed.failure,
+        "rationale": parsed.rationale or None,
+        "input_tokens": _sum([each.completion.input_tokens for each in tried]),
+        "output_tokens": _sum([each.completion.output_tokens for each in tried]),
+        "cost": _sum([each.cost for each in tried]),
+    }
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return the sum over all tries, those that could not be read too: they were paid for as well."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def scores_frame(task: Task, values: Sequence[tuple[Item, Mapping[str, float]]], signature: str) -> pd.DataFrame:
+    """Lay out what each item was rated as table ``scores``, one output a rating."""
+    names = [*task.variant.form.dimensions, *([OUTSIDE] if task.judge.mode == "probabilities" else [])]
+    frames = []
+    for name in names:
+        having = [(item, of_item[name]) for item, of_item in values if name in of_item]
+        if having:
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "dataset": [item.dataset for item, _ in having],
+                        "level": task.variant.level,
+                        "item_id": [item.item_id for item, _ in having],
+                        "system_id": [item.system_id for item, _ in having],
+                        "metric": task.name,
+                        "output": slug(name),
+                        "value": np.array([value for _, value in having], dtype=np.float32),
+                        "cut": 0,
+                        "signature": signature,
+                    }
+                )
+            )
+    if not frames:
+        return schema.empty("scores")
+    return schema.validate(pd.concat(frames, ignore_index=True), "scores")
+
+
+def in_memory(judge: Callable[[Sink], Tally]) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
+    """Return tables ``scores`` and ``judgements`` of what a function hands to its sink, and what it returns."""
+    parts: list[tuple[pd.DataFrame, pd.DataFrame]] = []
+    tally = judge(lambda scores, judgements: parts.append((scores, judgements)))
+    tables = []
+    for place, name in enumerate(("scores", "judgements")):
+        filled = [part[place] for part in parts if len(part[place])]
+        tables.append(pd.concat(filled, ignore_index=True) if filled else schema.empty(name))
+    return tables[0], tables[1], tally
+
+
+def write_judged(
+    judging: Judging,
+    task: Task,
+    folder: str | Path,
+    scores: str | Path,
+    judgements: str | Path,
+    *,
+    dataset: str,
+    turns: Turns | None = None,
+    shard: Shard = WHOLE,
+) -> Tally:
+    """Have a data set judged as :func:`judge_items` does, into two Parquet files, in memory that does not grow with it.
+
+    Parameters
+    ----------
+    folder
+        The data set's tables.
+    turns
+        The scores of the task's turns, at dialogue level.
+    """
+    made = f"{task.name} ({signature(judging, task)})"
+    with (
+        writing(scores, "scores", shard, made) as add,
+        writing(judgements, "judgements", shard, made) as add_how,
+    ):
+
+        def sink(rated: pd.DataFrame, how: pd.DataFrame) -> None:
+            add(rated)
+            add_how(how)
+
+        return judge_items(
+            judging,
+            task,
+            lambda: items_of(judging, task, folder, turns, shard),
+            sink,
+            dataset=dataset,
+            shard=shard,
+            total=_about(task, folder, shard),
+        )
+
+
+def _about(task: Task, folder: str | Path, shard: Shard) -> int | None:
+    """Return about how many items a data set has; None where only counting them tells."""
+    if task.variant.level == "dialogue":
+        return None
+    return schema.count(Path(folder) / "responses.parquet", "responses") // shard.count
+
+
+def merge_judged(
+    scores: Sequence[str | Path], judgements: Sequence[str | Path], output: str | Path, output_judgements: str | Path
+) -> None:
+    """Merge the tables of all shards as :func:`comperdial.schema.merge` does.
+
+    Raises
+    ------
+    ComperdialError
+        When none of all shards' answers can be read: one shard cannot tell that.
+    SchemaError
+        When a table breaks its rules, two shards are of the same requests, or scores and judgements are of different
+        shards.
+    """
+    asked = sum(schema.count(path, "judgements") for path in judgements)
+    if asked and not sum(schema.count(path, "scores") for path in scores):
+        parts = (part for path in judgements for part in schema.read_parts(path, "judgements", _ROWS))
+        failures = Counter(reason for part in parts for reason in part["failure"].dropna())
+        if not failures:
+            raise SchemaError(
+                "no scores, and judgements with ratings", where=str(scores[0]), expected="both of the same shards"
+            )
+        raise ComperdialError(
+            _unread(asked, failures),
+            where=str(Path(judgements[0]).parent),
+            expected="a rating in each",
+            hint="The shards' warnings show an answer",
+        )
+    schema.merge(judgements, output_judgements)
+    schema.merge(scores, output)
+
+
+# --- asking without tables ---------------------------------------------------------------------------------------------
+
+
+def ask_or_skip(
+    judging: Judging,
+    task: Task,
+    folder: str | Path,
+    *,
+    dataset: str,
+    shard: Shard = WHOLE,
+    refusals: Refusals = Refusals(),
+) -> tuple[str, str]:
+    """Ask for what the ledger lacks, unless the judge cannot be asked here and the ledger does not hold all of it.
+
+    Dialogues that are judged after their turns wait, in a shard, until the ledger holds those of all shards.
+
+    Returns
+    -------
+    why, said
+        Why it is not run, a word of which is enough; else what came of it. One of the two is empty.
+
+    Raises
+    ------
+    ComperdialError
+        As :func:`judge_items`; and when the scores of turns that a dialogue is judged after are not there, without
+        shards.
+    """
+    try:
+        family_of(judging, task)
+    except ComperdialError as error:
+        return str(error), ""
+    costs = unpaid(judging, task)
+    why = f"not asked: {costs}" if costs else service_of(task).unavailable()
+    with ExitStack() as stack:
+        turns = None
+        if task.variant.turns:
+            turns = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "turns.parquet"
+            try:
+                _write_turns(judging, task, folder, turns, dataset=dataset)
+            except MissingJudgementsError as error:
+                if why is None and shard.count == 1:
+                    raise
+                return why or f"its turns are not all judged yet ({error.problem}); run it again then", ""
+        try:
+            tally = judge_items(
+                judging,
+                task,
+                lambda: items_of(judging, task, folder, turns, shard),
+                dataset=dataset,
+                shard=shard,
+                total=_about(task, folder, shard),
+                refusals=refusals,
+            )
+        except MissingJudgementsError:
+            return str(why), ""
+    return "", str(tally.report) if tally.report else f"all from the ledger; nothing was asked: {why}"
+
+
+def _write_turns(judging: Judging, task: Task, folder: str | Path, path: Path, *, dataset: str) -> None:
+    """Write the scores of a task's turns as the ledger has them."""
+    step = step_of(judging, task)
+    answers = Ledger(judging.ledger).answers(dataset, family_of(judging, step))
+    said, tally = signature(judging, step), Tally()
+    with writing(path, "scores") as add:
+        _replay(
+            step,
+            items_of(judging, step, folder),
+            lambda part: add(_tables(step, part, tally, answers.family.id, said)[0]),
+            answers,
+        )
+
+
+def turns_to_count(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[pd.DataFrame, bool]:
+    """Return the scores of a task's turns for counting, and whether they are what the ledger has.
+
+    Where it does not have them all, every turn counts as the middle of the scale: never to be judged by.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "turns.parquet"
+        try:
+            _write_turns(judging, task, folder, path, dataset=dataset)
+            return schema.read(path, "scores"), True
+        except MissingJudgementsError:
+            step = step_of(judging, task)
+            form = step.variant.form
+            middle = {form.main: (form.low + form.high) / 2}
+            stated = [(item, middle) for item in items_of(judging, step, folder) if item.messages]
+            return scores_frame(step, stated, signature(judging, step)), False

@@ -1,0 +1,680 @@
+"""Who is asked what: judges, variants of asking, and the tasks that these make, as ``params.yaml`` says it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from comperdial.config import parameters
+from comperdial.config.checking import Lines, checked
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
+from comperdial.core.names import PERTURBATIONS, perturbed
+from comperdial.judges import prompting
+from comperdial.judges.base import Completion, Family, Form, Parsed, canonical
+from comperdial.judges.ledger import Ledger
+from comperdial.judges.parse import PARSER_VERSION, parse
+from comperdial.judges.prompting import Prompt
+from comperdial.judges.services import find, services
+from comperdial.judges.services.base import Connection, Service, address
+from comperdial.judges.weighting import UnweightedError, check_labels, expected_score_of_logs, scale_labels
+from comperdial.schema.evaluated import DIMENSIONS
+
+ANY_ROLE = "any"
+DEFAULT = "default"
+"""The entry of all data sets that have none of their own."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One judge.
+
+    Attributes
+    ----------
+    name
+        Its name in ``params.yaml``.
+    service
+        The module of :mod:`comperdial.judges.services` that answers.
+    model
+        The model that is asked for; empty where a service has one only.
+    role
+        Which of the study's roles it plays (the paper's two models are ``small`` and ``large``); ``any`` plays each.
+    mode
+        ``generate``: the rating is read out of the answer's text. ``probabilities``: it is the expected value over the
+        probabilities of the scale's tokens (G-Eval's weighting).
+    parameters
+        What is sent with each request: temperature, max_tokens, ….
+    explain
+        Whether it is asked for rationales, whatever a variant says; None leaves it to the variant.
+    connection
+        How it is reached and how fast: nothing that an answer depends on.
+    identity
+        What else its answers depend on, and is not sent: the URL of a judge without an entry in ``params.yaml``, whose
+        name is no promise that it is the same one.
+    """
+
+    name: str
+    service: str
+    model: str
+    role: str
+    mode: str
+    parameters: Mapping[str, Any]
+    explain: bool | None
+    connection: Mapping[str, Any]
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of asking: a prompt, what its answer must hold, and how often to ask.
+
+    Attributes
+    ----------
+    name, label
+        In ``params.yaml``, and in tables.
+    prompt
+        The name of a prompt of ours, or the path of a template.
+    fields
+        What the prompt is given; stated, so that a template that asks for something else is an error.
+    form
+        The ratings an answer must hold.
+    samples
+        How many answers a score is the mean of. The first is what the variant stands for; each other one makes a
+        score of its own from the same answers.
+    retries
+        How many fresh samples to draw for an answer that cannot be parsed.
+    turns
+        Of a variant at dialogue level: the variant whose scores the prompt is given, turn by turn.
+    roles
+        Which roles ask it; empty for all.
+    explain
+        Whether rationales are asked for.
+    labels
+        Of a variant whose answer is one of some words (Yes, No): what each is worth. Its value is their mean, weighted
+        by the probabilities of the labels; only a judge in mode ``probabilities`` is asked. Empty: an answer holds
+        ratings.
+    question
+        Of a prompt with a place for one: a question's name or text.
+    """
+
+    name: str
+    label: str
+    prompt: str
+    fields: tuple[str, ...]
+    form: Form
+    samples: tuple[int, ...]
+    retries: int
+    turns: str | None
+    roles: tuple[str, ...]
+    explain: bool
+    labels: Mapping[str, float] = field(default_factory=dict)
+    question: str | None = None
+
+    @property
+    def level(self) -> str:
+        """Return ``dialogue`` for a variant that sees all responses of a dialogue, else ``turn``."""
+        return "dialogue" if self.turns or "dialogue" in self.fields else "turn"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What makes one metric: a variant asked of a judge, and how many answers a score is the mean of."""
+
+    judge: Judge
+    variant: Variant
+    samples: int
+
+    @property
+    def name(self) -> str:
+        """Return the metric's name: ``cpds-d-ref_gpt-4``, and ``cpds-d-ref-once_gpt-4`` of a single answer."""
+        suffix = "" if self.samples == self.wanted[0] else "-once" if self.samples == 1 else f"-of{self.samples}"
+        return f"{self.variant.name}{suffix}_{self.judge.name}"
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Return the sample counts of this variant with this judge: one, if its answers do not vary."""
+        return sample_counts(self.variant, self.judge)
+
+    @property
+    def stride(self) -> int:
+        """Return how far apart the samples of one judgement lie: scores of fewer answers are made of the same ones."""
+        return self.wanted[0]
+
+    @property
+    def retries(self) -> int:
+        """Return how many fresh samples to draw: none of a judge that would say the same again."""
+        same = self.judge.mode == "probabilities" or find(self.judge.service).deterministic
+        return 0 if same else self.variant.retries
+
+    @property
+    def turns(self) -> str | None:
+        """Return the metric whose turn scores the prompt is given: of the same judge."""
+        return f"{self.variant.turns}_{self.judge.name}" if self.variant.turns else None
+
+    @property
+    def explain(self) -> bool:
+        """Return whether a rationale is asked for: never beside a label, which is all of the answer."""
+        if self.variant.labels:
+            return False
+        return self.variant.explain if self.judge.explain is None else self.judge.explain
+
+    @property
+    def label(self) -> str:
+        """Return the row's name in tables: the variant and who judged."""
+        once = " (once)" if self.samples == 1 and len(self.wanted) > 1 else ""
+        return f"{self.variant.label} by {self.judge.name}{once}"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Both sections, checked.
+
+    ``by_dataset`` has the judges of each data set, and under :data:`DEFAULT` those of all others; ``asks`` likewise the
+    variants, where it is empty all of them everywhere.
+    """
+
+    judges: Mapping[str, Judge]
+    variants: Mapping[str, Variant]
+    by_dataset: Mapping[str, tuple[str, ...]]
+    prompts: str
+    ledger: Path
+    prices: Path
+    budget: float
+    asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def judges_of(self, dataset: str) -> tuple[Judge, ...]:
+        """Return who judges a data set."""
+        return tuple(self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT]))
+
+    def variants_of(self, dataset: str) -> tuple[Variant, ...]:
+        """Return what is asked of a data set, in the order of ``variants``."""
+        asked = self.asks.get(dataset, self.asks.get(DEFAULT, tuple(self.variants)))
+        return tuple(variant for name, variant in self.variants.items() if name in asked)
+
+    def tasks(self, dataset: str, *, dialogues: bool = True, turns: bool = True) -> dict[str, Task]:
+        """Return the tasks of a data set by metric name.
+
+        A variant that a judge cannot be asked (see :func:`unasked`) is none.
+
+        Parameters
+        ----------
+        dataset
+            Its name.
+        dialogues
+            Whether its dialogues are judged.
+        turns
+            Whether its turns are; without, no dialogue can be judged after its turns either.
+        """
+        found: dict[str, Task] = {}
+        for judge in self.judges_of(dataset):
+            for variant in self.variants_of(dataset):
+                level = dialogues if variant.level == "dialogue" else turns
+                if level and (turns or variant.turns is None) and unasked(variant, judge) is None:
+                    tasks = [Task(judge, variant, samples) for samples in sample_counts(variant, judge)]
+                    found |= {task.name: task for task in tasks}
+        return found
+
+    def prompt(self, task: Task) -> Prompt:
+        """Load the prompt of a task, and hold it against the fields that the variant states."""
+        variant = task.variant
+        prompt = prompting.load(variant.prompt, self.prompts, explain=task.explain, question=variant.question)
+        if prompt.fields != set(task.variant.fields):
+            raise ConfigError(
+                f"the prompt {prompt.name} ({prompt.source}) takes {', '.join(sorted(prompt.fields))}",
+                where=f"params.yaml, judging.variants.{variant.name}",
+                expected=_expected(prompt, variant),
+            )
+        return prompt
+
+
+def _expected(prompt: Prompt, variant: Variant) -> str:
+    if "question" in prompt.fields:
+        return "`question`: one of its names, or a text"
+    return f"`fields` to say so; it says {', '.join(variant.fields)}"
+
+
+def slug(dimension: str) -> str:
+    """Return a rating's name as the output of a metric: ``final score`` is ``final-score``."""
+    return dimension.replace(" ", "-")
+
+
+def unasked(variant: Variant, judge: Judge) -> str | None:
+    """Say why a variant is not asked of a judge, in a few words; None if it is."""
+    if judge.role != ANY_ROLE and variant.roles and judge.role not in variant.roles:
+        return f"it is for the role {' or '.join(variant.roles)}"
+    if variant.labels and judge.mode != "probabilities":
+        return f"labels need `mode: probabilities`, and {judge.name} has `mode: {judge.mode}`"
+    return None
+
+
+def sample_counts(variant: Variant, judge: Judge) -> tuple[int, ...]:
+    """Return how many answers the scores of a variant are means of, with this judge."""
+    return (1,) if judge.mode == "probabilities" or find(judge.service).deterministic else variant.samples
+
+
+# What a judge's answers do not depend on: how it is reached, and how fast.
+CONNECTION = (
+    "base_url",
+    "key",
+    "free",
+    "concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout",
+    "attempts",
+)
+# Of the section `judging`: where things lie and what they may cost, which no score depends on.
+SETTINGS = ("ledger", "prices", "budget")
+
+
+def read_judging(
+    judges: Mapping[str, Any] | None,
+    judging: Mapping[str, Any] | None,
+    *,
+    datasets: Collection[str] | None = None,
+    groups: Mapping[str, Collection[str]] | None = None,
+    lines: Lines | None = None,
+) -> Judging:
+    """Check both sections of ``params.yaml``.
+
+    Parameters
+    ----------
+    judges, judging
+        The sections, as the file has them; None for no such section.
+    datasets
+        The names of all data sets there can be; None where that is not known.
+    groups
+        Names that stand for several data sets, in ``judging.judges`` and ``judging.asks``
+        (:func:`comperdial.judges.tasks.groups_of`).
+    lines
+        Where settings are looked up, for messages.
+
+    Raises
+    ------
+    ConfigError
+        Names the entry at fault.
+    UnknownNameError
+        When a judge, variant, service, role or data set is named that there is not.
+    """
+    given = {"judges": judges, "judging": judging}
+    sections, groups = checked(parameters.JudgingSections, given, lines=lines), groups or {}
+
+    def place(*keys: str) -> str:
+        value: Any = given
+        for key in keys:
+            value = value[key]
+        return lines.place(keys, value) if lines else f"params.yaml, {'.'.join(keys)}"
+
+    told = sections.judging or parameters.Judging(judges={DEFAULT: []}, variants={})
+    for section in ("judges", "asks"):
+        for name in getattr(told, section):
+            if datasets is not None and name not in (DEFAULT, *datasets, *groups):
+                raise UnknownNameError("dataset", name, (*datasets, *groups), where=place("judging", section))
+    return Judging(
+        judges={name: _judge(name, entry, place) for name, entry in sections.judges.items()},
+        variants={name: _variant(name, entry, place) for name, entry in told.variants.items()},
+        by_dataset={DEFAULT: ()} | spread(told.judges, groups, "params.yaml, judging.judges"),
+        asks=spread(told.asks, groups, "params.yaml, judging.asks"),
+        prompts=told.prompts,
+        ledger=Path(told.ledger),
+        prices=Path(told.prices),
+        budget=float(told.budget),
+    )
+
+
+def _judge(name: str, entry: parameters.Judge, place: Callable[..., str]) -> Judge:
+    if entry.service not in services():
+        raise UnknownNameError("service", entry.service, services(), where=place("judges", name, "service"))
+    if entry.base_url is not None:
+        try:
+            address(entry.base_url)
+        except ConfigError as error:
+            raise ConfigError(error.problem, where=place("judges", name), expected=error.expected) from error
+    return Judge(
+        name=name,
+        service=entry.service,
+        model=entry.model or "",
+        role=entry.role or ANY_ROLE,
+        mode=entry.mode,
+        parameters=entry.parameters,
+        explain=entry.explain,
+        connection={key: value for key in CONNECTION if (value := getattr(entry, key)) is not None},
+    )
+
+
+def _variant(name: str, entry: parameters.Variant, place: Callable[..., str]) -> Variant:
+    dimensions = tuple(text.lower() for text in entry.dimensions)
+    # In order of the alphabet: a mapping has none of its own, and what is asked must not depend on it.
+    labels = {label.strip(): float(value) for label, value in sorted((entry.labels or {}).items())}
+    if labels:
+        try:
+            check_labels(labels)
+        except ConfigError as error:
+            where = place("judging", "variants", name, "labels")
+            raise ConfigError(error.problem, where=where, expected=error.expected) from error
+    low, high = (min(labels.values()), max(labels.values())) if labels else entry.scale or (1, 5)
+    aliases = {key.lower(): tuple(names) for key, names in (entry.aliases or {}).items()}
+    return Variant(
+        name=name,
+        label=entry.label or name,
+        prompt=entry.prompt,
+        fields=tuple(entry.fields),
+        form=Form(dimensions, (entry.main or dimensions[-1]).lower(), float(low), float(high), aliases),
+        samples=tuple(entry.samples) if isinstance(entry.samples, list) else (entry.samples,),
+        retries=entry.retries,
+        turns=entry.turns,
+        roles=tuple(entry.roles),
+        explain=entry.explain,
+        labels=labels,
+        question=entry.question,
+    )
+
+
+def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return each study with its data sets in a configuration, perturbed ones included."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, study in (config.get("studies") or {}).items():
+        spoiled = study.get("perturbed") or {}
+        generated = [perturbed(name) for name in spoiled.get("datasets") or ()]
+        groups[name] = (*(study.get("datasets") or ()), *(PERTURBATIONS if spoiled else ()), *generated)
+    return groups
+
+
+def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, bool]:
+    """Return at which levels a data set is judged, as :meth:`~comperdial.judges.tasks.Judging.tasks` takes it.
+
+    Parameters
+    ----------
+    dataset
+        Its name.
+    levels
+        What the catalogue says is rated; None of a data set that is not in it, which is judged at both levels.
+    """
+    if dataset in PERTURBATIONS:
+        return {"turns": dataset.startswith("turn_"), "dialogues": dataset.startswith("dialogue_")}
+    return {"turns": levels is None or "turn" in levels, "dialogues": levels is None or "dialogue" in levels}
+
+
+def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
+    """Return judges that are asked a question a dimension, whose metrics are one judge together.
+
+    Parameters
+    ----------
+    tasks
+        Of any data sets; those with labels count. Of a level's dimensions ``overall`` may be missing; a level where
+        another is missing is left out.
+
+    Returns
+    -------
+    dict
+        ``implicit_<judge>``: METRIC:OUTPUT of each dimension, level by level.
+
+    Raises
+    ------
+    ConfigError
+        When two variants ask a judge for one dimension.
+    """
+    asked: dict[str, dict[tuple[str, str], Task]] = {}
+    for task in tasks:
+        if task.variant.labels:
+            of = asked.setdefault(f"implicit_{task.judge.name}", {})
+            first = of.setdefault((task.variant.level, task.variant.form.main), task)
+            if first.name != task.name:
+                raise ConfigError(
+                    f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
+                    where="params.yaml, judging.asks",
+                    expected="one question a dimension",
+                )
+    found: dict[str, list[str]] = {}
+    for name, of in asked.items():
+        for level, rated in DIMENSIONS.items():
+            there = [dimension for dimension in rated if (level, dimension) in of]
+            if {*there, "overall"} >= set(rated) and set(there) - {"overall"}:
+                found.setdefault(name, []).extend(f"{of[level, one].name}:{one}" for one in there)
+    return found
+
+
+def spread(
+    entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]], where: str
+) -> dict[str, tuple[str, ...]]:
+    """Return lists by data set, of entries by data set, by group, and for all others.
+
+    A data set's own entry goes before that of its group.
+
+    Raises
+    ------
+    ConfigError
+        When a data set has no entry of its own, and is in two groups whose entries differ.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    by: dict[str, str] = {}
+    for group in (name for name in entries if name in groups and name != DEFAULT):
+        for dataset in groups[group]:
+            if dataset in entries:
+                continue
+            if dataset in by and found[dataset] != tuple(entries[group]):
+                raise ConfigError(
+                    f"{dataset} is of {by[dataset]} and of {group}, whose entries differ",
+                    where=where,
+                    expected=f"an entry `{dataset}` that settles it",
+                )
+            found[dataset], by[dataset] = tuple(entries[group]), group
+    return found | {name: tuple(names) for name, names in entries.items() if name not in groups}
+
+
+VERSION = 1
+"""Raised when a change of the code changes scores made from the same answers."""
+
+
+def service_of(task: Task) -> Service:
+    """Make the service that answers a task."""
+    judge = task.judge
+    connection = Connection(
+        judge.service,
+        model=judge.model,
+        base_url=judge.connection.get("base_url"),
+        key_variable=judge.connection.get("key"),
+        timeout=judge.connection.get("timeout"),
+        options={**judge.parameters, "mode": judge.mode},
+        identity=judge.identity,
+    )
+    service = find(judge.service)(connection)
+    if "free" in judge.connection:
+        service.paid = not judge.connection["free"]
+    return service
+
+
+def unpaid(judging: Judging, task: Task) -> str | None:
+    """Say why a judge is not asked for lack of money, in a few words; None if it is free or there is a budget."""
+    if not service_of(task).paid or judging.budget:
+        return None
+    return f"{task.judge.model} costs money, and the budget is 0"
+
+
+def to_pay(judging: Judging, task: Task) -> str:
+    """Say what lets a judge be asked that is taken for one that costs money."""
+    priced = f"a price of {task.judge.model} in {judging.prices} and a budget (`judging.budget`, --budget)"
+    url = task.judge.connection.get("base_url")
+    if url is None or "free" in task.judge.connection:
+        return f"It needs {priced}"
+    return (
+        f"{address(url)} is not on this machine, and may charge: if it is free, say so (`--free` on the command line, "
+        f"`free: true` in params.yaml); if not, it needs {priced}"
+    )
+
+
+def family_of(judging: Judging, task: Task) -> Family:
+    """Return what the answers to a task depend on, beside the item: their family in the ledger."""
+    judge, service = task.judge, service_of(task)
+    prompt = judging.prompt(task)
+    parameters = {**judge.parameters, **service.identity()}
+    if judge.mode == "probabilities":
+        parameters |= service.weighting(labels(task))
+    return Family(judge.name, judge.service, judge.model, parameters, prompt.name, prompt.hash)
+
+
+def labels(task: Task) -> tuple[str, ...]:
+    """Return the texts whose probability is asked for: a variant's labels, or the whole numbers of its scale.
+
+    Raises
+    ------
+    ConfigError
+        When a variant asks for several ratings, or its scale is not of whole numbers: one token cannot hold that.
+    """
+    if task.variant.labels:
+        return tuple(task.variant.labels)
+    form = task.variant.form
+    if len(form.dimensions) > 1:
+        raise ConfigError(
+            f"{task.variant.name} asks for {len(form.dimensions)} ratings at once",
+            where=f"params.yaml, judges.{task.judge.name}",
+            expected="one rating a prompt with `mode: probabilities`",
+            hint="Use `mode: generate` for such variants",
+        )
+    return scale_labels(form.low, form.high)
+
+
+def signature(judging: Judging, task: Task) -> str:
+    """Return all that determines the scores, in sacrebleu's manner."""
+    family, form = family_of(judging, task), task.variant.form
+    prompt = judging.prompt(task)
+    parts = {
+        "prompt": f"{prompt.name}@{prompt.hash[:12]}",
+        "from": prompt.source,
+        "judge": task.judge.name,
+        "service": family.service,
+        "model": family.model or task.judge.service,
+        **{name: _spelled(value) for name, value in sorted(family.parameters.items())},
+        "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
+        "form": _digest(canonical(dataclasses.asdict(form))),
+        **({"labels": _worth(task.variant.labels)} if task.variant.labels else {}),
+        **({"turns": f"{task.turns}@{_digest(signature(judging, step_of(judging, task)))}"} if task.turns else {}),
+        "samples": str(task.samples),
+        "retries": str(task.retries),
+        "parser": str(PARSER_VERSION),
+        "v": str(VERSION),
+    }
+    return "|".join(["cpdscore", *(f"{name}:{value}".replace("|", "/") for name, value in parts.items())])
+
+
+def known_signature(judging: Judging, task: Task) -> str | None:
+    """Return :func:`signature`, or None where it cannot be said here: a model is not present, or cannot be asked this.
+
+    For whoever looks for scores made elsewhere; why there is none, :func:`unavailable` says.
+    """
+    try:
+        return signature(judging, task)
+    except ComperdialError:
+        return None
+
+
+def step_of(judging: Judging, task: Task) -> Task:
+    """Return the task that judges the turns of a task at dialogue level."""
+    variant = judging.variants[str(task.variant.turns)]
+    return Task(task.judge, variant, sample_counts(variant, task.judge)[0])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _worth(labels: Mapping[str, float]) -> str:
+    return ",".join(f"{label}={value:g}" for label, value in labels.items())
+
+
+def _spelled(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
+    """Say why a task cannot run here, in a few words; None if it can.
+
+    A service that costs money is asked within a budget only; without one, what lies in the ledger is used.
+    """
+    try:
+        family = family_of(judging, task)
+    except ComperdialError as error:
+        return str(error)
+    service = service_of(task)
+    if not service.paid:
+        return service.unavailable()
+    if Ledger(judging.ledger).holds(dataset, family):
+        return None
+    # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
+    if why := unpaid(judging, task):
+        return f"not asked: {why}"
+    return service.unavailable()
+
+
+OUTSIDE = "outside"
+"""The output that says how much probability the judge gave to what is not on the scale."""
+MOST_OUTSIDE = 0.5
+"""With more of the probability than this outside the scale, an answer was about to be no rating."""
+
+
+def reader(task: Task) -> Callable[[Completion], Parsed]:
+    """Return what reads a task's answers: the text, or the probabilities of the scale's or the variant's labels."""
+    form = task.variant.form
+    if worth := task.variant.labels:
+        # The paper's value is relative to the labels, however probable they are: how much is beside them is told apart.
+        return functools.partial(_weighted, form=form, scale=worth, most_outside=1.0)
+    if task.judge.mode == "probabilities":
+        scale = {text: float(text) for text in labels(task)}
+        return functools.partial(_weighted, form=form, scale=scale, most_outside=MOST_OUTSIDE)
+    # Judges answer few different texts to thousands of prompts.
+    cached = functools.lru_cache(maxsize=1 << 16)(functools.partial(parse, form=form))
+    return lambda completion: cached(completion.text)
+
+
+def _weighted(completion: Completion, form: Form, scale: Mapping[str, float], most_outside: float) -> Parsed:
+    try:
+        found = expected_score_of_logs(completion.logprobs or {}, scale)
+    except UnweightedError as error:
+        return Parsed({}, failure=error.problem)
+    if found.outside > most_outside:
+        return Parsed({}, failure=f"{found.outside:.0%} of the probability is outside the scale")
+    return Parsed({form.main: found.value, OUTSIDE: found.outside})
+
+
+SETTINGS_VARIABLE = "COMPERDIAL_JUDGING"
+"""The environment variable in which the workflow says how judges are reached, and what they may cost."""
+
+
+def sections_of(task: Task, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the sections say of one task: all that decides what is asked and how it is read."""
+    names = [name for name in (task.variant.turns, task.variant.name) if name]
+    judge = {key: value for key, value in config["judges"][task.judge.name].items() if key not in (*CONNECTION, "role")}
+    judging = {
+        "judges": {DEFAULT: [task.judge.name]},
+        # Roles say who asks a variant, which is settled here; labels are the tables'.
+        "variants": {
+            name: {
+                key: value
+                for key, value in config["judging"]["variants"][name].items()
+                if key not in ("roles", "label")
+            }
+            for name in names
+        },
+        "prompts": config["judging"].get("prompts", "ours"),
+    }
+    return {"judges": {task.judge.name: judge}, "judging": judging}
+
+
+def connections(judges: Mapping[str, Any] | None, judging: Mapping[str, Any] | None) -> str:
+    """Return, as JSON, what the sections say beside that, for :data:`SETTINGS_VARIABLE`."""
+    reached = {name: {key: entry[key] for key in CONNECTION if key in entry} for name, entry in (judges or {}).items()}
+    settings = {key: judging[key] for key in SETTINGS if judging and key in judging}
+    return json.dumps({"judges": reached, "judging": settings}, sort_keys=True)
+
+
+def read_sections(sections: Mapping[str, Any]) -> Judging:
+    """Put together what :func:`sections_of` and the environment's :func:`connections` say."""
+    reached = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    judges = {name: {**entry, **reached.get("judges", {}).get(name, {})} for name, entry in sections["judges"].items()}
+    return read_judging(judges, {**sections["judging"], **reached.get("judging", {})})

@@ -1,1 +1,0 @@
-"""From tables to judgements and from judgements to scores: variants of CPDScore on data sets."""
