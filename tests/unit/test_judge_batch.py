@@ -1,5 +1,6 @@
 """The Batch API, against one in miniature on loopback: nothing asked twice, nothing lost, no key kept."""
 
+import argparse
 import datetime
 import email.parser
 import json
@@ -12,9 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
+import pandas as pd
 import pytest
+import yaml
 
-from comperdial.core.errors import ConfigError
+from comperdial import schema
+from comperdial.cli import judge_batch
+from comperdial.core.errors import ConfigError, FileError
 from comperdial.core.sharding import Shard
 from comperdial.judges import batch
 from comperdial.judges.ask import Asker, Limits
@@ -620,3 +625,127 @@ def test_no_key_is_kept(here, service):
 def test_lines_that_are_no_results(line, reason):
     with pytest.raises(BrokenLineError, match=reason):
         read_result(line)
+
+
+# --- the commands ----------------------------------------------------------------------------------------------------
+
+VARIANTS = {
+    "turn": {
+        "prompt": "cpds_detail", "fields": ["history", "fact", "response"], "dimensions": ["humanness"],
+        "scale": [1, 5], "samples": 2, "retries": 1,
+    },
+    "dial": {
+        "prompt": "cpds_dialogue", "fields": ["turn_scores", "responses"], "turns": "turn", "main": "final score",
+        "dimensions": ["overall dialogue turn score", "dialogue interaction score", "final score"], "scale": [1, 5],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, service, capsys):
+    """Return a function that runs a step on two dialogues of two turns each, and returns its output."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("comperdial.judges.services.openai.is_loopback", lambda url: False)
+    contexts, responses = [], []
+    for dialogue, turn in (("d1", 0), ("d1", 1), ("d2", 0), ("d2", 1)):
+        name = f"{dialogue}-t{turn}"
+        contexts.append(
+            {
+                "dataset": "mine", "context_id": name, "dialogue_id": dialogue, "turn": turn,
+                "history": [{"speaker": "A", "text": f"Do you like the sea, {name}?"}],
+                "references": ["I love the sea."], "facts": ["i swim."],
+            }
+        )  # fmt: skip
+        responses.append({"dataset": "mine", "system_id": "one", "context_id": name, "response": f"Yes, {name}!"})
+    (tmp_path / "data/tables/mine").mkdir(parents=True)
+    systems = [{"dataset": "mine", "system_id": "one", "kind": "agent", "track": None, "description": ""}]
+    for name, rows in (("systems", systems), ("contexts", contexts), ("responses", responses)):
+        schema.write(tmp_path / f"data/tables/mine/{name}.parquet", pd.DataFrame(rows), name)
+    judge = {
+        "service": "openai", "model": "m-1", "base_url": service.url, "key": "LOOPBACK_KEY", "timeout": 2,
+        "parameters": PARAMETERS,
+    }  # fmt: skip
+    judging = {
+        "ledger": "data/ledger", "prices": "prices.yaml", "budget": 5, "variants": VARIANTS,
+        "judges": {"default": ["big", "rules"]},
+    }  # fmt: skip
+    judges = {"big": judge, "rules": {"service": "rules"}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump({"datasets": ["mine"], "judges": judges, "judging": judging}))
+    (tmp_path / "prices.yaml").write_text(
+        "m-1: [{from: 2024-01-01, input: 10.0, output: 30.0, batch: 0.5, source: us}]"
+    )
+
+    def run(*words):
+        parser = argparse.ArgumentParser()
+        judge_batch.add_kinds(parser.add_subparsers(required=True))
+        options = parser.parse_args(["batch", *map(str, words)])
+        options.run(options)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_commands(command, service, monkeypatch):
+    sleeping = []
+    monkeypatch.setattr(judge_batch, "_sleep", lambda seconds: sleeping.append(setattr(service, "status", "completed")))
+    assert command("collect") == "data/ledger: nothing to collect\n"
+    with pytest.raises(ConfigError, match="budget"):
+        command("submit", "--budget", 0.001)
+    out = command("submit")
+    assert re.search(r"^mine_big_turn_\w+: submitted as batch-0: 8 requests, at most \$0.0\d$", out, re.MULTILINE)
+    assert "mine  turn_rules: nothing submitted: the service rules has no Batch API" in out
+    assert "mine  dial_big: nothing submitted: the ledger does not hold all answers of turn_big yet" in out
+    assert "turn_big: nothing submitted: 8 requests are with the service already" in command("submit")
+    service.status = "in_progress"
+    for step in ("status", "collect"):
+        assert ": in_progress, 3 of 8 requests done, 1 failed" in command(step, "--judges", "big")
+    assert "no batch is under way" in command("status", "--variants", "dial")
+    out = command("collect", "--wait", "--interval", 0.5).splitlines()
+    assert "in_progress" in out[0]
+    assert "completed; 8 of 8 requests answered, $0.0092" in out[1]
+    assert len(sleeping) == 1
+    out = command("submit")
+    assert "turn_big: nothing submitted: the ledger lacks nothing" in out
+    assert "mine_big_dial" in out
+    assert "Turn1 Score - 4" in service.asked(1)[0]["body"]["messages"][-1]["content"]
+
+
+def test_a_crash_and_the_commands(command, service):
+    service.faults["create"] = ["cut"]
+    with pytest.raises(JudgeError, match="nobody knows"):
+        command("submit", "--variants", "turn")
+    for step in ("status", "collect"):
+        assert "may be with the service; `comperdial judge batch submit` finds out" in command(step)
+    assert ": is with the service as batch-0\n" in command("submit", "--variants", "turn")
+    assert service.count("create") == 1
+    service.mangle = lambda lines: ["{", *lines[1:]]
+    with pytest.raises(FileError, match=r"line 1: it is not JSON: 1 lines that cannot be read"):
+        command("collect")
+    assert "1 of which it says nothing" in command("collect", "--skip-broken")
+    service.faults["create"] = [500]
+    with pytest.raises(JudgeError, match="nobody knows"):
+        command("submit", "--variants", "turn")
+    out = command("submit", "--variants", "turn")
+    assert ": was never made\n" in out
+    assert ": submitted as batch-1: 1 requests" in out
+
+
+def test_whoever_waits_waits_for_a_service_that_is_down(command, service, monkeypatch):
+    command("submit", "--variants", "turn")
+    monkeypatch.setattr(judge_batch, "_sleep", lambda seconds: None)
+    monkeypatch.setattr(batch, "Limits", lambda **_: Limits(attempts=1))
+    service.faults["retrieve"] = [503, 500]
+    with pytest.raises(LaterError, match="status 503"):
+        command("collect")
+    out = command("collect", "--wait").splitlines()
+    assert ": status 500: no, says [key]" in out[0]
+    assert "8 of 8 requests answered" in out[1]
+
+
+def test_refusals_of_everything_are_an_error(command, service):
+    service.answers = lambda body: TOO_LONG
+    command("submit", "--variants", "turn")
+    with pytest.raises(JudgeError, match="refused too many requests for their content to be the reason"):
+        command("collect")
+    command("submit", "--variants", "turn")
+    assert "8 refused for good: too long, [key]" in command("collect", "--accept-refused")

@@ -73,9 +73,10 @@ def _submit(options: argparse.Namespace) -> None:
 def _submit_task(judging: Judging, task: Task, folder: Path, dataset: str) -> str | None:
     """Submit what the ledger lacks of a task; return why there is nothing."""
     from comperdial.judges.batch import submit
-    from comperdial.judges.items import items_of, turns_to_count
+    from comperdial.judges.items import items_of
     from comperdial.judges.ledger import Ledger
     from comperdial.judges.prices import Prices
+    from comperdial.judges.scores import turns_to_count
     from comperdial.judges.services.openai import OpenAI
     from comperdial.judges.tasks import family_of, reader, service_of
 
