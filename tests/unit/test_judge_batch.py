@@ -373,6 +373,16 @@ def test_a_batch_that_may_have_been_made_is_looked_for(here, service, fault):
     assert len(here.submit()) == (fault == 500)
 
 
+@pytest.mark.parametrize("listed", [{}, {"data": None}, 503])
+def test_only_a_list_without_a_batch_says_that_it_was_not_made(here, service, listed):
+    service.faults = {"create": ["cut"], "list": [listed] * 3}
+    with pytest.raises(JudgeError, match="nobody knows"):
+        here.submit()
+    with pytest.raises(LaterError):
+        here.settle()
+    assert [made.id for made in here.settle()] == ["batch-0"]
+
+
 def test_a_batch_that_another_process_submits_now_is_left_to_it(here, service):
     found = []
     service.hooks["create"] = lambda: found.extend(here.settle())

@@ -105,7 +105,11 @@ class BatchApi:
         """Look for the batch that has this name of ours, made at this time or later."""
 
         async def call() -> Batch | None:
-            async for batch in self._api.batches.list(limit=100):
+            pages = await self._api.batches.list(limit=100)
+            # Nothing but a list says that a batch is not there.
+            if not isinstance(getattr(pages, "data", None), list):
+                raise _invalid("it is no list of batches")
+            async for batch in pages:
                 if isinstance(batch.metadata, dict) and batch.metadata.get(_TAG) == name:
                     return batch
                 # The newest come first.
@@ -245,8 +249,8 @@ def submit(
     if price is not None and price.batch is None:
         raise ConfigError(f"no batch price is known for {family.model}", expected="`batch` in the price list, a share")
     with ledger.open(dataset, family, budget=budget if service.paid else None, paid=service.paid) as writer:
-        lacking = _lacking(writer, wanted, samples, stride or samples, retries, read)
-        for part in _files(_requests(service, family, lacking, price)):
+        lacking = _requests(service, writer, wanted, samples, stride or samples, retries, read, price)
+        for part in _files(lacking):
             name = f"{dataset}_{family.judge}_{variant}_{secrets.token_hex(6)}"
             requests = [(request.key, request.messages, request.sample, request.worst) for request in part]
             (reserved,) = writer.transact([(writer.do_reserve, (name, variant, requests))])
@@ -267,38 +271,32 @@ def submit(
                 yield next(made for made in ledger.submissions() if made.name == name)
 
 
-def _lacking(
+def _requests(
+    service: OpenAI,
     writer: Writer,
     wanted: Iterable[str],
     samples: int,
     stride: int,
     retries: int,
     read: Callable[[Completion], Parsed],
-) -> Iterator[tuple[str, str, int]]:
-    """Yield key, messages and sample of what is to ask."""
-    seen = set[str]()
-    for messages in wanted:
-        for index in range(samples):
-            known = look(writer, messages, index, stride, retries, read)
-            sample = index + len(known.tries) * stride
-            name = key(writer.family.id, messages, sample)
-            if not known.ended and name not in seen:
-                seen.add(name)
-                yield name, messages, sample
-
-
-def _requests(
-    service: OpenAI, family: Family, lacking: Iterable[tuple[str, str, int]], price: Price | None
+    price: Price | None,
 ) -> Iterator[_Request]:
+    """Yield what is to ask."""
+    family, seen = writer.family, set[str]()
     parameters = {name: value for name, value in family.parameters.items() if name not in service.identity()}
     longest = most_output(parameters) or 0
-    for name, messages, sample in lacking:
-        chat: list[Message] = json.loads(messages)
-        worst = 0.0 if price in (None, FREE) else price.of(most_input(chat), longest, batch=True)
-        body = service.body(chat, parameters)
-        line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
-        # Halves of characters, which no file can hold, stay escaped.
-        yield _Request(name, messages, sample, worst, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    for messages, index in ((text, n) for text in wanted for n in range(samples)):
+        known = look(writer, messages, index, stride, retries, read)
+        sample = index + len(known.tries) * stride
+        name = key(family.id, messages, sample)
+        if not known.ended and name not in seen:
+            seen.add(name)
+            chat: list[Message] = json.loads(messages)
+            worst = 0.0 if price in (None, FREE) else price.of(most_input(chat), longest, batch=True)
+            body = service.body(chat, parameters)
+            line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
+            # Halves of characters, which no file can hold, stay escaped.
+            yield _Request(name, messages, sample, worst, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
 def _files(requests: Iterable[_Request]) -> Iterator[list[_Request]]:
