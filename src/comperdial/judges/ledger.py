@@ -891,7 +891,9 @@ class Writer(Answers):
     def do_collect(self, name: str, key: str, answer: Answer) -> bool:
         """Keep an answer to a request of a batch instead of its call; return False if somebody else did."""
         call = self._base.execute(
-            "SELECT number, worst FROM calls WHERE family = ? AND key = ? AND batch = ?", (self._number, key, name)
+            # By the batch alone, each answer would look at all of its calls.
+            "SELECT number, worst FROM calls INDEXED BY call WHERE family = ? AND key = ? AND batch = ?",
+            (self._number, key, name),
         ).fetchone()
         if call is not None:
             self.do_keep(call[0], answer)
