@@ -100,6 +100,14 @@ def test_faults_that_stay(plan, calls, message):
         assert server.requests == calls
 
 
+def test_one_agents_requests_that_are_refused_leave_the_others_theirs():
+    with script(*[(400, b'{"error": {"message": "too long"}}')] * 12, said("Aye.")) as server, api(server) as model:
+        for _ in range(12):
+            with pytest.raises(JudgeError, match="too long"):
+                model.complete(MESSAGES, 60)
+        assert model.complete(MESSAGES, 60).text == "Aye."
+
+
 def test_threads_share_a_model():
     barrier = threading.Barrier(4)
 

@@ -24,7 +24,7 @@ from comperdial.core.sharding import Shard
 from comperdial.judges import batch
 from comperdial.judges.ask import Asker, Limits
 from comperdial.judges.base import Answer, Completion, Family, JudgeError, Parsed, encode_messages, key
-from comperdial.judges.batch import BatchApi, BrokenLineError, LaterError, read_result
+from comperdial.judges.batch import BatchApi, LaterError
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import Price, most_input
 from comperdial.judges.services.base import Connection
@@ -546,10 +546,12 @@ def test_an_account_without_money_refuses_nothing(here, service):
 def test_broken_lines_lose_nothing(here, service):
     strange = json.dumps({"custom_id": "f" * 32, "response": {"status_code": 200, "body": answer()}})
     empty = json.dumps({"custom_id": "0", "response": {"status_code": 200, "body": {"choices": []}}})
-    service.mangle = lambda lines: [lines[0][:40], strange, *lines[1:5], "", empty, "7", "[" * 5000, *lines[5:]]
+    neither = '{"custom_id": "a"}'
+    odd = [empty, neither, "7", "[" * 5000]
+    service.mangle = lambda lines: [lines[0][:40], strange, *lines[1:5], "", *odd, *lines[5:]]
     outcome = here.through()
     assert (outcome.answers, outcome.missing) == (REQUESTS - 1, 1)
-    assert {line.partition(":")[0] for line in outcome.broken} == {f"file-1, line {n}" for n in (1, 2, 8, 9, 10)}
+    assert {line.partition(":")[0] for line in outcome.broken} == {f"file-1, line {n}" for n in (1, 2, 8, 9, 10, 11)}
     assert "is none of the batch's requests" in "".join(outcome.broken)
     assert len(here.answers) == REQUESTS - 1
     spent, worst = here.ledger.spent(), outcome.cost + WORST / REQUESTS
@@ -619,22 +621,6 @@ def test_no_key_is_kept(here, service):
     assert KEY not in str(outcome)
     assert KEY.encode() not in here.everything()
     assert set(here.answers.frame()["answer"]) == {"Humanness: 4, [key]", "status 400: wrong key [key]"}
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("{", "not JSON"),
-        ("[]", "no custom_id"),
-        ('{"custom_id": 7}', "no custom_id"),
-        ('{"custom_id": "a"}', "neither an answer nor an error"),
-        ('{"custom_id": "a", "response": {"status_code": 200}}', "no list of choices"),
-        ('{"custom_id": "a", "response": {"status_code": 200, "body": {"choices": [{"message": {}}]}}}', "no text"),
-    ],
-)
-def test_lines_that_are_no_results(line, reason):
-    with pytest.raises(BrokenLineError, match=reason):
-        read_result(line)
 
 
 # --- the commands ----------------------------------------------------------------------------------------------------
