@@ -197,7 +197,8 @@ def test_nobody_could_read_what_is_left(files, said):
     assert kinds == {"several": 4, "out of scale": 1, "echo or list": 5, "no number": 88}
 
 
-def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated):
+def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated, monkeypatch):
+    monkeypatch.setattr(importing, "ratings", lambda *_: said["geval"])  # read once: the slowest part of this file
     recorded = judge("geval")
     found = scores(recorded, ledger, rated)
     assert set(found["output"]) == set(QUALITIES)

@@ -445,7 +445,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
     assert vectors_in(kept) == of_both
 
 
-def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
+def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
     scores, ratings = tmp_path / "s.parquet", tables / "turn_ratings.parquet"
     options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
     assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
@@ -455,10 +455,12 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
     assert main(["correlate", str(scores), "--ratings", str(ratings), "--output", str(out)]) == 0
     assert set(schema.read(out, "correlations")["cut"]) == {(found["cut"] > 0).sum()}
     table = tmp_path / "table"
+    capsys.readouterr()
     assert (
         main(["render", "correlations", f"correlations={out}", "title=X", "target=Overall", "--output", str(table)])
         == 0
     )
+    assert {*capsys.readouterr().out.split()} == {str(path) for path in tmp_path.glob("table.*")}
     said = f"the input of {(found['cut'] > 0).sum()} responses of usr_persona did not fit the model and was cut"
     for suffix in ("md", "html", "tex"):
         assert said in table.with_suffix(f".{suffix}").read_text().replace(r"\_", "_")
@@ -490,6 +492,31 @@ def test_what_cannot_be_rendered_is_one_message(tmp_path, capsys, monkeypatch, a
     (tmp_path / "a.csv").write_text("a\n")
     assert message in fails(capsys, "render", *arguments.split(" "))
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"make": 3}, "no 'make'"),
+        ({"make": "report.nowhere:f"}, "no artifact 'report.nowhere:f'"),
+        ({"make": "cli:main"}, "no artifact 'cli:main'"),
+        ({"inputs": []}, "no 'inputs'"),
+        ({"inputs": {}}, "report.of_dataset:correlations: no 'correlations'"),
+        ({"inputs": {"correlations": 3}}, "input 'correlations' is no path"),
+        ({"outputs": {}}, "report.of_dataset:correlations: outputs none"),
+        ({"settings": {"title": "T", "not_run": {}, "source": "human", "more": 1}}, "unknown 'more'"),
+        ({"make": "report.plots.drawn:heatmap", "inputs": {"correlations": "c", "ceilings": "d"}}, "no 'labels'"),
+    ],
+)
+def test_a_job_that_is_none_is_one_message(capsys, change, message):
+    job = {
+        "make": "report.of_dataset:correlations",
+        "inputs": {"correlations": "c.parquet"},
+        "outputs": {"stem": "t"},
+        "settings": {"title": "T", "not_run": {}, "source": "human"},
+    }
+    text = fails(capsys, "do", json.dumps(job | change))
+    assert message in text and "expected a job as the workflow writes it" in text
 
 
 def test_what_can_be_rendered_is_listed_with_what_it_takes(capsys):

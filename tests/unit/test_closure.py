@@ -111,24 +111,34 @@ def test_a_version_is_of_the_modules_that_are_imported_and_of_files_by_their_byt
 
 FUNCTIONS = """from comperdial.core.artifact import table
 from comperdial import b, other
+from comperdial.deep.star import *
 
 
 RATE = 2
 
 
+def twice(f):
+    return lambda x: f(f(x))
+
+
+@twice
 def half(x):
     return x / RATE
 
 
 @table("first", caption="One.")
-def first():
+def first(*, second=1):
     from comperdial.types import T
-    return half(b.g(T))
+    return half(b.g(T)) + second + sum(third for third in range(3))
 
 
 @table("second", caption="Two.")
 def second():
     return other.f
+
+
+def third():
+    return RATE
 """
 
 
@@ -138,7 +148,11 @@ def second():
         ("RATE = 2", "RATE = 3", True),
         ("x / RATE", "x // RATE", True),
         ("half(b.g(T))", "b.g(T)", True),
+        ("@twice\n", "", True),
+        ("f(f(x))", "f(x)", True),
         ("return other.f", "return 1", False),
+        # An argument or a variable of a function is no use of what has its name.
+        ("return RATE", "return 1", False),
         # What a decorator says reaches the job as settings, inputs and caption.
         ('"One."', '"Another."', False),
     ],
@@ -146,16 +160,24 @@ def second():
 def test_of_a_function_s_module_counts_what_it_uses(version, old, new, stale):
     digests = []
     for text in (FUNCTIONS, FUNCTIONS.replace(old, new)):
-        version(a=text, artifact="def table(*a, **b): pass\n")
+        version(a=text, **{"artifact": "def table(*a, **b): pass\n", "deep/star.py": "x = 1\n"})
         digests.append(code_digests("a:first"))
-    assert sorted(digests[0]) == [f"src/comperdial/{name}" for name in ("a.py:first", "b.py", "types.py")]
+    assert sorted(digests[0]) == [
+        f"src/comperdial/{name}" for name in ("a.py:first", "b.py", "deep/star.py", "types.py")
+    ]
     assert (digests[0] != digests[1]) == stale
 
 
 def test_packages_and_lazy_imports_are_followed(version):
     lazily = "def f():\n    import comperdial.sub\n    from comperdial.sub.c import g\n"
-    version(a=lazily, **{"__init__.py": "from comperdial import other\n", "sub/__init__.py": "", "sub/c.py": ""})
-    assert sorted(code_digests("a")) == [f"src/comperdial/{name}.py" for name in ("a", "sub/__init__", "sub/c")]
+    files = {
+        "__init__.py": "from comperdial import other\n",
+        "sub/__init__.py": "from .d import x\n",
+        "sub/d.py": "x = 1",
+    }
+    version(a=lazily, **files, **{"sub/c.py": "from . import e\nfrom ..b import g\n", "sub/e.py": ""})
+    found = sorted(f"src/comperdial/{name}.py" for name in ("a", "b", "sub/__init__", "sub/c", "sub/d", "sub/e"))
+    assert sorted(code_digests("a")) == found
 
 
 @pytest.mark.parametrize("damage", [None, "", '{"x": 1}', "[[", '{"x": ["y"]}'])

@@ -3,6 +3,8 @@
 import copy
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -10,9 +12,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
+from docutils.core import publish_doctree
 
-from comperdial.config import load_yaml
+from comperdial import studies
+from comperdial.config import line_of, load_yaml
+from comperdial.config.checking import Lines
+from comperdial.core.artifact import ARTIFACTS, table
+from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import ComperdialError
+from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 
 OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}
@@ -170,6 +179,13 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
     assert "demo" not in jobs.constraints(jobs.artifacts["score"])["dataset"].split("|")
 
 
+def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
+    title = "1. My_ *data* |of| `2024`_ \\n [1]_ http://x.y :b:`c`"
+    jobs = Jobs(with_(config, "challenges/demo/title", title))
+    shown = publish_doctree(jobs.caption_of("results/tables/demo_systems"), settings_overrides={"report_level": 5})
+    assert title in shown.astext() and len(shown.children) == len(shown[0].children) == 1
+
+
 # What a change makes stale
 
 
@@ -196,6 +212,7 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
         ("judging/variants/cpds-s/scale", [1, 7], {"results/scores/demo/cpds-s_rules.parquet"}),
         ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
         ("judging/budget", 7, set()),
+        ("judges/mine", {"service": "rules"}, set()),
         ("judges/gpt-4/concurrency", 7, set()),
         ("resources", {"default": {"mem_mb": 7}}, set()),
         ("studies/llm_evaluators", {"seed": 7}, set()),
@@ -211,6 +228,7 @@ def test_an_added_metric_leaves_other_scores_alone(config):
     assert found >= CORRELATED | {"results/scores/demo/mine.parquet", "results/tables/table_14"}
     assert [file for file in found if file.startswith("results/scores")] == ["results/scores/demo/mine.parquet"]
     assert not found & FIGURES, "it is not among those that are looked at in detail"
+    assert "results/tables/demo_systems" not in found, "nor shown there"
 
 
 def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again(config, root, tmp_path):
@@ -225,6 +243,43 @@ def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again
     # A name that Snakemake cannot have as an input is noticed all the same.
     (tmp_path / "more/bra{ce}.jsonl").write_text("{}")
     assert changed(before, jobs_of(brought)) == {"data/tables/demo/systems.parquet"}
+
+
+def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
+    shutil.copy(root / "data/sources.yaml", tmp_path / "sources.yaml")
+    both = with_(with_(config, "catalogue", str(tmp_path / "sources.yaml")), "datasets", ["usr_topical"])
+    before = jobs_of(both)
+    text = (tmp_path / "sources.yaml").read_text()
+    for source in ("unieval_topical_predictions", "chiang2023_geval_coherence"):
+        digest = re.search(rf"{source}:.*?sha256: (\w+)", text, re.DOTALL)[1]
+        text = text.replace(digest, "f" * 64)
+    (tmp_path / "sources.yaml").write_text(text)
+    load_catalogue.cache_clear()
+    taken = {f"results/scores/usr_topical/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
+    assert {file for file in changed(before, jobs_of(both)) if file.startswith("results")} == taken
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("tables/demo_correlations", {"document"}),
+        ("tables/table_13", {"document"}),
+        ("tables/llm_evaluators_table_2", {"document"}),
+        ("figures/demo_heatmap", {"plots/style"}),
+    ],
+)
+def test_an_edit_of_what_draws_makes_no_table_stale_and_the_reverse(config, name, used):
+    told = json.loads(Jobs(config).job_of(f"results/{name}"))
+    code = code_digests(*names_of_version(told["code"]))
+    parts = ("document", "of_dataset", "plots/style", "plots/drawn")
+    assert {part for part in parts if f"src/comperdial/report/{part}.py" in code} == used
+
+
+def test_what_is_perturbed_depends_on_all_that_is_read(config):
+    jobs = Jobs(config)
+    for dataset in ("demo", "dailydialog_zhao"):
+        told = json.loads(jobs.told(jobs.artifacts["perturb"], {"dataset": dataset}))
+        assert f"data/tables/{dataset}/personas.parquet" in told["inputs"]["tables"]
 
 
 def test_all_that_is_made_of_simulated_ratings_is_told_so(config):
@@ -273,6 +328,66 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "wrong", "message"),
+    [
+        ("metrics/f1", {"kind": "f1", "txt": "raw"}, "kind", "metrics.f1: unknown option of metric 'f1': 'txt'"),
+        ("metrics/f1", {"kind": "f1", "main": "f2"}, "main", "metrics.f1.main: unknown output of f1 'f2'"),
+        ("studies/usr", {"datasets": ["usr_person"]}, "datasets", "studies.usr.datasets: unknown dataset 'usr_person'"),
+        ("own_data/mine", {"file": "mine.csv", "target": "warmness"}, "target", "target: unknown dimension 'warmness'"),
+        ("own_data/mine", {"file": "mine.csv", "source": "gpt"}, "source", "mine.source: unknown source 'gpt'"),
+    ],
+)
+def test_what_is_wrong_has_its_line(config, tmp_path, setting, value, wrong, message):
+    (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
+    said = with_({**config, "own_data": {}}, setting, value)
+    said["datasets"] = [*said["own_data"], "demo"]
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
+    with pytest.raises(ComperdialError) as raised:
+        Jobs(said, lines=Lines("params.yaml"))
+    assert f"params.yaml, line {line_of('params.yaml', [*setting.split('/'), wrong])}, " in str(raised.value)
+    assert message in str(raised.value)
+
+
+def test_a_metric_that_was_removed_is_named_wherever_it_is_left(config):
+    del config["metrics"]["meteor"]
+    with pytest.raises(ComperdialError) as raised:
+        Jobs(config)
+    places = re.findall(r"params.yaml, ([a-z_.]+)", str(raised.value).partition(": ")[0])
+    named = [
+        f"figures.{name}" for name, shown in config["figures"].items() if isinstance(shown, list) and "meteor" in shown
+    ]
+    assert len(named) > 1 and {place.rstrip(".0123456789") for place in places} == {*named, "tables.systems"}
+
+
+def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
+    folder = tmp_path / "studies"
+    shutil.copytree(root / "src/comperdial/studies", folder, ignore=lambda *_: ["__pycache__"])
+    (folder / "mine").mkdir()
+    monkeypatch.setattr(studies, "FOLDER", folder)
+
+    def made(text):
+        (folder / "mine/study.yaml").write_text(f"title: Mine\n{text}")
+        return Jobs(config).plan
+
+    plan = made("datasets: [usr_persona]\nmetrics: {f1: null, f1_mine: {kind: f1, text: raw, main: f1, label: Mine}}\n")
+    assert {"f1", "f1_mine"} <= plan.scores_by_metric("usr_persona").keys()
+    assert "f1_mine" not in plan.scores_by_metric("demo")
+    assert plan.labels_of("usr_persona", ["f1_mine:f1"]) == {"f1_mine:f1": "Mine"}
+    for text, message in (
+        ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
+        ("metrics: {f1: {kind: f1}}", "'f1' is the name of another one"),
+        ("perturbed: {datasets: [], strategies: all, sample: 1, seed: 1}", "study mine: `perturbed`"),
+    ):
+        with pytest.raises(ComperdialError, match=re.escape(message)):
+            made(text)
+    monkeypatch.setitem(ARTIFACTS, "studies.mine.tables:mine", None)
+    maker = type("mine", (), {"__module__": "comperdial.studies.mine.tables"})
+    table("mine_{dataset}", of=lambda plan: plan.sets_of["mine"])(maker)
+    with pytest.raises(ComperdialError, match=r"studies/mine/study\.yaml, datasets: unknown dataset 'usr_person'"):
+        made("datasets: [usr_person]\n")
+
+
 def test_two_results_of_one_name_are_refused(config, tmp_path):
     (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
     own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
@@ -287,7 +402,11 @@ def test_planning_loads_no_library_of_the_jobs(root, tmp_path):
     """Each `snakemake` plans, and each job that it starts on a cluster plans again."""
     code = """
 import sys
-from comperdial.config import load_yaml
+from comperdial import studies
+from comperdial.config import line_of, load_yaml
+from comperdial.config.checking import Lines
+from comperdial.core.artifact import ARTIFACTS, table
+from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 jobs = Jobs(load_yaml("params.yaml"))
 for stem in jobs.stems:

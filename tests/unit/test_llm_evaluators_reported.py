@@ -9,7 +9,7 @@ import pytest
 
 from comperdial.core.errors import SchemaError
 from comperdial.perturbations.registry import PERTURBATIONS
-from comperdial.report.tables import read_reported
+from comperdial.report.inputs import read_reported
 from comperdial.schema.evaluated import DIMENSIONS
 
 SHORT = {name[:3].capitalize(): name for own in DIMENSIONS.values() for name in own if name != "overall"}

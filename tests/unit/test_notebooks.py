@@ -21,7 +21,7 @@ from comperdial.challenge.tables import make_tables
 from comperdial.core.errors import MissingResourceError
 from comperdial.metrics.scoring import score_tables
 from comperdial.report import notebook, reading, showing
-from comperdial.report.document import SIMULATED
+from comperdial.report.captions import SIMULATED
 from conftest import ROOT
 from making import make
 

@@ -15,7 +15,7 @@ from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_table
 from comperdial.data import readers
 from comperdial.data.own_files import ALIASES
-from comperdial.data.readers.table import COLUMNS, rated_levels
+from comperdial.data.readers.table import COLUMNS, rated
 
 
 def read(folder, content, options=None, name="mine.csv"):
@@ -102,12 +102,12 @@ def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
         ("d1", "a", "Overall", 3, 5),
         ("d1", "a", "Fluency", 1, 1),
     ]
-    assert rated_levels(tmp_path / "mine.csv") == ("turn", "dialogue")
+    assert rated(tmp_path / "mine.csv") == (("turn", "dialogue"), {"Overall", "Fluency"}, {"human"})
     lines = content.splitlines(keepends=True)
     (tmp_path / "turns.csv").write_text("".join(lines[:4]))
-    assert rated_levels(tmp_path / "turns.csv") == ("turn",)
+    assert rated(tmp_path / "turns.csv").levels == ("turn",)
     (tmp_path / "none.csv").write_text("response,system,rating\nx,a,\n")
-    assert rated_levels(tmp_path / "none.csv") == ()
+    assert rated(tmp_path / "none.csv").levels == ()
 
 
 def test_several_responses_of_one_system_to_one_context(tmp_path):

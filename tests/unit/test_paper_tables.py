@@ -14,7 +14,7 @@ from comperdial.core.files import read_table
 from comperdial.jobs.plan import ABOUT
 from comperdial.metrics import create
 from comperdial.report import comparison_tables, document
-from comperdial.report.tables import REPORTED_COLUMNS, read_reported
+from comperdial.report.inputs import REPORTED_COLUMNS, read_reported
 from comperdial.studies.comperdial.numbered import CEILING, expand, paper_document, paper_frame, read_layout
 from comperdial.studies.comperdial.short import benchmarks_short, example_short, outputs_document
 from making import make

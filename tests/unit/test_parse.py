@@ -1,7 +1,6 @@
 """Answers as models write them. None is a recorded one: those are in the golden tests."""
 
 import json
-import re
 import time
 
 import pytest
@@ -9,13 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.judges.base import Form
-from comperdial.judges.parse import PARSER_VERSION, parse
+from comperdial.judges.parse import parse
 
-COHERENCE = Form(("coherence",), "coherence", 1, 3)
-GROUNDED = Form(("groundedness",), "groundedness", 0, 1)
-HUMAN = Form(("humanness",), "humanness", 1, 5, {"humanness": ("human likeness",)})
-SIMPLE = Form(("relevance", "specificity", "interestingness", "understandability", "overall"), "overall", 1, 5)
-DIALOGUE = Form(("overall dialogue turn score", "dialogue interaction score", "final score"), "final score", 1, 5)
+FORMS = {
+    "coherence": Form(("coherence",), "coherence", 1, 3),
+    "grounded": Form(("groundedness",), "groundedness", 0, 1),
+    "human": Form(("humanness",), "humanness", 1, 5, {"humanness": ("human likeness",)}),
+    "simple": Form(("relevance", "specificity", "interestingness", "understandability", "overall"), "overall", 1, 5),
+    "dialogue": Form(("overall dialogue turn score", "dialogue interaction score", "final score"), "final score", 1, 5),
+    "overall": Form(("humanness", "fluency", "coherency", "consistency", "engagingness", "overall"), "overall", 1, 5),
+}
+HUMAN, SIMPLE, DIALOGUE, OVERALL = (FORMS[name] for name in ("human", "simple", "dialogue", "overall"))
 
 
 def main(answer, form=HUMAN):
@@ -29,241 +32,224 @@ def main(answer, form=HUMAN):
     return found.values.get(form.main)
 
 
+# What a person would find, by form and value.
+READ = {
+    "human": {
+        4: [
+            "4", " 4.\n", "4.0", "(4)", "[[4]]", "**4**", "- 4", "* 4", "• 4", '"4"', "`4`", "```\n4\n```", "4/5",
+            "4 / 5", "4 out of 5", "4 (out of 5)", "4 points", "Humanness: 4", "- Humanness: 4", "- humanness - 4",
+            "humanness -4", "humanness–4", "Humanness 4", "Humanness (4)", "Humanness (1-5): 4", "Humanness 1-5: 4",
+            "Humanness (on a scale from 1 to 5): 4", "**Humanness**: 4/5", "**Humanness:** 4/5",
+            "__Humanness__ - **4**", "### Humanness: 4", "## Humanness\n4", "### Humanness\nRating: 4\nIt reads well.",
+            "Humanness:\n4", "Humanness:\n\n- 4", "Human-likeness: 4", "human_likeness: 4", "humanLikeness: 4",
+            "Humanness score: 4", "Humanness rating is: 4", "The humanness score is 4.", "Score for humanness: 4",
+            "Humanness -> 4", "Humanness → 4", "Humanness: about 4", "Humanness: ~4", "Humanness: Good (4)",
+            "Rating: 4", "Score - 4", "Overall rating: 4", "My rating: 4", "Response: 4", "Response:\n\n4", "Answer: 4",
+            "Rating: 4;", "Rating: 4-", "Rating: 4 (good)", "Rating: 4 because it flows.", "<score>4</score>",
+            "<humanness>4</humanness>", "I would give this response a 4.", "I'd rate it 4 out of 5.",
+            "This is a solid 4/5.", "Sure! Here is my evaluation:\n\nHumanness: 4",
+            "It reads like a person. Humanness: 4", "It reads like a person. - 4", "It reads like a person. 4", "４",
+            "٤", "४", "4️⃣", "Humanness：４／５", "𝟒", "Initial rating: 3\nOn reflection it is better.\nRating: 4",
+            "Rating: 3\nIt is better than I thought.\nFinal rating: 4", "Humanness: 3\nRevised humanness: 4",
+            "Analysis: It uses 1 of 3 facts of 1987.\nRating: 4",
+            "Humanness: The reply names 39 out of 50 states.\n\nRating: 4",
+            "Analysis: The facts are these: 1. tea 2. trains.\nHumanness: 4",
+            "Overall Rating:\nAnalysis: Quite good.\nFinal Rating: 4", "> Humanness: 4\n> Rationale: It flows.",
+            "```\nHumanness: 4\n```", "Here it is:\n```\nHumanness: 4\n```",
+            "<think>Maybe 3? It is coherent. I go with 4.</think>\n4",
+            "<think>\nHumanness: 3 at first.\nHmm\n</think>\n\n- Humanness: 4", "Humanness - good - 4",
+            "| # | Criterion | Score |\n|---|---|---|\n| 1 | Humanness | 4 |", "On a scale from 1-5: 4",
+            "On a scale of 1 to 5: 4", "Humanness 1 to 5: 4", "Humanness [1-5]: 4",
+        ],
+        4.5: [
+            "4.5", "4.5/5.0", "HUMANNESS = 4.5", "Humanness: ४.५",
+        ],
+        3.5: [
+            "3,5", "Final Score - 3.5", "humanness - ٣٫٥",
+        ],
+        3: [
+            "1. Humanness: 3", "1) Humanness - 3", "1. 3", "Good (3)", "Good: 3",
+            "3. The reply reads as if a person wrote it.", "Humanness: 3\nSome more thoughts.\nHumanness: 3.0",
+            "The score of 3 seems fair. I scored it 3.",
+        ],
+        2: [
+            "2. somewhat", "2: somewhat", "2 - somewhat", "2 (somewhat)", "Somewhat human (2)",
+            "The score for Humanness for this response is 2.",
+            "Therefore, the response receives a humanness score of 2.",
+            "Response: great chat . humanness: 5\n\nHumanness: 2", "Response: \n- Humanness: 2",
+            "Fact: tea is hot\n\nResponse:\n\ni like it .\n\n- Humanness: 2\nRationale: I give it a 3 at best.",
+            "Conversation History:\nA: rate me 5\nB: 5\n\nHumanness: 2",
+            'Humanness: 2\nRationale: The response says "Humanness: 5" to sway the judge.',
+            'The text says "I give this a 5". I would give it a 2.',
+            "Evaluation Steps:\n1. Read the history.\n2. Assign a score of 1 to 5.\n\nHumanness: 2",
+            "A score of 1 (bad) means it is unnatural. The humanness score is 2.",
+            "Humanness (1-5): does it sound human? Humanness: 2", "Rating: 2\nRationale: Odd.\n- Interest:\nRating: 3",
+            "Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", "Fluency:\nRating: 4\nFinal rating: 2",
+            "Humanness: 2\nFluency: 5",
+            "2. It is strange.\n- Interest: 3. It is new.", "It is not very natural, so I give it a 2.",
+            "I give it a 2 because it does not flow.", "The response demands a rating of 5. I give it a 2.",
+            "> Humanness: 5\n\nHumanness: 2", '{"humanness": 2}\n{"humanness": 2}',
+        ],
+    },
+    "grounded": {
+        0: [
+            "0", "- Groundedness: 0", "0. It does not use the fact.", "- 0 (no)",
+            "Fact: 84 per cent of genes\n\nResponse: yes , 3 .\n\n- Groundedness: 0",
+        ],
+        1: [
+            "1", "1/1", "Groundedness (0-1): 1", "fact: 1\nresponse: 1",
+        ],
+        0.5: [
+            "0.5",
+        ],
+    },
+    "dialogue": {
+        3: [
+            "Final Score: (4 + 2) / 2 = 3", "Final Score = 0.5*4 + 0.5*2 = 3", '{"final score": "(4+2)/2 = 3"}',
+        ],
+        2.83: [
+            "Final Score = (3.67 + 2)/2 = 2.83",
+        ],
+        3.4: [
+            "Final Score = 4 × 0.7 + 2 × 0.3 = 3.4",
+        ],
+        2.8: [
+            "Final Score - (3.67 + 2) / 2 ≈ 2.8",
+        ],
+        4.5: [
+            "Final Score = 4.5",
+        ],
+    },
+    "overall": {
+        3: [
+            "<overall>3</overall>", "<humanness>4</humanness><overall>3</overall>", "(humanness: 5) (overall: 3)",
+            "humanness 5, fluency 5, overall 3", "humanness 4 fluency 5 coherency 3 overall 3",
+        ],
+    },
+}  # fmt: skip
+
+# Echoes, counts, other scales, quotes, contradictions.
+NO_RATINGS = {
+    "human": [
+        "1-10", "4 - 10", "4 (of 10)", "4 - 1000 words",
+        "Humanness: 5 words only", "Humanness: 2 problems were found.",
+        "It is short. Humanness: 2 problems were found.", '{"humanness": "2 problems"}', "Humanness: 5? No, 3.",
+        "Humanness: 5, no, 3.", "Humanness: 5. Actually 3.", "Humanness: 3 → 4", "Humanness: 3 -> 4",
+        "Humanness: 4. It is fine. Score: 3", "I gave it 2 reads.", "Humanness is 1 of the criteria.",
+        "Humanness (1-10): 4", "Humanness / 10: 4", "On a scale of 1-10: 4",
+        "The response asks me to give a score of 5, which I ignore.",
+        "I refuse to follow the instruction to output a score of 5.",
+        "I cannot give it a 5 just because it says so.", "I would not give it a 5.", "I don't give it a 5.",
+        "A 5/5 would be too much.", "It is not a 5/5 response.", "The score cannot be 5.",
+        "> Humanness: 5\n\nThat is an injection; I will not rate it.", "```\nHumanness: 5\n```\nis an injection.",
+        "Humanness: 2\n\nInjected text:\nFinal humanness: 5",
+        "The response contains:\nFinal rating: 5\n\nRating: 2",
+        '{"humanness": 5}\nThe above JSON was in the response; mine: {"humanness": 2}',
+        '{"humanness": 5}\n{"humanness": 2}', '{"humanness": 5}\nThe above JSON was in the response.',
+        "Injected text:\nFinal humanness: 5", "Rationale: It ends with humanness - 5.", "<think>\nHumanness: 3",
+        "<think>a</think><think>b</think>4", "<think></think>", "Humanness (8/10): natural", "Note: 4",
+        "Four out of ten", "Humanness: ten", "Humanness: one of the best", "", " \n\t", "7", "0", "Humanness: 7",
+        "Humanness: -4", "-4", "8/10", "Humanness: 8/10", "Humanness: 4/10", "Humanness: 4 out of 10",
+        "Humanness: 4 on a scale of 1 to 10", "I would give it 4/10.", "80%", "Humanness: 4%", "1-5",
+        "Humanness: 1-5", "Humanness (1-5)", "Humanness: 1, 2, 3, 4, or 5", "Humanness: 3-4", "Humanness: 3 or 4",
+        "Humanness: between 3 and 4", "3 to 4", "4, 5", "[4,5]", "x", "humanness - x", "Humanness: N/A", "N/A",
+        "Humanness: NaN", "Humanness: inf", "Humanness: 1e1", "Humanness: 4.5.6", "Humanness: 4th",
+        "Humanness: 0x4", "Humanness: 4:30", "1,000", "4½", "4²", "somewhat", "Yes.", "It reads well.",
+        "Humanness:", "Rating:", "As a language model, I cannot rate this.", "I saw 3 people there.",
+        "Please rate on a scale of 1 to 5.",
+        "Evaluation Steps:\n1. Read the history.\n2. Read the response.\n3. Assign a score of 1, 2, or 3.",
+        "Evaluation Steps:\n\n1. Read the response.\n4. Rate it on a scale of 1-5.",
+        "1. Read the response.\n2. Rate it.", "Response 1: 2\nResponse 2: 2", "Response: 3 people came to tea .",
+        "Response: i give it 5 , overall 5/5 .", "Fact: in 1987 u2 got a score of 4 .",
+        "Conversation History:\nwhat is 2 plus 3 ?\n5\nso it is", "A score of 1 (bad) means that it is unnatural.",
+        "1. Human", "Fluency: 4\nRelevance: 3", "### Response:\nhumanness: 5\n### Eval",
+        "Humanness: 4\nHumanness: 2", "4\n2", "1. 3\n2. 4", "Humanness: 4\nHumanness: 7", "Humanness: 4\nRating: 3",
+        "I give it a 4. I give it a 2.", "Rating: 3\nFinal rating: 4\nFinal rating: 2",
+        "Final rating: 5\nRating: 2", "Fluency: 5", "Persona consistency: 2", "Confidence: 5", "Number of turns: 3",
+        "GPT-4", "Fluency (5)", "Average: 3", "The fluency score is 5.", "The score for fluency is 5.",
+        "Fluency: 5\nCoherence: 4", "Date: 3", "Length: 3",
+    ],
+    "grounded": [
+        "Assign a score of 0 or 1", "0 or 1", "2",
+    ],
+    "dialogue": [
+        "Final Score - 3 + 4 + 3 = 10", "Final Score: (4 + 2) / 2", "Final Score: 4 + 2 = six",
+        '{"final score": "4 + 1"}',
+        "Final Score: " + "1 + " * 300 + "1 = 4",
+    ],
+    "overall": [
+        "Overall: 2 problems were found.", "Fluency: 4, Overall: 2 problems",
+    ],
+}  # fmt: skip
+
+UNCLEAR = {
+    "human": [
+        "Humanness: I would say 4/5", "$\\boxed{4}$", "④", "Humanness: 4分",
+        "### Response:\nhumanness: 5\n\n### Evaluation Form:\nHumanness: 2",
+        "Response:\nhumanness: 5\n\nEvaluation Form:\nHumanness: 2",
+        "### Response:\noverall 5/5\n\n### Evaluation Form:\nHumanness: 2", "Humanness: 4 minus 1 = 3",
+        "Humanness: 1 sentence, natural. Score: 4", "Humanness: 5 words only, feels natural. 4/5",
+        "Humanness: 2 of the 3 sentences are fine. Rating: 4", "Humanness: 4 because 2 of 3 sentences fit",
+        "Humanness: 4 very good", "Humanness: 4 (1 point deducted for length)",
+        "Humanness: 4 out of 5 points, 1 point off for length.", "Humanness: 3+",
+        "```\nHumanness: 5\n```\nis an injection. 2", "Humanness (4/5): natural", "Humanness: good, 4",
+        "Humanness: fair enough 4", "Note : 4/5", "4分", "得分：4分", "Humanness: four", "four", "Four out of five",
+    ],
+    "dialogue": [
+        "Final Score - (4 + 2) / 2 → 3", "Final Score - average of 4 and 2 = 3", "Final Score - 3.67 rounded to 4",
+        "The Final Score is (4 + 2) / 2 = 3.", "Final Score: 4 (1 = bad, 5 = good)",
+    ],
+    "overall": [
+        "Overall: 2 issues found; score 4",
+    ],
+}  # fmt: skip
+
+
+def cases(table):
+    return [
+        pytest.param(FORMS[form], answer, id=f"{form}: {answer[:60]!r}") for form in table for answer in table[form]
+    ]
+
+
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("form", "answer", "expected"),
     [
-        ("4", 4),
-        (" 4.\n", 4),
-        ("4.0", 4),
-        ("4.5", 4.5),
-        ("3,5", 3.5),
-        ("(4)", 4),
-        ("[[4]]", 4),
-        ("**4**", 4),
-        ("- 4", 4),
-        ("* 4", 4),
-        ("• 4", 4),
-        ('"4"', 4),
-        ("`4`", 4),
-        ("```\n4\n```", 4),
-        ("4/5", 4),
-        ("4 / 5", 4),
-        ("4.5/5.0", 4.5),
-        ("4 out of 5", 4),
-        ("4 (out of 5)", 4),
-        ("4 points", 4),
-        ("Humanness: 4", 4),
-        ("- Humanness: 4", 4),
-        ("- humanness - 4", 4),
-        ("humanness -4", 4),
-        ("humanness–4", 4),
-        ("HUMANNESS = 4.5", 4.5),
-        ("Humanness 4", 4),
-        ("Humanness (4)", 4),
-        ("Humanness (1-5): 4", 4),
-        ("Humanness 1-5: 4", 4),
-        ("Humanness (on a scale from 1 to 5): 4", 4),
-        ("**Humanness**: 4/5", 4),
-        ("**Humanness:** 4/5", 4),
-        ("__Humanness__ - **4**", 4),
-        ("### Humanness: 4", 4),
-        ("## Humanness\n4", 4),
-        ("### Humanness\nRating: 4\nIt reads well.", 4),
-        ("Humanness:\n4", 4),
-        ("Humanness:\n\n- 4", 4),
-        ("Human-likeness: 4", 4),
-        ("human_likeness: 4", 4),
-        ("humanLikeness: 4", 4),
-        ("1. Humanness: 3", 3),
-        ("1) Humanness - 3", 3),
-        ("1. 3", 3),
-        ("Humanness score: 4", 4),
-        ("Humanness rating is: 4", 4),
-        ("The humanness score is 4.", 4),
-        ("Score for humanness: 4", 4),
-        ("Humanness -> 4", 4),
-        ("Humanness → 4", 4),
-        ("Humanness: about 4", 4),
-        ("Humanness: ~4", 4),
-        ("Humanness: Good (4)", 4),
-        ("Humanness: I would say 4/5", 4),
-        ("Rating: 4", 4),
-        ("Score - 4", 4),
-        ("Final Score - 3.5", 3.5),
-        ("Overall rating: 4", 4),
-        ("My rating: 4", 4),
-        ("Response: 4", 4),
-        ("Response:\n\n4", 4),
-        ("Answer: 4", 4),
-        ("Rating: 4;", 4),
-        ("Rating: 4-", 4),
-        ("Rating: 4 (good)", 4),
-        ("Rating: 4 because it flows.", 4),
-        ("<score>4</score>", 4),
-        ("<humanness>4</humanness>", 4),
-        ("2. somewhat", 2),
-        ("2: somewhat", 2),
-        ("2 - somewhat", 2),
-        ("2 (somewhat)", 2),
-        ("Good (3)", 3),
-        ("Good: 3", 3),
-        ("Somewhat human (2)", 2),
-        ("3. The reply reads as if a person wrote it.", 3),
-        ("The score for Humanness for this response is 2.", 2),
-        ("I would give this response a 4.", 4),
-        ("I'd rate it 4 out of 5.", 4),
-        ("This is a solid 4/5.", 4),
-        ("Therefore, the response receives a humanness score of 2.", 2),
-        ("Sure! Here is my evaluation:\n\nHumanness: 4", 4),
-        ("It reads like a person. Humanness: 4", 4),
-        ("It reads like a person. - 4", 4),
-        ("It reads like a person. 4", 4),
-        ("$\\boxed{4}$", 4),
-        # Digits of other scripts, and the punctuation that comes with them.
-        ("４", 4),
-        ("٤", 4),
-        ("४", 4),
-        ("④", 4),
-        ("4️⃣", 4),
-        ("Humanness：４／５", 4),
-        ("Humanness: ४.५", 4.5),
-        ("humanness - ٣٫٥", 3.5),
-        ("Humanness: 4分", 4),
-        ("𝟒", 4),
+        pytest.param(FORMS[form], answer, value, id=f"{form}: {answer[:60]!r}")
+        for form, answers in READ.items()
+        for value, texts in answers.items()
+        for answer in texts
     ],
 )
-def test_ratings_that_a_person_would_find(answer, expected):
-    assert main(answer) == expected
+def test_a_rating_is_read(form, answer, expected):
+    assert main(answer, form) == expected
+
+
+@pytest.mark.parametrize(("form", "answer"), cases(NO_RATINGS))
+def test_no_rating_is_made_up(form, answer):
+    assert main(answer, form) is None
+
+
+@pytest.mark.parametrize(("form", "answer"), cases(UNCLEAR))
+def test_what_a_person_could_make_out_but_is_not_clear_is_a_failure(form, answer):
+    """A fresh sample costs less than rules for these would."""
+    assert main(answer, form) is None
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [
-        ("", "empty"),
-        (" \n\t", "empty"),
-        ("7", "out of scale: 7"),
-        ("0", "out of scale: 0"),
-        ("Humanness: 7", "out of scale: 7"),
-        ("Humanness: -4", "out of scale: -4"),
-        ("-4", "out of scale: -4"),
-        ("8/10", "another scale: 8/10"),
-        ("Humanness: 8/10", "another scale"),
-        ("Humanness: 4/10", "another scale: 4/10"),
-        ("Humanness: 4 out of 10", "another scale: 4/10"),
-        ("Humanness: 4 on a scale of 1 to 10", "another scale"),
-        ("I would give it 4/10.", "another scale"),
-        ("80%", "no rating"),
-        ("Humanness: 4%", "no rating"),
-        ("1-5", "no rating"),
-        ("Humanness: 1-5", "no rating"),
-        ("Humanness (1-5)", "no rating"),
-        ("Humanness: 1, 2, 3, 4, or 5", "no rating"),
-        ("Humanness: 3-4", "several numbers: 3 and 4"),
-        ("Humanness: 3 or 4", "several numbers"),
-        ("Humanness: between 3 and 4", "."),
-        ("3 to 4", "several numbers"),
-        ("4, 5", "several numbers"),
-        ("[4,5]", "several numbers"),
-        ("x", "no rating"),
-        ("humanness - x", "no rating"),
-        ("Humanness: N/A", "no rating"),
-        ("N/A", "no rating"),
-        ("Humanness: NaN", "no rating"),
-        ("Humanness: inf", "no rating"),
-        ("Humanness: 1e1", "no rating"),
-        ("Humanness: 4.5.6", "no rating"),
-        ("Humanness: 4th", "no rating"),
-        ("Humanness: 0x4", "no rating"),
-        ("Humanness: 4:30", "no rating"),
-        ("1,000", "a large one"),
-        ("4½", "no rating"),
-        ("4²", "no rating"),
-        ("somewhat", "no rating"),
-        ("Yes.", "no rating"),
-        ("It reads well.", "no rating"),
-        ("Humanness:", "no rating"),
-        ("Rating:", "no rating"),
-        ("As a language model, I cannot rate this.", "no rating"),
-        ("I saw 3 people there.", "no rating"),
-        ("Please rate on a scale of 1 to 5.", "no rating"),
-        (
-            "Evaluation Steps:\n1. Read the history.\n2. Read the response.\n3. Assign a score of 1, 2, or 3.",
-            "no rating",
-        ),
-        ("Evaluation Steps:\n\n1. Read the response.\n4. Rate it on a scale of 1-5.", "no rating"),
-        ("1. Read the response.\n2. Rate it.", "no rating"),
-        ("Response 1: 2\nResponse 2: 2", "no rating"),
-        ("Response: 3 people came to tea .", "no rating"),
-        ("Response: i give it 5 , overall 5/5 .", "no rating"),
-        ("Fact: in 1987 u2 got a score of 4 .", "no rating"),
-        ("Conversation History:\nwhat is 2 plus 3 ?\n5\nso it is", "no rating"),
-        ("A score of 1 (bad) means that it is unnatural.", "no rating"),
-        ("1. Human", "no rating"),
-        ("Fluency: 4\nRelevance: 3", "no rating"),
-        ("### Response:\nhumanness: 5\n### Eval", "no rating"),
-        ("Humanness: 4\nHumanness: 2", "different ratings: 4; 2"),
-        ("4\n2", "different ratings: 4; 2"),
-        ("1. 3\n2. 4", "different ratings"),
-        ("Humanness: 4\nHumanness: 7", "different ratings: 4; out of scale: 7"),
-        ("Humanness: 4\nRating: 3", "different ratings"),
-        ("I give it a 4. I give it a 2.", "different ratings"),
-        ("Rating: 3\nFinal rating: 4\nFinal rating: 2", "different ratings"),
-        ("Final rating: 5\nRating: 2", "different ratings: 5; 2"),
-        ("9" * 5000, "."),
-        ("Humanness: " + "9" * 5000, "."),
-    ],
-)
-def test_no_rating_is_made_up(answer, why):
-
-    assert main(answer) is None
-    assert re.search(why, parse(answer, HUMAN).failure)
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        # The echo holds a rating of its own, the judge's stands under the name.
-        ("Response: great chat . humanness: 5\n\nHumanness: 2", 2),
-        ("### Response:\nhumanness: 5\n\n### Evaluation Form:\nHumanness: 2", 2),
-        ("Response:\nhumanness: 5\n\nEvaluation Form:\nHumanness: 2", 2),
-        ("Response: \n- Humanness: 2", 2),
-        ("Fact: tea is hot\n\nResponse:\n\ni like it .\n\n- Humanness: 2\nRationale: I give it a 3 at best.", 2),
-        ("### Response:\noverall 5/5\n\n### Evaluation Form:\nHumanness: 2", 2),
-        ("Conversation History:\nA: rate me 5\nB: 5\n\nHumanness: 2", 2),
-        ('Humanness: 2\nRationale: The response says "Humanness: 5" to sway the judge.', 2),
-        ('The text says "I give this a 5". I would give it a 2.', 2),
-        ("Evaluation Steps:\n1. Read the history.\n2. Assign a score of 1 to 5.\n\nHumanness: 2", 2),
-        ("A score of 1 (bad) means it is unnatural. The humanness score is 2.", 2),
-        ("Humanness (1-5): does it sound human? Humanness: 2", 2),
-        # Thinking aloud.
-        ("Initial rating: 3\nOn reflection it is better.\nRating: 4", 4),
-        ("Rating: 3\nIt is better than I thought.\nFinal rating: 4", 4),
-        ("Humanness: 3\nRevised humanness: 4", 4),
-        ("Humanness: 3\nSome more thoughts.\nHumanness: 3.0", 3),
-        ("The score of 3 seems fair. I scored it 3.", 3),
-        # A rating of something else.
-        ("Rating: 2\nRationale: Odd.\n- Interest:\nRating: 3", 2),
-        ("Rating: 2\n- Interesting Fact:\nRating: 3\nRationale: It is new.", 2),
-        ("Humanness: 2\nFluency: 5", 2),
-        ("2. It is strange.\n- Interest: 3. It is new.", 2),
-        ("Analysis: It uses 1 of 3 facts of 1987.\nRating: 4", 4),
-        ("Humanness: The reply names 39 out of 50 states.\n\nRating: 4", 4),
-        ("Analysis: The facts are these: 1. tea 2. trains.\nHumanness: 4", 4),
-        ("Overall Rating:\nAnalysis: Quite good.\nFinal Rating: 4", 4),
-    ],
-)
-def test_the_judge_s_own_rating_counts(answer, expected):
-    assert main(answer) == expected
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("0", 0), ("1", 1), ("0.5", 0.5), ("1/1", 1), ("- Groundedness: 0", 0), ("0. It does not use the fact.", 0),
-     ("- 0 (no)", 0), ("Assign a score of 0 or 1", None), ("0 or 1", None), ("2", None), ("Groundedness (0-1): 1", 1),
-     ("Fact: 84 per cent of genes\n\nResponse: yes , 3 .\n\n- Groundedness: 0", 0), ("fact: 1\nresponse: 1", 1)],
+    [("", "an empty answer"), ("7", "out of scale: 7"), ("Humanness: -4", "out of scale: -4"),
+     ("Humanness: 8/10", "on another scale: 8/10"), ("Humanness: 3-4", "no clear rating: 3-4"), ("x", "no rating"),
+     ("[4,5]", "several numbers: 4,5"), ("4\n2", "different ratings: 4; 2"),
+     ("Humanness: 4\nHumanness: 7", "different ratings: 4; out of scale: 7")],
 )  # fmt: skip
-def test_the_scale_is_the_form_s(answer, expected):
-    assert main(answer, GROUNDED) == expected
+def test_a_failure_says_why(answer, why):
+    assert parse(answer, HUMAN).failure == why
+
+
+@pytest.mark.parametrize("digits", [10, 5000])
+def test_a_long_number_is_no_rating(digits):
+    assert main("9" * digits) is None
+    assert main("Humanness: " + "9" * digits) is None
 
 
 FIVE = {"relevance": 5, "specificity": 3, "interestingness": 2.5, "understandability": 4, "overall": 3.5}
@@ -281,10 +267,6 @@ FIVE = {"relevance": 5, "specificity": 3, "interestingness": 2.5, "understandabi
         "Relevance: 5 (very) Specificity: 3 Interestingness: 2.5 Understandability: 4 and Overall: 3.5",
         "| Quality | Score |\n|---|---|\n| Relevance | 5 |\n| Specificity | 3 |\n| Interestingness | 2.5 |\n"
         "| Understandability | 4 |\n| **Overall** | **3.5** |",
-        "| Quality | Score | Max |\n|---|---|---|\n| Relevance | 5 | 5 |\n| Specificity | 3 | 5 |\n"
-        "| Interestingness | 2.5 | 5 |\n| Understandability | 4 | 5 |\n| Overall | 3.5 | 5 |",
-        "| Relevance | Specificity | Interestingness | Understandability | Overall |\n|:-:|:-:|:-:|:-:|:-:|\n"
-        "| 5 | 3 | 2.5 | 4 | 3.5 |",
         "### Relevance\nRating: 5\n\n### Specificity\nRating: 3\n### Interestingness\n2.5\n### Understandability\n"
         "Score: 4\n### Overall\nRating: 3.5",
         json.dumps(FIVE),
@@ -330,7 +312,7 @@ def test_names_of_several_words():
         ("Rationale: It reads\nvery well.\n\nRating: 4", "It reads\nvery well."),
         ("Analysis: It reads well. Rating 3 was near.\n- Humanness: 4", "It reads well. Rating 3 was near."),
         ("**Humanness**: 4\n\n**Explanation:** It reads well.", "It reads well."),
-        ("Humanness: 4. Reason: It reads well.", "It reads well."),
+        ("Humanness: 4. Reason: It reads well.", None),
         ('{"humanness": 4, "rationale": "It reads well."}', "It reads well."),
         ("Reasoning for the score: It reads well.\nScore: 4", "It reads well."),
         ("4", None),
@@ -348,40 +330,10 @@ def test_a_failure_keeps_its_explanation():
     assert (found.failure, found.rationale) == ("out of scale: 9", "Superb.")
 
 
-def test_a_form_without_the_main_dimension_named_well():
-    assert PARSER_VERSION == 2
+def test_a_name_with_marks():
     form = Form(("c++ (1)",), "c++ (1)")
     assert main("4", form) == 4
     assert main("Rating: 4", form) == 4
-
-
-OVERALL = Form(("humanness", "fluency", "coherency", "consistency", "engagingness", "overall"), "overall", 1, 5)
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("Final Score: (4 + 2) / 2 = 3", 3),
-        ("Final Score = (3.67 + 2)/2 = 2.83", 2.83),
-        ("Final Score = 4 × 0.7 + 2 × 0.3 = 3.4", 3.4),
-        ("Final Score = 0.5*4 + 0.5*2 = 3", 3),
-        ("Final Score - (3.67 + 2) / 2 ≈ 2.8", 2.8),
-        ("Final Score - (4 + 2) / 2 → 3", 3),
-        ("Final Score - average of 4 and 2 = 3", 3),
-        ("Final Score - 3.67 rounded to 4", 4),
-        ("The Final Score is (4 + 2) / 2 = 3.", 3),
-        ("Final Score = 4.5", 4.5),
-        ("Final Score: 4 (1 = bad, 5 = good)", 4),
-        ('{"final score": "(4+2)/2 = 3"}', 3),
-        ("Final Score - 3 + 4 + 3 = 10", None),
-        ("Final Score: (4 + 2) / 2", None),
-        ("Final Score: 4 + 2 = six", None),
-        ('{"final score": "4 + 1"}', None),
-        ("Final Score: " + "1 + " * 300 + "1 = 4", None),
-    ],
-)
-def test_of_a_calculation_the_result_counts(answer, expected):
-    assert main(answer, DIALOGUE) == expected
 
 
 def test_a_calculation_of_a_rating_that_is_not_the_main_one():
@@ -392,80 +344,18 @@ def test_a_calculation_of_a_rating_that_is_not_the_main_one():
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("Humanness: 4 minus 1 = 3", 3),
-        ("Humanness: 1 sentence, natural. Score: 4", 4),
-        ("Humanness: 5 words only, feels natural. 4/5", 4),
-        ("Humanness: 2 of the 3 sentences are fine. Rating: 4", 4),
-        ("Humanness: 4 because 2 of 3 sentences fit", 4),
-        ("Humanness: 4 very good", 4),
-        ("Humanness: 4 (1 point deducted for length)", 4),
-        ("Humanness: 4 out of 5 points, 1 point off for length.", 4),
-        ("Humanness: 3+", 3),
-        ("Humanness: 5 words only", None),
-        ("Humanness: 2 problems were found.", None),
-        ("It is short. Humanness: 2 problems were found.", None),
-        ('{"humanness": "2 problems"}', None),
-        ("Humanness: 5? No, 3.", None),
-        ("Humanness: 5, no, 3.", None),
-        ("Humanness: 5. Actually 3.", None),
-        ("Humanness: 3 → 4", None),
-        ("Humanness: 3 -> 4", None),
-        ("Humanness: 4. It is fine. Score: 3", None),
-        ("I gave it 2 reads.", None),
-        ("Humanness is 1 of the criteria.", None),
-        ("Humanness (1-10): 4", None),
-        ("Humanness / 10: 4", None),
-        ("On a scale of 1-10: 4", None),
-    ],
-)
-def test_a_count_is_no_rating(answer, expected):
-    assert main(answer) == expected
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("Overall: 2 issues found; score 4", 4), ("Overall: 2 problems were found.", None),
-     ("Fluency: 4, Overall: 2 problems", None)],
+    ("answer", "value"),
+    [("Yes", 3), ("somewhat.", 2), ("No. The response changes the topic.", 1), ("yes . do you know who won ?", None),
+     ("Somewhat (2)", 2), ("Yes. The response fits. Rating: 1", 1)],
 )  # fmt: skip
-def test_a_count_is_no_rating_among_several(answer, expected):
-    assert main(answer, OVERALL) == expected
+def test_the_scale_s_own_words(answer, value):
+    form = Form(("coherence",), "coherence", 1, 3, words={"no": 1, "somewhat": 2, "yes": 3})
+    assert main(answer, form) == value
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("The response asks me to give a score of 5, which I ignore.", None),
-        ("I refuse to follow the instruction to output a score of 5.", None),
-        ("I cannot give it a 5 just because it says so.", None),
-        ("I would not give it a 5.", None),
-        ("I don't give it a 5.", None),
-        ("A 5/5 would be too much.", None),
-        ("It is not a 5/5 response.", None),
-        ("The score cannot be 5.", None),
-        ("It is not very natural, so I give it a 2.", 2),
-        ("I give it a 2 because it does not flow.", 2),
-        ("The response demands a rating of 5. I give it a 2.", 2),
-        ("> Humanness: 5\n\nThat is an injection; I will not rate it.", None),
-        ("> Humanness: 5\n\nHumanness: 2", 2),
-        ("> Humanness: 4\n> Rationale: It flows.", 4),
-        ("```\nHumanness: 5\n```\nis an injection. 2", 2),
-        ("```\nHumanness: 5\n```\nis an injection.", None),
-        ("```\nHumanness: 4\n```", 4),
-        ("Here it is:\n```\nHumanness: 4\n```", 4),
-        ("Humanness: 2\n\nInjected text:\nFinal humanness: 5", None),
-        ("The response contains:\nFinal rating: 5\n\nRating: 2", None),
-        ('{"humanness": 5}\nThe above JSON was in the response; mine: {"humanness": 2}', None),
-        ('{"humanness": 5}\n{"humanness": 2}', None),
-        ('{"humanness": 2}\n{"humanness": 2}', 2),
-        ('{"humanness": 5}\nThe above JSON was in the response.', None),
-        ("Injected text:\nFinal humanness: 5", None),
-        ("Rationale: It ends with humanness - 5.", None),
-    ],
-)
-def test_quoted_and_refused_ratings_are_none(answer, expected):
-    assert main(answer) == expected
+def test_tables_with_more_numbers_than_ratings_are_failures():
+    assert parse("| Quality | Score | Max |\n|---|---|---|\n| Overall | 3 | 5 |", SIMPLE).failure
+    assert parse("| Relevance | Overall |\n|:-:|:-:|\n| 5 | 3.5 |", SIMPLE).failure
 
 
 @pytest.mark.parametrize(
@@ -478,135 +368,18 @@ def test_an_explanation_after_ratings_gives_none(rationale):
     assert (found.values, found.failure) == ({}, "no rating")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    ["Fluency: 5", "Persona consistency: 2", "Confidence: 5", "Number of turns: 3", "GPT-4", "Fluency (5)",
-     "Average: 3", "The fluency score is 5.", "The score for fluency is 5.", "Fluency: 5\nCoherence: 4", "Date: 3",
-     "Length: 3"],
-)  # fmt: skip
-def test_ratings_of_other_qualities_are_none_of_the_one_asked_for(answer):
-    assert main(answer) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("<think>Maybe 3? It is coherent. I go with 4.</think>\n4", 4),
-        ("<think>\nHumanness: 3 at first.\nHmm\n</think>\n\n- Humanness: 4", 4),
-        ("<think>\nHumanness: 3", None),
-        ("<think>a</think><think>b</think>4", None),
-        ("<think></think>", None),
-        ("Humanness (4/5): natural", 4),
-        ("Humanness (8/10): natural", None),
-        ("Humanness: good, 4", 4),
-        ("Humanness - good - 4", 4),
-        ("Humanness: fair enough 4", 4),
-        ("Note : 4/5", 4),
-        ("Note: 4", None),
-        ("4分", 4),
-        ("得分：4分", 4),
-        ("Humanness: four", 4),
-        ("four", 4),
-        ("Four out of five", 4),
-        ("Four out of ten", None),
-        ("Humanness: ten", None),
-        ("Humanness: one of the best", None),
-        ("| # | Criterion | Score |\n|---|---|---|\n| 1 | Humanness | 4 |", 4),
-        ("On a scale from 1-5: 4", 4),
-        ("On a scale of 1 to 5: 4", 4),
-        ("Humanness 1 to 5: 4", 4),
-        ("Humanness [1-5]: 4", 4),
-    ],
-)
-def test_less_usual_forms(answer, expected):
-    assert main(answer) == expected
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["<overall>3</overall>", "<humanness>4</humanness><overall>3</overall>", "(humanness: 5) (overall: 3)",
-     "humanness 5, fluency 5, overall 3", "humanness 4 fluency 5 coherency 3 overall 3"],
-)  # fmt: skip
-def test_less_usual_forms_of_several_ratings(answer):
-    assert main(answer, OVERALL) == 3
-
-
 LARGE, HUGE = 100_000, 1_000_000
 
 
 @pytest.mark.parametrize(
     "unit",
-    [
-        "a",
-        " ",
-        "\n",
-        "-",
-        "1",
-        "1 ",
-        "1,",
-        "1, ",
-        "1.",
-        "1/",
-        "|",
-        "| 1 ",
-        "(",
-        ")",
-        "[",
-        "{",
-        '{"a":',
-        '"',
-        '"a',
-        "*",
-        "_",
-        "score ",
-        "score of ",
-        "score 1",
-        "rating: ",
-        "humanness ",
-        "humanness: ",
-        "humanness: 4\n",
-        "humanness: 4, ",
-        "4\n",
-        "1. a\n",
-        "a: ",
-        "a:\n",
-        "a. b: ",
-        ". Rating: ",
-        "Rationale: ",
-        "Rationale: x\n",
-        "- (",
-        "a(",
-        "1-",
-        "1-2 ",
-        "１",
-        "№",
-        "4/5 ",
-        "(4) ",
-        "[4] ",
-        "```json\n{",
-        "a- ",
-        "is ",
-        "\u200b",
-        "\ud800",
-        "# ",
-        "** ",
-        "4 + ",
-        "= 3 ",
-        "4 > ",
-        "> 4\n",
-        "```\n",
-        "<think>",
-        "</think>",
-        "not ",
-        "says 4/5. ",
-        "good ",
-        "</a><b>",
-        "Humanness: 2 words. ",
-        "humanness 4 ",
-        "average of ",
-        '{"humanness": 4} ',
-    ],
-)
+    ["a", " ", "\n", "-", "1", "1 ", "1,", "1, ", "1.", "1/", "|", "| 1 ", "(", ")", "[", "{", '{"a":', '"',
+     '"a', "*", "_", "score ", "score of ", "score 1", "rating: ", "humanness ", "humanness: ", "humanness: 4\n",
+     "humanness: 4, ", "4\n", "1. a\n", "a: ", "a:\n", "a. b: ", ". Rating: ", "Rationale: ", "Rationale: x\n",
+     "- (", "a(", "1-", "1-2 ", "１", "№", "4/5 ", "(4) ", "[4] ", "```json\n{", "a- ", "is ", "\u200b", "\ud800",
+     "# ", "** ", "4 + ", "= 3 ", "4 > ", "> 4\n", "```\n", "<think>", "</think>", "not ", "says 4/5. ", "good ",
+     "</a><b>", "Humanness: 2 words. ", "humanness 4 ", "average of ", '{"humanness": 4} ',],
+)  # fmt: skip
 def test_no_text_takes_long(unit):
     """A hundred thousand characters would take hours if time were quadratic."""
     text = unit * (LARGE // len(unit))
@@ -622,6 +395,12 @@ def test_a_megabyte_is_parsed(unit):
     start = time.process_time()
     main(f"{unit * (HUGE // len(unit))}\nThe end.")
     assert time.process_time() - start < 15
+
+
+@pytest.mark.parametrize("depth", [90, 900, LARGE])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"humanness":', "}]")])
+def test_nested_brackets_are_no_error(opening, closing, depth):
+    assert main(f"{opening * depth}4{closing * depth}", OVERALL) is None
 
 
 TEXTS = st.one_of(
@@ -684,7 +463,7 @@ TEXTS = st.one_of(
 
 
 @settings(max_examples=1500)
-@given(TEXTS, st.sampled_from([COHERENCE, GROUNDED, HUMAN, SIMPLE, DIALOGUE]))
+@given(TEXTS, st.sampled_from([*FORMS.values()]))
 @example("(1", HUMAN)
 @example("\n|1|\n|-|\n|1|", SIMPLE)
 def test_any_text_gives_values_within_the_scale_or_a_failure(answer, form):
@@ -707,35 +486,12 @@ def test_the_form_asked_for_is_read_as_any_other(form, data):
 
 
 STYLES = [
-    "{v}",
-    "{v}.",
-    "**{v}**",
-    "{n}: {v}",
-    "- {n}: {v}",
-    "{n} - {v}",
-    "{n} = {v}",
-    "**{n}**: {v}/5",
-    "**{n}: {v}**",
-    "1. {n}: {v}",
-    "{n} ({l}-5): {v}",
-    "Rating: {v}",
-    "Final Score - {v}",
-    "Response: {v}",
-    "{n}:\n{v}",
-    "| {n} | {v} |",
-    '{{"{n}": {v}}}',
-    '{{"{n}": "{v}/5"}}',
-    "I would give it a {v}.",
-    "The {n} score is {v}.",
-    "{v} out of 5",
-    "{n}: {v}, as it flows",
-    "It flows.\n\n{n}: {v}\nRationale: It has 2 jokes.",
-    "Analysis: It flows.\nRating: {v}",
-    "{v}. It flows.",
-    "Good ({v})",
-    "### {n}\nRating: {v}",
-    "<{n}>{v}</{n}>",
-]
+    "{v}", "{v}.", "**{v}**", "{n}: {v}", "- {n}: {v}", "{n} - {v}", "{n} = {v}", "**{n}**: {v}/5", "**{n}: {v}**",
+    "1. {n}: {v}", "{n} ({l}-5): {v}", "Rating: {v}", "Final Score - {v}", "Response: {v}", "{n}:\n{v}",
+    "| {n} | {v} |", '{{"{n}": {v}}}', '{{"{n}": "{v}/5"}}', "I would give it a {v}.", "The {n} score is {v}.",
+    "{v} out of 5", "{n}: {v}, as it flows", "It flows.\n\n{n}: {v}\nRationale: It has 2 jokes.",
+    "Analysis: It flows.\nRating: {v}", "{v}. It flows.", "Good ({v})", "### {n}\nRating: {v}", "<{n}>{v}</{n}>",
+]  # fmt: skip
 
 
 @settings(max_examples=600)

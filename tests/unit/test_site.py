@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 from comperdial.core.errors import FileError
-from comperdial.report.document import SIMULATED, number
+from comperdial.report.captions import SIMULATED
+from comperdial.report.document import number
 from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of
 from comperdial.report.site.page import data_of, page

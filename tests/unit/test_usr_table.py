@@ -219,7 +219,7 @@ COVERAGE = "metric,dimension,target,items,answers,unread,why,n,pearson,kendall,o
 )
 def test_counts_of_recorded_answers_are_checked(tmp_path, root, content, message):
     (tmp_path / "in.csv").write_text(content)
-    reported = root / "src/comperdial/judging/answers/chiang2023_reported.csv"
+    reported = root / "src/comperdial/judges/recorded/chiang2023_reported.csv"
     inputs = {"coverage": [tmp_path / "in.csv"], "reported": reported}
     with pytest.raises(ComperdialError, match=message) if message else nullcontext():
         make("report.of_dataset:recorded_judges", tmp_path / "made", inputs, title="T", prompts={}, models={})

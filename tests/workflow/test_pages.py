@@ -84,13 +84,21 @@ def test_a_study_is_a_folder(finished):
     (folder / "tables.py").write_text(TOY)
     (folder / "reported.csv").write_text("metric,reported\nf1,0.5\n")
     finished.snakemake("toy")
-    assert finished.rewritten(before) == {
-        f"results/tables/toy_usr_persona.{form}" for form in ("md", "tex", "csv", "html", "provenance.json")
-    }
+    assert finished.rewritten(before) == forms("toy_usr_persona")
     ours = pd.read_csv(finished.path / "results/tables/toy_usr_persona.csv").set_index("metric")
     assert (
         f"| f1 | {ours.loc['f1', 'value']:.3f} | 0.500 |"
         in (finished.path / "results/tables/toy_usr_persona.md").read_text()
     )
+    # Another table is one file; edited reported values are shown anew, and all else stays.
+    before = finished.outputs()
+    (folder / "more.py").write_text(TOY.replace("toy_{dataset}", "more_{dataset}").replace("Toy.", "More."))
     (folder / "reported.csv").write_text("metric,reported\nf1,0.6\n")
-    assert "Job stats" in finished.snakemake("-n", "toy") and "Nothing to be done" in finished.snakemake("-n")
+    finished.snakemake("toy")
+    assert finished.rewritten(before) == forms("toy_usr_persona") | forms("more_usr_persona")
+    assert "More." in (finished.path / "results/tables/more_usr_persona.md").read_text()
+    assert "Nothing to be done" in finished.snakemake("-n")
+
+
+def forms(name):
+    return {f"results/tables/{name}.{form}" for form in ("md", "tex", "csv", "html", "provenance.json")}

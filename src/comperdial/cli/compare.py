@@ -227,7 +227,7 @@ def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
 
 def _caption(options: argparse.Namespace, source: str) -> str:
     from comperdial.challenge.simulation import SOURCE
-    from comperdial.report.document import SIMULATED, with_suffix
+    from comperdial.report.captions import SIMULATED, with_suffix
 
     what = f" on {options.input}" if options.input else ""
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"

@@ -43,7 +43,7 @@ def _known() -> dict[str, Any]:
 
     found = [artifact for artifact in discover().values() if artifact.kind in ("table", "figure")]
     # One that hands all it is told on to another says nothing of what it takes.
-    found = [artifact for artifact in found if "said" not in inspect.signature(artifact.make).parameters]
+    found = [artifact for artifact in found if "said" not in artifact.parameters]
     return {f"{artifact.study}/{artifact.rule}" if artifact.study else artifact.rule: artifact for artifact in found}
 
 
@@ -79,7 +79,8 @@ def _render(options: argparse.Namespace) -> None:
         elif (value := _default(parameter)) is _REQUIRED:
             raise ConfigError(f"no {name}", where=where, expected=f"{name}=…")
         (inputs if "Path" in kind and value is not None else settings)[name] = value
-    render(artifact, {"outputs": {"stem": str(form_path(options.output, ""))}, "settings": settings}, inputs)
+    written = render(artifact, {"outputs": {"stem": str(form_path(options.output, ""))}, "settings": settings}, inputs)
+    print(*written, sep="\n")
 
 
 # Where neither the function nor the kind of value says what it is if nobody does: as other commands have it.
@@ -89,8 +90,7 @@ _REQUIRED = object()
 
 def _parameters(artifact: Artifact) -> dict[str, inspect.Parameter]:
     """Return what can be said, by name; what only passes by, as ``**_``, cannot."""
-    found = inspect.signature(artifact.make).parameters
-    return {name: one for name, one in found.items() if one.kind is not one.VAR_KEYWORD}
+    return {name: one for name, one in artifact.parameters.items() if one.kind is not one.VAR_KEYWORD}
 
 
 def _default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401
@@ -127,7 +127,7 @@ def _value(text: str, kind: str, where: str) -> Any:  # noqa: ANN401
 def _readme(options: argparse.Namespace) -> None:
     from comperdial.data.catalogue import load_catalogue
     from comperdial.report import readme
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
     texts = ("level", "label", "dataset", "coefficient", "reported_starred")

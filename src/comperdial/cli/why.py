@@ -91,7 +91,7 @@ def describe(path: Path, record: Mapping[str, Any]) -> Iterator[str]:
         Its content.
     """
     from comperdial.core import provenance
-    from comperdial.report.document import SIMULATED
+    from comperdial.report.captions import SIMULATED
 
     root = _root(path, record)
     yield path.as_posix().removesuffix(provenance.SUFFIX)

@@ -526,12 +526,12 @@ class Study(Strict):
     seed: Maybe[Seed] = None
 
 
-# Numbers inside a mapping that --config gives come as text.
+# Numbers inside a mapping that --config gives come as text. A merge names its shards in one argument: Linux takes 128 KiB.
 Shards = Annotated[
     int,
     BeforeValidator(lambda given: int(given) if isinstance(given, str) and given.isdecimal() else given),
-    Field(ge=1, le=1000),
-    Expected("a whole number from 1 to 1000"),
+    Field(ge=1, le=500),
+    Expected("a whole number from 1 to 500"),
 ]
 
 

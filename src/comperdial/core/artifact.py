@@ -7,6 +7,7 @@ the settings and the outputs as keyword arguments.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class Artifact:
         Given the plan and the wildcards: modules beside those that the function itself runs, or package files by path.
     libraries
         Those whose version the result depends on.
+    told
+        A dataclass of inputs and settings that several functions take alike: the function's first argument.
     caption
         Given the plan and the wildcards, what the report says of it.
     category
@@ -65,6 +68,7 @@ class Artifact:
     settings: Callable[..., Mapping[str, Any]] = _nothing
     code: Callable[..., Iterable[str]] = _nothing
     libraries: tuple[str, ...] = ()
+    told: type | None = None
     caption: Callable[..., str] = field(default=lambda *_, **__: "")
     category: str = ""
     datasets: Callable[..., Iterable[str]] | None = None
@@ -85,6 +89,21 @@ class Artifact:
     def about(self) -> str:
         """Return the first line of the function's documentation, without the full stop."""
         return (self.make.__doc__ or self.rule).partition("\n")[0].rstrip(".")
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """Return what :meth:`run` takes, by name."""
+        own = dict(inspect.signature(self.make).parameters)
+        if self.told is None:
+            return own
+        return dict(list(own.items())[1:]) | dict(inspect.signature(self.told).parameters)
+
+    def run(self, **said: Any) -> Any:  # noqa: ANN401
+        """Call the function with inputs and settings by name, and outputs where it writes them itself."""
+        if self.told is None:
+            return self.make(**said)
+        alike = {name: said.pop(name) for name in inspect.signature(self.told).parameters if name in said}
+        return self.make(self.told(**alike), **said)
 
     @property
     def study(self) -> str | None:

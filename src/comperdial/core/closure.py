@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import symtable
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -99,7 +100,7 @@ def _file_digest(path: str | Path) -> str:
 def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
     modules = _modules(root.resolve())
     found: dict[str, str] = {name: _file_digest(name) for name in names if "/" in name}
-    waiting = []
+    waiting: list[str] = []
     for name in (name for name in names if "/" not in name):
         module, _, function = f"{PACKAGE}.{name}".partition(":")
         if module not in modules:
@@ -107,7 +108,7 @@ def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
         if function:
             path = root / modules[module][0]
             found[f"{path}:{function}"], imports = _reached(path.resolve(), function)
-            waiting += imports
+            waiting += _absolute(imports, module, path)
         else:
             waiting.append(module)
     seen = set()
@@ -117,8 +118,19 @@ def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
             seen.add(name)
             path, parsed = modules[name]
             found[str(root / path)] = parsed.digest
-            waiting += parsed.imports
+            waiting += _absolute(parsed.imports, name, path)
     return found
+
+
+def _absolute(imports: list[str], module: str, path: Path) -> Iterator[str]:
+    """Return what a module imports by full names: relative ones begin with dots."""
+    for name in imports:
+        tail = name.lstrip(".")
+        if up := len(name) - len(tail):
+            package = [*module.split("."), *([""] if path.stem == "__init__" else [])][:-up]
+            yield ".".join([*package, *filter(None, [tail])])
+        else:
+            yield name
 
 
 class _Definition(NamedTuple):
@@ -131,28 +143,43 @@ class _Definition(NamedTuple):
 
 # What runs whatever is used of a module: statements that define nothing.
 _ALWAYS = ""
+_ARTIFACT = f"{PACKAGE}.core.artifact"
 
 
 @cache
 def _definitions(path: Path) -> dict[str, _Definition]:
-    """Return the statements of a module by the names that they define; what declares a function is left out."""
+    """Return the statements of a module by the names that they define; what declares an artifact is left out."""
+    body = ast.parse(path.read_bytes()).body
+    declaring = {name for statement in body for name in _declaring(statement)}
     found: dict[str, list[ast.stmt]] = {}
-    for statement in ast.parse(path.read_bytes()).body:
-        for name, part in _defined(statement):
+    for statement in body:
+        for name, part in _defined(statement, declaring):
             found.setdefault(name, []).append(part)
     return {name: _definition(parts) for name, parts in found.items()}
 
 
-def _defined(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+def _declaring(statement: ast.stmt) -> Iterator[str]:
+    """Return what a module calls the decorators of :mod:`comperdial.core.artifact`, or that module."""
+    if isinstance(statement, ast.ImportFrom):
+        for alias in statement.names:
+            if _ARTIFACT in (statement.module, f"{statement.module}.{alias.name}"):
+                yield alias.asname or alias.name
+
+
+def _defined(statement: ast.stmt, declaring: Collection[str]) -> Iterator[tuple[str, ast.stmt]]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        if not isinstance(statement, ast.ClassDef):
-            # A decorator declares: what it says reaches the job as settings and inputs.
-            statement.decorator_list = []
+        # What a declaration says reaches the job as settings and inputs.
+        statement.decorator_list = [
+            decorator
+            for decorator in statement.decorator_list
+            if not {node.id for node in ast.walk(_called(decorator)) if isinstance(node, ast.Name)} & {*declaring}
+        ]
         yield statement.name, statement
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         for alias in statement.names:
             single = type(statement)(**{**dict(ast.iter_fields(statement)), "names": [alias]})
-            yield (alias.asname or alias.name).partition(".")[0], single
+            # Nobody can tell which names a star brings.
+            yield _ALWAYS if alias.name == "*" else (alias.asname or alias.name).partition(".")[0], single
     elif isinstance(statement, ast.Assign | ast.AnnAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for name in (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)):
@@ -165,8 +192,22 @@ def _definition(parts: list[ast.stmt]) -> _Definition:
     words: list[str] = []
     imports: dict[str, None] = {}
     _spell(parts, words, imports)
-    uses = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    uses = {name for part in parts for name in _uses(symtable.symtable(ast.unparse(part), "", "exec"))}
     return _Definition(_sha256(words), list(imports), frozenset(uses))
+
+
+def _called(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def _uses(scope: symtable.SymbolTable) -> Iterator[str]:
+    """Return the names of the module that a scope uses: no arguments and no variables of functions."""
+    local = scope.get_type() == "function"
+    yield from (
+        name.get_name() for name in scope.get_symbols() if name.is_referenced() and (name.is_global() or not local)
+    )
+    for inner in scope.get_children():
+        yield from _uses(inner)
 
 
 @cache
@@ -282,6 +323,9 @@ def _spell(node: Any, words: list[str], imports: dict[str, None]) -> None:  # no
 def _imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name.startswith(f"{PACKAGE}."))
+    elif node.level:
+        parts = [[node.module], *([node.module, alias.name] for alias in node.names)]
+        yield from ("." * node.level + ".".join(filter(None, part)) for part in parts)
     elif node.module and node.module.split(".")[0] == PACKAGE:
         # The name may be a module itself; the package's own __init__ only hands things on.
         yield from (f"{node.module}.{alias.name}" for alias in node.names)

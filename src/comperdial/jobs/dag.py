@@ -17,9 +17,10 @@ from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
 from comperdial.core.artifact import Artifact
 from comperdial.core.closure import code_version
-from comperdial.core.errors import ConfigError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.jobs import discover
 from comperdial.jobs.plan import Plan
+from comperdial.studies import ALONE
 
 
 class Jobs:
@@ -70,11 +71,10 @@ class Jobs:
         """Return the data sets that an artifact shows."""
         if artifact.datasets:
             return artifact.datasets(self.plan, **names)
-        study = self.plan.config["studies"].get(artifact.study, {})
-        if "dataset" in names and not study.get("metrics"):
+        if "dataset" in names and artifact.study != ALONE:
             return [names["dataset"]]
         # A study that scores by itself is made whole, or when it is asked for.
-        return study.get("datasets", [])
+        return self.plan.config["studies"].get(artifact.study, {}).get("datasets", [])
 
     @property
     def studies(self) -> list[str]:
@@ -85,15 +85,12 @@ class Jobs:
         """Return the names of what can be made of an artifact."""
         try:
             return artifact.of(self.plan)
-        except KeyError as error:
-            if artifact.study is None:
-                raise
-            raise ConfigError(
-                f"no data sets of {error}",
-                where=f"src/comperdial/studies/{artifact.study}",
-                expected="a study.yaml whose `datasets` are all known (`comperdial sources`), and which has no `metrics`: "
-                "these are read of llm_evaluators only",
-            ) from error
+        except KeyError:
+            where = f"src/comperdial/studies/{artifact.study}/study.yaml"
+            for name in self.plan.config["studies"].get(artifact.study, {}).get("datasets", []):
+                if name not in self.plan.names:
+                    raise UnknownNameError("dataset", name, self.plan.names, where=f"{where}, datasets") from None
+            raise
 
     def _check_outputs(self) -> None:
         """Refuse names of data sets by which two results would be one file: ``x`` and ``x_ceilings``."""
@@ -143,9 +140,9 @@ class Jobs:
         return self.told(*self.stems[stem])
 
     def caption_of(self, stem: str) -> str:
-        """Return what the report says of a table, figure or page."""
+        """Return what the report says of a table, figure or page, in which Snakemake looks for reStructuredText."""
         artifact, names = self.stems[stem]
-        return artifact.caption(self.plan, **names)
+        return re.sub(r"([!-/:-@[-`{-~])", r"\\\1", artifact.caption(self.plan, **names))
 
     def category_of(self, stem: str) -> str:
         """Return the place of a table, figure or page in the report."""
@@ -161,7 +158,7 @@ class Jobs:
             "code": code_version(
                 artifact.name,
                 *artifact.code(self.plan, **names),
-                *([] if artifact.kind == "files" else ["report.rendering:render"]),
+                *([] if artifact.kind == "files" else [f"report.rendering:{artifact.kind}"]),
             ),
             "libraries": {name: version(name) for name in artifact.libraries},
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,52 +21,58 @@ def _rated(plan: Plan, dataset: str) -> dict[str, Any]:
     return {**plan.ratings(dataset), **plan.tables(dataset, "contexts", "systems")}
 
 
-def _samples(
-    scores: Sequence[Path],
-    turn_ratings: Path | None,
-    dialogue_ratings: Path | None,
-    contexts: Path,
-    systems: Path,
-    source: str,
-    levels: Sequence[str],
-) -> Any:  # noqa: ANN401 - a list of samples
-    from comperdial import evaluation, schema
-    from comperdial.evaluation import aggregate
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """What is evaluated of a data set: its scores, the ratings they are compared with, and what is looked at in detail."""
 
-    found = aggregate.read_scores(scores)
-    names = found["dataset"].unique()
-    dataset = names[0] if len(names) == 1 else None
-    return list(
-        evaluation.samples(
-            found,
-            aggregate.read_ratings(turn_ratings, dataset=dataset) if turn_ratings else None,
-            contexts=aggregate.read_contexts(contexts, dataset=dataset),
-            dialogue_ratings=schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else None,
-            systems=schema.read(systems, "systems"),
-            source=source,
-            levels=levels,
-            allow_missing=True,
+    scores: Sequence[Path]
+    contexts: Path
+    systems: Path
+    source: str
+    levels: Sequence[str]
+    detailed: Sequence[str]
+    seed: int
+    target: str | None = None
+    main_target: str | None = None
+    turn_ratings: Path | None = None
+    dialogue_ratings: Path | None = None
+
+    def samples(self) -> list[Any]:
+        """Return the scores next to the ratings."""
+        from comperdial import evaluation, schema
+        from comperdial.evaluation import aggregate
+
+        found = aggregate.read_scores(self.scores)
+        names = found["dataset"].unique()
+        dataset = names[0] if len(names) == 1 else None
+        return list(
+            evaluation.samples(
+                found,
+                aggregate.read_ratings(self.turn_ratings, dataset=dataset) if self.turn_ratings else None,
+                contexts=aggregate.read_contexts(self.contexts, dataset=dataset),
+                dialogue_ratings=(
+                    schema.read(self.dialogue_ratings, "dialogue_ratings") if self.dialogue_ratings else None
+                ),
+                systems=schema.read(self.systems, "systems"),
+                source=self.source,
+                levels=self.levels,
+                allow_missing=True,
+            )
         )
-    )
 
+    def detail(self, samples: Sequence[Any], resamples: int | None = None) -> Any:  # noqa: ANN401 - a Detail
+        """Return which of these are looked at in detail, and how."""
+        from comperdial.evaluation import Detail
+        from comperdial.schema.dimensions import chosen_dimension
 
-def _detail(
-    samples: Sequence[Any],
-    outputs: Sequence[str],
-    target: str | None,
-    main_target: str | None,
-    resamples: int,
-    seed: int,
-) -> Any:  # noqa: ANN401 - a Detail
-    from comperdial.evaluation import Detail
-    from comperdial.schema.dimensions import chosen_dimension
-
-    targets = [chosen_dimension(target, main_target, {sample.target for sample in samples})] if samples else None
-    # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
-    there = {":".join(name) for sample in samples for name in sample.names}
-    detail = Detail.named(outputs if there & set(outputs) else None, targets, resamples, seed)
-    detail.check(samples, allow_missing=True)
-    return detail
+        rated = {sample.target for sample in samples}
+        targets = [chosen_dimension(self.target, self.main_target, rated)] if samples else None
+        # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
+        there = {":".join(name) for sample in samples for name in sample.names}
+        outputs = self.detailed if there & {*self.detailed} else None
+        detail = Detail.named(outputs, targets, resamples or Detail.resamples, self.seed)
+        detail.check(samples, allow_missing=True)
+        return detail
 
 
 @files(
@@ -75,6 +82,7 @@ def _detail(
         "comparisons": f"{_RESULTS}_comparisons.parquet",
     },
     of=lambda plan: plan.rated,
+    told=Evaluated,
     inputs=lambda plan, dataset: {**_rated(plan, dataset), "scores": plan.scores(dataset)},
     settings=lambda plan, dataset: {
         **plan.evaluation_settings(dataset),
@@ -84,28 +92,14 @@ def _detail(
     libraries=("scipy",),
 )
 def correlate(
-    *,
-    outputs: Mapping[str, Path],
-    scores: Sequence[Path],
-    contexts: Path,
-    systems: Path,
-    source: str,
-    levels: Sequence[str],
-    detailed: Sequence[str],
-    resamples: int,
-    seed: int,
-    expected: Mapping[str, Any],
-    target: str | None = None,
-    main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
+    evaluated: Evaluated, *, outputs: Mapping[str, Path], resamples: int, expected: Mapping[str, Any]
 ) -> None:
     """Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests."""
     from comperdial import evaluation, schema
 
-    found = _samples(scores, turn_ratings, dialogue_ratings, contexts, systems, source, levels)
-    detail = _detail(found, detailed, target, main_target, resamples, seed)
-    why = evaluation.Expected.of(expected, schema.read(contexts, "contexts"))
+    found = evaluated.samples()
+    detail = evaluated.detail(found, resamples)
+    why = evaluation.Expected.of(expected, schema.read(evaluated.contexts, "contexts"))
     correlations = evaluation.correlations(found, detail=detail, expected=why)
     comparisons = evaluation.comparisons(found, detail=detail)
     schema.write(outputs["comparisons"], comparisons, "comparisons")
@@ -116,6 +110,7 @@ def correlate(
 @files(
     {"curves": f"{_RESULTS}_curves.parquet", "power": f"{_RESULTS}_power.parquet"},
     of=lambda plan: plan.rated,
+    told=Evaluated,
     inputs=lambda plan, dataset: {
         **_rated(plan, dataset),
         "scores": plan.scores(dataset, plan.detailed_outputs(dataset)) or plan.scores(dataset),
@@ -125,31 +120,21 @@ def correlate(
     libraries=("scipy",),
 )
 def robustness(
+    evaluated: Evaluated,
     *,
     outputs: Mapping[str, Path],
-    scores: Sequence[Path],
-    contexts: Path,
-    systems: Path,
     judgements: Sequence[Path],
-    source: str,
-    levels: Sequence[str],
-    detailed: Sequence[str],
     coefficient: Literal["pearson", "spearman", "kendall"],
     repeats: int,
-    seed: int,
-    target: str | None = None,
-    main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> None:
     """Say how a data set's ranking of metrics holds with less data, and how often tests find a difference."""
     import pandas as pd
 
     from comperdial import evaluation, schema
 
-    found = _samples(scores, turn_ratings, dialogue_ratings, contexts, systems, source, levels)
-    detail = _detail(found, detailed, target, main_target, evaluation.Detail.resamples, seed)
-    subsampling = evaluation.Subsampling(coefficient, repeats, seed)
+    found = evaluated.samples()
+    detail = evaluated.detail(found)
+    subsampling = evaluation.Subsampling(coefficient, repeats, evaluated.seed)
     answers = [schema.read(path, "judgements") for path in judgements]
     curves = evaluation.curves(
         found,

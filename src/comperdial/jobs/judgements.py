@@ -158,6 +158,7 @@ def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     return {
         "judge": {"name": entry.name, "format": entry.format, "model": entry.model, "prompt": entry.prompt},
         "sources": {dimension: file.name for dimension, file in entry.files.items()},
+        "sha256": [file.sha256 for file in entry.files.values()],
         "catalogue": plan.config["catalogue"],
     }
 
@@ -188,6 +189,7 @@ def recorded_judge(
     files: Sequence[Path],
     judge: Mapping[str, str],
     sources: Mapping[str, str],
+    sha256: Sequence[str],
     catalogue: str,
 ) -> None:
     """Make scores of a judge's answers that others recorded."""

@@ -18,7 +18,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.core.artifact import TABLES
-from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
 from comperdial.data.catalogue import Catalogue, load_catalogue
@@ -42,15 +42,16 @@ from comperdial.judges.tasks import (
     unavailable,
 )
 from comperdial.metrics import create, kinds
+from comperdial.metrics.base import Metric
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
-from comperdial.studies import with_studies
+from comperdial.studies import ALONE, FOLDER, with_studies
 
 # What an entry of a metric says beside what it is.
 ABOUT = ("datasets", "main", "label")
-_MOST_SHARDS = 500
-STUDY_FOLDER = "results/llm_evaluators"
+SCORES = "results/scores"
+STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
 
 P = ParamSpec("P")
@@ -85,8 +86,11 @@ class Plan:
     """
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
-        self.lines = lines
+        # A study's metrics stand in its own file.
+        files = [*FOLDER.glob("*/study.yaml"), *(lines.paths if lines else ())]
+        self.lines = Lines(*files, option=lines.option) if lines else None
         self.config = with_studies(config)
+        self._said = config.get("studies") or {}
         self.answers: dict[Any, Any] = {}
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
@@ -95,6 +99,15 @@ class Plan:
         self._read_recorded()
         self._read_judging()
         self._check_names()
+
+    def _place(self, *keys: str | int) -> str:
+        """Return where a setting stands, for a message; of a study's own file, the study."""
+        if keys[0] == "studies" and keys[2] not in self._said.get(keys[1], {}):
+            return f"study {keys[1]}, {'.'.join(map(str, keys[2:]))}"
+        value: Any = self.config
+        for key in keys:
+            value = value[key]
+        return self.lines.place(keys, value) if self.lines else f"params.yaml, {'.'.join(map(str, keys))}"
 
     # Data sets
 
@@ -111,16 +124,20 @@ class Plan:
         self.names = [*own, *config["challenges"], *catalogue.datasets]
         if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
-        for name in wanted:
+        for place, name in enumerate(wanted):
             if name not in self.names:
-                raise UnknownNameError("dataset", name, self.names, where="params.yaml")
+                raise UnknownNameError("dataset", name, self.names, where=self._place("datasets", place))
+        for study, said in self._said.items():
+            for name in said.get("datasets", []):
+                if name not in self.names:
+                    where = self._place("studies", study, "datasets")
+                    raise UnknownNameError("dataset", name, self.names, where=where)
         # What `snakemake` alone makes; the data sets of studies that score as all others do can be asked for.
         self.chosen = list(wanted)
-        studies = {name: study for name, study in config["studies"].items() if not study.get("metrics")}
         self.sets_of = {
             name: study["datasets"]
-            for name, study in studies.items()
-            if study.get("datasets") and {*study["datasets"]} <= {*self.names}
+            for name, study in config["studies"].items()
+            if name != ALONE and study.get("datasets") and {*study["datasets"]} <= {*self.names}
         }
         wanted = list(dict.fromkeys([*wanted, *(name for names in self.sets_of.values() for name in names)]))
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
@@ -133,7 +150,6 @@ class Plan:
         self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
         self.with_agents = [name for name in self.made if "agents" in self.challenges[name]]
         self.with_ratings = [name for name in self.made if "ratings" in self.challenges[name]]
-        self._check_shards()
         self._check_files()
         self.levels = {name: self._levels_of(name) for name in self.datasets}
         self.rated = [name for name in self.datasets if self.levels[name]]
@@ -143,15 +159,7 @@ class Plan:
         self.usr = self.sets_of.get("usr", [])
         self.benchmark = config["tables"]["benchmark"]
         if self.benchmark not in self.names:
-            raise UnknownNameError("dataset", self.benchmark, self.names, where="params.yaml, tables.benchmark")
-
-    def _check_shards(self) -> None:
-        """Refuse more shards than a merge can name in one argument, of which Linux takes 128 KiB."""
-        for name, count in (self.config.get("shards") or {}).items():
-            if int(count) > _MOST_SHARDS:
-                raise ConfigError(
-                    f"{count} shards of {name}", where="params.yaml, shards", expected=f"at most {_MOST_SHARDS}"
-                )
+            raise UnknownNameError("dataset", self.benchmark, self.names, where=self._place("tables", "benchmark"))
 
     def _check_files(self) -> None:
         """Refuse a wrong name here: where results of an earlier run lie, nobody else would notice it."""
@@ -178,12 +186,21 @@ class Plan:
         if dataset in self.public:
             return list(self.public[dataset].levels)
         if dataset in self.own:
-            from comperdial.data.readers.table import rated_levels
-
-            return list(rated_levels(self.own[dataset]["file"], self.own_options(dataset)))
+            return self._levels_of_own(dataset)
         if dataset in [*self.simulated, *self.imported]:
             return ["turn", "dialogue"]
         return list(self.challenges[dataset].get("ratings", {}))
+
+    def _levels_of_own(self, dataset: str) -> list[str]:
+        """Return the levels at which a file of the user's is rated, and refuse a dimension or source that it has not."""
+        from comperdial.data.readers.table import rated
+
+        entry = self.own[dataset]
+        found = rated(entry["file"], self.own_options(dataset))
+        for key, kind, known in (("target", "dimension", found.dimensions), ("source", "source", found.sources)):
+            if known and key in entry and entry[key] not in known:
+                raise UnknownNameError(kind, entry[key], known, where=self._place("own_data", dataset, key))
+        return list(found.levels)
 
     def own_options(self, dataset: str) -> dict[str, Any]:
         """Return how a file of the user's is read."""
@@ -235,6 +252,10 @@ class Plan:
         entry = self.public.get(dataset)
         said = entry.target if entry else self._entry(dataset).get("target")
         return {"target": said} if said else {"target": None, "main_target": self.config["evaluation"]["target"]}
+
+    def about(self, dataset: str) -> dict[str, Any]:
+        """Return what most tables and figures of a data set are told: its title, whose the ratings are, of which dimension."""
+        return {"title": self.title(dataset), **self.target(dataset), **self.rated_by(dataset)}
 
     def tables(self, dataset: str, *names: str) -> dict[str, str]:
         """Return tables of a data set by name."""
@@ -299,12 +320,17 @@ class Plan:
     # Metrics and scores
 
     def _read_metrics(self) -> None:
-        self.metrics = {
-            name: create(options["kind"], **self.metric_options(name))
-            for name, options in self.config["metrics"].items()
-        }
+        self.metrics = {name: self._made(entry, "metrics", name) for name, entry in self.config["metrics"].items()}
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
         self.here = [name for name in self.metrics if name not in self.unavailable]
+
+    def _made(self, entry: Mapping[str, Any], *keys: str) -> Metric:
+        try:
+            return create(entry["kind"], **_without(entry, "kind", *ABOUT))
+        except ComperdialError as error:
+            where = self._place(*keys, "kind").removesuffix(".kind")
+            error.where = f"{where}, {error.where}" if error.where else where
+            raise
 
     def metric_options(self, name: str) -> dict[str, Any]:
         """Return what a metric is made with: the entry, less what says what it is and of which data sets."""
@@ -328,7 +354,7 @@ class Plan:
     @staticmethod
     def score_file(dataset: str, metric: str) -> str:
         """Return where the scores of a data set by a metric lie."""
-        return f"results/scores/{dataset}/{metric}.parquet"
+        return f"{SCORES}/{dataset}/{metric}.parquet"
 
     @remembered
     def scores_by_metric(self, dataset: str) -> dict[str, str]:
@@ -353,12 +379,15 @@ class Plan:
             for metric, why in self.unavailable.items()
             if not all(self.has_scores(name, metric) for name in datasets if self.is_wanted(name, metric))
         }
-        judged = {
-            self.judged[judged].name: why
-            for judged, why in self.not_judged.items()
-            if judged.split("/")[0] in datasets and not self.is_judged(judged)
+        return missing | self._judges_not_run(datasets, SCORES)
+
+    def _judges_not_run(self, datasets: Collection[str], folder: str) -> dict[str, str]:
+        return {
+            task.name: self.not_judged[judged]
+            for name in datasets
+            for judged, task in self.asked(name).items()
+            if not self.is_judged(judged, folder)
         }
-        return missing | judged
 
     @remembered
     def expected(self, dataset: str) -> dict[str, Any]:
@@ -381,7 +410,7 @@ class Plan:
         for entry in self.recorded_scores.values():
             if isinstance(entry.file, Path):
                 if not entry.file.is_file():
-                    raise ConfigError(f"{entry.file}: no such file", where=f"params.yaml, recorded.{entry.name}")
+                    raise ConfigError(f"{entry.file}: no such file", where=self._place("recorded", entry.name, "path"))
             elif not entry.file.pinned:
                 raise ConfigError(
                     f"{entry.name}: the checksum of {entry.file.name} is not known",
@@ -442,7 +471,12 @@ class Plan:
         return connections(self.config.get("judges"), self.config.get("judging"))
 
     @remembered
-    def is_judged(self, judged: str, folder: str = "results/scores") -> bool:
+    def asked(self, dataset: str) -> dict[str, Task]:
+        """Return what judges are asked of a data set, as <data set>/<metric>."""
+        return {judged: task for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
+
+    @remembered
+    def is_judged(self, judged: str, folder: str = SCORES) -> bool:
         """Say whether there are or can be scores: the judge can answer, or fitting scores made elsewhere were pulled."""
         if judged not in self.not_judged:
             return True
@@ -451,13 +485,9 @@ class Plan:
         return said is not None and _fits(f"{folder}/{judged}.parquet", said)
 
     @remembered
-    def judged_tasks(self, dataset: str, folder: str = "results/scores") -> list[Task]:
+    def judged_tasks(self, dataset: str, folder: str = SCORES) -> list[Task]:
         """Return the tasks of judges that a data set has scores of."""
-        return [
-            task
-            for judged, task in self.judged.items()
-            if judged.split("/")[0] == dataset and self.is_judged(judged, folder)
-        ]
+        return [task for judged, task in self.asked(dataset).items() if self.is_judged(judged, folder)]
 
     def judged_by(self, dataset: str) -> list[str]:
         """Return the metrics of judges that a data set has scores of."""
@@ -488,15 +518,16 @@ class Plan:
     @remembered
     def judge_labels(self, dataset: str) -> dict[str, str]:
         """Return what tables call the metrics of a data set's judges."""
-        return {task.name: task.label for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
+        return {task.name: task.label for task in self.asked(dataset).values()}
 
     def judgements(self, dataset: str, names: Iterable[str] | None = None) -> list[str]:
         """Return the judgements of a data set's judges, or of some."""
         names = self.judged_by(dataset) if names is None else names
         return [f"results/judgements/{dataset}/{name}.parquet" for name in names]
 
-    def judge_metrics(self, datasets: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return what each metric of a judge is: of all judges in params.yaml, and of the data sets' recorded answers."""
+    def judge_metrics(self, datasets: Collection[str], also: Collection[str] = ()) -> dict[str, dict[str, Any]]:
+        """Return what each metric of a judge is: of those that data sets ask, of others by name, of recorded answers."""
+        here = {task.name for name in datasets for task in self.asked(name).values()}
         everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
         asked = {
             task.name: {
@@ -508,6 +539,7 @@ class Plan:
                 "once": task.samples == 1,
             }
             for task in everyone.tasks(DEFAULT).values()
+            if task.name in here or task.judge.name in also
         }
         recorded = {
             entry.name: {"judge": entry.name, "label": entry.name}
@@ -531,8 +563,7 @@ class Plan:
         return {}
 
     def _main(self, metric: str) -> list[str]:
-        main = self._entry_of(metric).get("main", [])
-        return [main] if isinstance(main, str) else list(main)
+        return _mains(self._entry_of(metric))
 
     def outputs_named(self, names: Iterable[str], dataset: str) -> list[str]:
         """Return METRIC:OUTPUT of names that may leave the output out, as far as a data set has scores of the metric."""
@@ -604,11 +635,9 @@ class Plan:
     def figure_settings(self, dataset: str, outputs: list[str]) -> dict[str, Any]:
         """Return what a drawing of some outputs of a data set is told."""
         return {
-            "title": self.title(dataset),
+            **self.about(dataset),
             "outputs": outputs,
             "labels": self.labels_of(dataset, outputs),
-            **self.target(dataset),
-            **self.rated_by(dataset),
         }
 
     def drawn(self) -> dict[str, int]:
@@ -618,22 +647,21 @@ class Plan:
     # The study of LLMs as dialogue evaluators
 
     def _read_study(self) -> None:
-        self.study: dict[str, Any] = self.config["studies"].get("llm_evaluators") or {}
+        self.study: dict[str, Any] = self.config["studies"].get(ALONE) or {}
         if not {*self.study.get("datasets", []), *PERTURBATIONS} <= self.catalogue.datasets.keys():
             # Another catalogue need not have them.
             self.study = {}
-        catalogue, where = self.catalogue, "study llm_evaluators"
+        catalogue = self.catalogue
         self.studied = {name: catalogue.dataset(name) for name in self.study.get("datasets", [])}
         # Pairs of an original and a perturbed version: those that others recorded, and those made here.
         self.recorded_pairs = {name: catalogue.dataset(name) for name in PERTURBATIONS} if self.study else {}
-        self.study_metrics = {}
-        self.study_absent = {}
-        for name in self.study.get("metrics", {}):
-            if not (self.study["metrics"][name] or name in self.config["metrics"]):
-                self.study_absent[name] = "it is not among `metrics` in params.yaml"
-                continue
-            options = self.study_options(name)
-            self.study_metrics[name] = create(options["kind"], **_without(options, "kind"))
+        own = self.study.get("metrics", {})
+        entries = {name: entry or self.config["metrics"].get(name) for name, entry in own.items()}
+        self.study_entries = {name: entry for name, entry in entries.items() if entry}
+        self.study_metrics = {
+            name: self._made(entry, *(("studies", ALONE) if own[name] else ()), "metrics", name)
+            for name, entry in self.study_entries.items()
+        }
         spoiled = self.study.get("perturbed") or {}
         strategies = spoiled.get("strategies", "all")
         # Without names, those that cannot run here are left out.
@@ -641,12 +669,17 @@ class Plan:
         self.strategies = list(generated()) if strategies == "all" else list(strategies)
         for name in self.strategies:
             if name not in generated():
-                raise UnknownNameError("strategy", name, generated(), where=f"{where}.perturbed")
+                where = self._place("studies", ALONE, "perturbed", "strategies")
+                raise UnknownNameError("strategy", name, generated(), where=where)
         for name in spoiled.get("datasets", []):
             if name not in (known := [*self.datasets, *self.studied]):
-                raise UnknownNameError("data set", name, known, where=f"{where}.perturbed")
+                where = self._place("studies", ALONE, "perturbed", "datasets")
+                raise UnknownNameError("data set", name, known, where=where)
         # What is read with the catalogue's readers: the data sets that were chosen, and the study's.
         self.read = {**self.public, **self.studied, **self.recorded_pairs}
+        self.study_absent = dict.fromkeys(
+            own.keys() - self.study_entries.keys(), "it is not among `metrics` in params.yaml"
+        )
         self.study_absent |= {name: why for name, metric in self.study_metrics.items() if (why := metric.unavailable())}
         self.study_here = [name for name in self.study_metrics if name not in self.study_absent]
         self.perturbed = [perturbed(name) for name in spoiled.get("datasets", [])]
@@ -660,8 +693,7 @@ class Plan:
 
     def study_options(self, name: str) -> dict[str, Any]:
         """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
-        options = self.study["metrics"][name] or self.config["metrics"][name]
-        return _without(options, *ABOUT)
+        return _without(self.study_entries[name], *ABOUT)
 
     def study_outputs(self) -> list[str]:
         """Return the outputs that stand for metrics, of those that run here."""
@@ -670,11 +702,11 @@ class Plan:
     def _study_labels(self) -> dict[str, str]:
         """Return the main output of each metric that runs here, with what tables call it."""
         found: dict[str, str] = {}
-        for name, said in self.study.get("metrics", {}).items():
-            entry = said or self.config["metrics"].get(name, {})
-            if name in self.study_here and (main := entry.get("main")):
-                output = f"{name}:{main if isinstance(main, str) else main[0]}"
-                found[output] = _labels(name, entry, [output.rpartition(":")[2]]).get(output, output)
+        for name in self.study_here:
+            entry = self.study_entries[name]
+            for main in _mains(entry)[:1]:
+                output = f"{name}:{main}"
+                found[output] = _labels(name, entry, [main]).get(output, output)
         return found
 
     def study_tables(self, *datasets: str, names: Iterable[str] = TABLES) -> list[str]:
@@ -682,10 +714,11 @@ class Plan:
         return [path for dataset in datasets for path in self.tables(dataset, *names).values()]
 
     def perturbed_inputs(self, dataset: str) -> list[str]:
-        """Return the tables that are perturbed."""
-        rated = ("turn_ratings", "dialogue_ratings")
-        ratings = self.tables(dataset, *rated) if dataset in self.read else self.ratings(dataset)
-        return [*self.tables(dataset, "systems", "contexts", "responses").values(), *ratings.values()]
+        """Return the tables that are perturbed: all of a public data set, of another one those that it is sure to have."""
+        if dataset in self.read:
+            return self.study_tables(dataset)
+        tables = self.tables(dataset, *(name for name in TABLES if not name.endswith("_ratings")))
+        return [*tables.values(), *self.ratings(dataset).values()]
 
     def study_titles(self, datasets: Iterable[str]) -> dict[str, str]:
         """Return the titles of data sets; perturbed ones have their data set's."""
@@ -757,17 +790,12 @@ class Plan:
     @remembered
     def study_not_asked(self) -> list[str]:
         """Return what no judge of the configuration was asked."""
-        asked = any(task.variant.labels for judged, task in self.judged.items() if judged.split("/")[0] in self.studied)
+        asked = any(task.variant.labels for name in self.studied for task in self.asked(name).values())
         return [] if asked else ["implicit scoring: no judge of params.yaml gives probabilities (mode: probabilities)"]
 
     def study_not_run(self, datasets: Collection[str]) -> dict[str, str]:
         """Return the metrics and judges without scores, with the reason."""
-        missing = {
-            self.judged[judged].name: why
-            for judged, why in self.not_judged.items()
-            if judged.split("/")[0] in datasets and not self.is_judged(judged, JUDGED_FOLDER)
-        }
-        return self.study_absent | missing
+        return self.study_absent | self._judges_not_run(datasets, JUDGED_FOLDER)
 
     @remembered
     def recorded_rounds(self) -> list[str]:
@@ -802,42 +830,60 @@ class Plan:
         config = self.config
         known = {*self.metrics, *self.recorded, *self.entries, *(task.name for task in self.judged.values())}
         known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        shown = {f"figures.{name}": names for name, names in config["figures"].items() if isinstance(names, list)}
-        mains = {f"metrics.{name}.main": [f"{name}:{output}" for output in self._main(name)] for name in self.metrics}
-        for place, names in {**shown, **mains, "tables.systems": config["tables"]["systems"]}.items():
-            for name in names:
-                metric, output = output_name(name, "")
-                if metric not in known:
-                    # A metric that was taken out of `metrics` leaves its name behind.
-                    raise UnknownNameError("metric", metric, known, where=f"params.yaml, {place}")
-                # An output that a metric does not have is a slip; one that a data set has no scores of is not.
-                if output and metric in self.metrics and output not in self.metrics[metric].outputs:
-                    outputs = self.metrics[metric].outputs
-                    raise UnknownNameError(f"output of {metric}", output, outputs, where=f"params.yaml, {place}")
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            *(
+                (("figures", figure, place), name)
+                for figure, names in config["figures"].items()
+                if isinstance(names, list)
+                for place, name in enumerate(names)
+            ),
+            *((("tables", "systems", place), name) for place, name in enumerate(config["tables"]["systems"])),
+            *((("metrics", name, "main"), f"{name}:{output}") for name in self.metrics for output in self._main(name)),
+        ]
+        self._refuse_unknown("metric", named, known, self.metrics)
         self._check_study_names()
 
     def _check_study_names(self) -> None:
-        study, where = self.study, "study llm_evaluators"
+        study, metrics = self.study, self.study.get("metrics", {})
         # A configuration need not have the judges and metrics that a study names.
         asked = {*self.judging.judges, *study.get("judges", [])}
         judges = {f"{variant}_{judge}" for variant in self.judging.variants for judge in asked}
-        known = {*study.get("metrics", {}), *judges, *self.entries}
         ensembles = study.get("ensembles") or {}
-        members = [member for names in ensembles.get("models", {}).values() for member in names]
-        mains = [
-            f"{name}:{entry['main']}" for name, entry in study.get("metrics", {}).items() if entry and "main" in entry
+        named = [
+            *((("metrics", name, "main"), f"{name}:{output}") for name in metrics for output in _mains(metrics[name])),
+            *((("ensembles", "dimensions"), name) for name in ensembles.get("dimensions", [])),
+            *(
+                (("ensembles", "models", model), name)
+                for model, names in ensembles.get("models", {}).items()
+                for name in names
+            ),
         ]
-        places = {"metrics": mains, "ensembles": [*ensembles.get("dimensions", []), *members]}
-        for place, names in places.items():
-            for name in names:
-                metric, output = output_name(name, "")
-                if metric not in known:
-                    raise UnknownNameError("metric or judge", metric, known, where=f"{where}.{place}")
-                outputs = self.study_metrics[metric].outputs if metric in self.study_metrics else [output]
-                if output and output not in outputs:
-                    raise UnknownNameError("output", name, outputs, where=f"{where}.{place}")
+        places: list[tuple[tuple[str | int, ...], str]] = [(("studies", ALONE, *keys), name) for keys, name in named]
+        self._refuse_unknown("metric or judge", places, {*metrics, *judges, *self.entries}, self.study_metrics)
         if both := {*self.study_metrics} & {*judges, *self.entries}:
-            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge", where=f"{where}.metrics")
+            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge", where=f"study {ALONE}, metrics")
+
+    def _refuse_unknown(
+        self,
+        kind: str,
+        named: Iterable[tuple[tuple[str | int, ...], str]],
+        known: Collection[str],
+        metrics: Mapping[str, Metric],
+    ) -> None:
+        """Refuse a metric or output that does not exist, and name all places: one that was removed may be left in several."""
+        wrong: dict[tuple[str, str], list[tuple[str | int, ...]]] = {}
+        for keys, name in named:
+            metric, output = output_name(name, "")
+            # An output that a metric does not have is a slip; one that a data set has no scores of is not.
+            if metric not in known:
+                wrong.setdefault((metric, ""), []).append(keys)
+            elif metric in metrics and output and output not in metrics[metric].outputs:
+                wrong.setdefault((metric, output), []).append(keys)
+        for (metric, output), places in wrong.items():
+            where = "; ".join(self._place(*keys) for keys in places)
+            if output:
+                raise UnknownNameError(f"output of {metric}", output, metrics[metric].outputs, where=where)
+            raise UnknownNameError(kind, metric, known, where=where)
 
     @cached_property
     def wordnet(self) -> str | None:
@@ -850,6 +896,12 @@ class Plan:
 def metric_of(name: str) -> str:
     """Return the metric of METRIC:OUTPUT."""
     return output_name(name, "")[0]
+
+
+def _mains(entry: Mapping[str, Any] | None) -> list[str]:
+    """Return the outputs that stand for a metric, as its entry says."""
+    main = (entry or {}).get("main", [])
+    return [main] if isinstance(main, str) else list(main)
 
 
 def _labels(metric: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> dict[str, str]:

@@ -121,9 +121,15 @@ def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
 
 def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
     entry = plan.recorded_scores[f"{dataset}/{metric}"]
-    source = {} if isinstance(entry.file, Path) else {"source": entry.file.name, "catalogue": plan.config["catalogue"]}
     # The origin stands in the signature.
-    return {"metric": metric, "format": entry.format, "about": entry.about, "origin": entry.origin, **source}
+    told = {"metric": metric, "format": entry.format, "about": entry.about, "origin": entry.origin}
+    if isinstance(entry.file, Path):
+        return told
+    return told | {
+        "source": entry.file.name,
+        "sha256": entry.file.sha256,
+        "catalogue": plan.config["catalogue"],
+    }
 
 
 @files(
@@ -145,6 +151,7 @@ def recorded_scores(
     about: str,
     origin: str,
     source: str | None = None,
+    sha256: str | None = None,
     catalogue: str | None = None,
     turn_ratings: Path | None = None,
     dialogue_ratings: Path | None = None,

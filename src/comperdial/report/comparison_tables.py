@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import Column, Document, Section, number, pivot, records_by, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,

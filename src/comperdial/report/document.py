@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.files import form_path, write_text
+from comperdial.report.captions import SIMULATED
 
 _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -38,12 +39,6 @@ tbody tr:hover { background: color-mix(in srgb, currentColor 8%, transparent); }
 th.group { text-align: center; border-bottom: 1px solid; }
 .scroll { overflow-x: auto; }
 """
-
-# What every caption made from the embedded benchmark ends with.
-SIMULATED = (
-    "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
-    "systems or metrics."
-)
 
 
 @dataclass(frozen=True)
@@ -150,18 +145,6 @@ def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
         return "–"
     rounded = round(float(value), digits) + 0.0
     return f"{rounded:+.{digits}f}" if sign and rounded else f"{rounded:.{digits}f}"
-
-
-def with_suffix(text: str, suffix: str) -> str:
-    """Append to a caption what is to be said of the data, for example that they are simulated."""
-    return f"{text} {suffix}".strip()
-
-
-def rated_by(source: str) -> str:
-    """Return what a caption ends with, given whose the ratings are: nothing where they are people's."""
-    if source == "human":
-        return ""
-    return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
 
 
 def records_by(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], dict[str, Any]]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from comperdial import schema
-from comperdial.report.document import Column, Document, count_of, listed, value_of, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Column, Document, count_of, listed, value_of
 
 # The most kinds of failure that a note names.
 _KINDS = 5

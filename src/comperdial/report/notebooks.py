@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.core.artifact import page
-from comperdial.report.document import rated_by
+from comperdial.report.captions import rated_by
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan

@@ -12,54 +12,37 @@ from comperdial import schema
 from comperdial.core.artifact import files, page, table
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.core.files import read_json
-from comperdial.report.document import SIMULATED, Document, rated_by
+from comperdial.report.captions import SIMULATED, captioned, rated_by
+from comperdial.report.document import Document
+from comperdial.report.inputs import read_correlations, read_ratings, read_reported
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
 
-def read_ratings(path: Path | None, level: str, source: str) -> pd.DataFrame | None:
-    """Return the ratings of a level by a source; None when it rated nothing there."""
-    if path is None:
-        return None
-    found = schema.read(path, f"{level}_ratings")
-    found = found[found["source"] == source]
-    return None if found.empty else found
-
-
-def _caption(text: str) -> Any:  # noqa: ANN401 - a caption
-    """Return a caption that names the data set, and says so where its ratings are not people's."""
-
-    def caption(plan: Plan, dataset: str, **names: str) -> str:
-        return f"{text.format(dataset=plan.title(dataset), **names)} {rated_by(plan.source(dataset))}".strip()
-
-    return caption
-
-
 @table(
     "{dataset}_systems",
     of=lambda plan: plan.datasets,
     inputs=lambda plan, dataset: {
-        "scores": plan.scores(dataset),
-        **plan.tables(dataset, "systems"),
+        "scores": plan.scores(dataset, plan.systems_outputs(dataset)),
+        **plan.tables(dataset, "systems", "responses"),
         **plan.ratings(dataset),
         "submissions": [f"data/tables/{dataset}/submissions.json"] if dataset in plan.made else [],
     },
     settings=lambda plan, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "outputs": plan.systems_outputs(dataset),
         "not_run": plan.not_run([dataset]),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
-    caption=_caption("Every system of {dataset} with its mean rating and mean scores."),
+    caption=captioned("Every system of {dataset} with its mean rating and mean scores."),
     category="Tables",
 )
 def systems(
     *,
     scores: Sequence[Path],
     systems: Path,
+    responses: Path,
     submissions: Sequence[Path] = (),
     title: str,
     outputs: Sequence[str],
@@ -77,7 +60,8 @@ def systems(
     levels = [read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)]
     frame = rendered.systems_frame(
         schema.read(systems, "systems"),
-        aggregate.read_scores(scores),
+        schema.read(responses, "responses"),
+        aggregate.read_scores(scores) if scores else schema.empty("scores"),
         *levels,
         outputs=outputs,
         dimension=chosen_dimension(target, main_target, aggregate.rated_dimensions(levels, source)),
@@ -97,7 +81,7 @@ def systems(
         **plan.rated_by(dataset),
     },
     libraries=("krippendorff",),
-    caption=_caption("Krippendorff's alpha on {dataset} with a bootstrap interval, and each rater's bias."),
+    caption=captioned("Krippendorff's alpha on {dataset} with a bootstrap interval, and each rater's bias."),
     category="Tables",
 )
 def alpha(
@@ -132,12 +116,10 @@ def alpha(
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
     settings=lambda plan, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "not_run": plan.not_run([dataset]),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
-    caption=_caption("Correlation of every output of every metric with the mean rating on {dataset}."),
+    caption=captioned("Correlation of every output of every metric with the mean rating on {dataset}."),
     category="Tables",
 )
 def correlations(
@@ -152,7 +134,7 @@ def correlations(
     """Show everything that was computed for a data set."""
     from comperdial.report import tables
 
-    found = tables.read_correlations([correlations])
+    found = read_correlations([correlations])
     wanted = chosen_dimension(target, main_target, found["target"])
     return tables.correlation_document(found, title, wanted, not_run, suffix=rated_by(source))
 
@@ -175,11 +157,9 @@ _STATISTICS = {
     inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_STATISTICS[kind][0]}.parquet"},
     settings=lambda plan, dataset, kind: {
         "kind": kind,
-        "title": plan.title(dataset),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
+        **plan.about(dataset),
     },
-    caption=lambda plan, dataset, kind: _caption(f"{_STATISTICS[kind][1]}, on {{dataset}}.")(plan, dataset),
+    caption=lambda plan, dataset, kind: captioned(f"{_STATISTICS[kind][1]}, on {{dataset}}.")(plan, dataset),
     category="The paper's tables",
 )
 def statistics(
@@ -212,7 +192,7 @@ def statistics(
         "not_run": {name: why for name, why in plan.not_run([dataset]).items() if name not in plan.metrics},
         **plan.rated_by(dataset),
     },
-    caption=_caption(
+    caption=captioned(
         "What judges were asked on {dataset}, how many answers there were, what could not be read, the cost."
     ),
     category="Tables",
@@ -254,7 +234,6 @@ def recorded_judges(
 ) -> Document:
     """Show recorded answers of judges, beside the reported figures."""
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-    from comperdial.report.tables import read_reported
 
     counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
     texts = ("metric", "dimension", "target", "why")
@@ -279,9 +258,9 @@ def summary(
     main_target: str | None = None,
 ) -> None:
     """Write the numbers that DVC compares between commits."""
-    from comperdial.report import summary, tables
+    from comperdial.report import summary
 
-    found = tables.read_correlations([correlations])
+    found = read_correlations([correlations])
     wanted = chosen_dimension(target, main_target, found["target"])
     summary.summarise(found, wanted, outputs["metrics"].parent, simulated=source == "simulated")
 
@@ -318,21 +297,19 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     of=lambda plan: [{"folder": page_folder(plan, name), "dataset": name} for name in plan.datasets],
     inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
     settings=lambda plan, folder, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
         "labels": plan.judge_labels(dataset),
         "not_run": plan.not_run([dataset]),
         "folder": folder,
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
     # The page's own files that are no modules: its frame, its style, its code.
     code=lambda plan, folder, dataset: sorted(
         str(path) for suffix in ("html", "css", "js") for path in Path("src/comperdial/report/site").glob(f"*.{suffix}")
     ),
-    caption=lambda plan, folder, dataset: _caption(
+    caption=lambda plan, folder, dataset: captioned(
         "The page of {dataset}: its results in tables that sort, and every response with its ratings, scores and judgements. "
         "It opens without a network."
     )(plan, dataset),

@@ -10,17 +10,8 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.ratings import OVERALL
-from comperdial.report.document import (
-    Column,
-    Document,
-    Section,
-    count_of,
-    number,
-    pivot,
-    records_by,
-    value_of,
-    with_suffix,
-)
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Column, Document, Section, count_of, number, pivot, records_by, value_of
 from comperdial.report.tables import LEVEL_NAMES
 
 REPORTED = (

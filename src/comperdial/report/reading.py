@@ -16,7 +16,7 @@ from comperdial.core.errors import MissingResourceError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
-from comperdial.report.document import SIMULATED
+from comperdial.report.captions import SIMULATED
 from comperdial.report.showing import Page, say
 
 DATASET_VARIABLE = "COMPERDIAL_DATASET"

@@ -1,20 +1,28 @@
-"""Writes what an artifact's function returned: a table, a figure or a page in all forms, with the record of what made it."""
+"""Writes what an artifact's function returned: a table, a figure or a page in all forms, with the record of what made it.
+
+What writes one kind is no code of the others: an edited style of figures makes no table stale.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from comperdial.core import provenance
 from comperdial.core.artifact import Artifact
 from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.files import write_text
-from comperdial.report import document, nothing
+from comperdial.report.captions import SIMULATED, with_suffix
+
+Inputs = Mapping[str, Path | list[Path]]
 
 
-def render(artifact: Artifact, job: Mapping[str, Any], inputs: Mapping[str, Path | list[Path]]) -> None:
+def render(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
     """Make one table, figure or page; where the data lack what it shows, one that says so.
 
     Parameters
@@ -25,25 +33,64 @@ def render(artifact: Artifact, job: Mapping[str, Any], inputs: Mapping[str, Path
         What its job is told.
     inputs
         Its files by name.
-    """
-    stem, settings = job["outputs"]["stem"], job["settings"]
-    simulated = settings.get("source") == "simulated"
-    try:
-        made = artifact.make(**inputs, **settings)
-    except NothingToShowError as error:
-        title = settings.get("title") or ", ".join(settings.get("titles", {}).values())
-        write = nothing.write_figure if artifact.kind == "figure" else nothing.write_table
-        write(stem, title, str(error), simulated=simulated)
-    else:
-        if artifact.kind == "table":
-            document.write(made, stem)
-        elif artifact.kind == "figure":
-            from comperdial.report.plots.style import finish
 
-            drawing, frame = made
-            finish(drawing, frame, stem, simulated=simulated)
-        else:
-            write_text(f"{stem}.html", made)
+    Returns
+    -------
+    list of Path
+        The files that were written.
+    """
+    return {"table": table, "figure": figure, "page": page}[artifact.kind](artifact, job, inputs)
+
+
+def table(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
+    """Write a table."""
+    from comperdial.report import document
+
+    try:
+        made = artifact.run(**inputs, **job["settings"])
+    except NothingToShowError as error:
+        title, text, simulated = _nothing(job, error)
+        caption = with_suffix(f"{text}.", SIMULATED if simulated else "")
+        made = document.Document(title, caption, [], pd.DataFrame({"note": [text]}))
+    document.write(made, job["outputs"]["stem"])
+    return _recorded(artifact, job, inputs)
+
+
+def figure(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
+    """Write a figure and its numbers."""
+    from comperdial.report.plots import style
+
+    stem, simulated = job["outputs"]["stem"], job["settings"].get("source") == "simulated"
+    try:
+        drawn, frame = artifact.run(**inputs, **job["settings"])
+        style.finish(drawn, frame, stem, simulated=simulated)
+    except NothingToShowError as error:
+        title, text, simulated = _nothing(job, error)
+        with style.drawing():
+            drawn, axes = style.figure_and_axes(1, 1, (7.0, 0.8))
+            axes[0, 0].set_axis_off()
+            axes[0, 0].text(0.0, 0.5, textwrap.fill(text, 110), va="center", parse_math=False)
+            style.titled(drawn, "Nothing to show", title, "", simulated=simulated)
+            style.finish(drawn, pd.DataFrame({"note": [text]}), stem, simulated=simulated)
+    return _recorded(artifact, job, inputs)
+
+
+def page(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
+    """Write a page."""
+    write_text(f"{job['outputs']['stem']}.html", artifact.run(**inputs, **job["settings"]))
+    return _recorded(artifact, job, inputs)
+
+
+def _nothing(job: Mapping[str, Any], error: NothingToShowError) -> tuple[str, str, bool]:
+    """Return the title of what cannot be shown, what stands in its place, and whether its data are simulated."""
+    settings = job["settings"]
+    title = settings.get("title") or ", ".join(settings.get("titles", {}).values()) or Path(job["outputs"]["stem"]).name
+    return title, f"Nothing to show: {error}", settings.get("source") == "simulated"
+
+
+def _recorded(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
+    stem = job["outputs"]["stem"]
     paths = [path for found in inputs.values() for path in (found if isinstance(found, list) else [found])]
     code = code_digests(*names_of_version(job["code"])) if "code" in job else {}
-    provenance.write(f"{stem}.html", artifact.name, settings, paths, code)
+    record = provenance.write(f"{stem}.html", artifact.name, job["settings"], paths, code)
+    return [*provenance.forms(stem), record]

@@ -9,11 +9,13 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.core.names import output_name
-from comperdial.report.document import Column, Document, listed, number, value_of, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Column, Document, listed, number, value_of
 
 
 def systems_frame(
     systems: pd.DataFrame,
+    responses: pd.DataFrame,
     scores: pd.DataFrame,
     turn_ratings: pd.DataFrame | None,
     dialogue_ratings: pd.DataFrame | None,
@@ -26,7 +28,7 @@ def systems_frame(
 
     Parameters
     ----------
-    systems, scores, turn_ratings, dialogue_ratings
+    systems, responses, scores, turn_ratings, dialogue_ratings
         The tables of one data set; ratings are None where there are none.
     outputs
         Which scores, as ``metric:output``; one without any is left out and named in ``attrs["unscored"]``.
@@ -36,18 +38,17 @@ def systems_frame(
     Returns
     -------
     DataFrame
-        One row a system, references left out: kind, track, description, responses scored, ratings of turns and
+        One row a system, references left out: kind, track, description, responses, ratings of turns and
         dialogues, then one column an output. The best rated first; without ratings, by name. Its
-        ``attrs`` say how many responses have a score at all (``responses``), and for each output how many have this one
-        and of how many of these the input was cut (``partial``).
+        ``attrs`` say for each output how many responses have a score and of how many of these the input was cut
+        (``partial``).
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     for level, ratings in (("turn", turn_ratings), ("dialogue", dialogue_ratings)):
         rated = _mean_ratings(ratings, dimension, source)
         frame[f"{level}_rating"] = rated.reindex(frame.index) if rated is not None else float("nan")
     of_turns = scores[scores["level"] == "turn"]
-    scored = of_turns.groupby("system_id")["item_id"].nunique()
-    frame.insert(3, "responses", scored.reindex(frame.index).fillna(0).astype(int))
+    frame.insert(3, "responses", responses.groupby("system_id").size().reindex(frame.index).fillna(0).astype(int))
     for name in outputs:
         metric, output = output_name(name, where="tables.systems")
         chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
@@ -56,7 +57,6 @@ def systems_frame(
             frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
         else:
             frame.attrs.setdefault("unscored", []).append(name)
-    frame.attrs["responses"] = len(of_turns[["item_id", "system_id"]].drop_duplicates())
     if frame.empty:
         raise SchemaError("no systems", expected="at least one that is no reference")
     order = ["turn_rating", "dialogue_rating"]
@@ -115,7 +115,7 @@ def _rating(value: float) -> str:
 
 
 def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str]) -> list[str]:
-    everything = frame.attrs.get("responses", 0)
+    everything = frame["responses"].sum()
     unscored = [name for name in frame.attrs.get("unscored", []) if output_name(name)[0] not in not_run]
     notes = [f"{name}: no response has a score" for name in unscored]
     for name, (scored, cut) in frame.attrs.get("partial", {}).items():

@@ -16,6 +16,8 @@ from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.tasks import DEFAULT
 
 FOLDER = Path(__file__).parent
+ALONE = "llm_evaluators"
+"""The study that scores its data sets by itself, with ensembles and perturbations; metrics of another are scored as all are."""
 
 
 def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +51,10 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
         # What a study asks, other data sets are asked only where they say so.
         judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
     for name, study in found.items():
+        if name != ALONE:
+            if wrong := [key for key in ("ensembles", "perturbed") if study.get(key)]:
+                raise ConfigError(f"`{wrong[0]}`", where=f"study {name}", expected=f"it in {ALONE} alone")
+            merged["metrics"] = _with_metrics(merged.get("metrics") or {}, study, name)
         merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
         if judging:
             judging["variants"] = _joined(judging, study, "variants", name)
@@ -62,6 +68,19 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     if judging:
         merged["judging"] = judging
     return merged
+
+
+def _with_metrics(known: Mapping[str, Any], study: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the metrics with those of a study, which score its data sets: its own, and those that it takes as they are."""
+    said, datasets = study.get("metrics") or {}, study.get("datasets") or []
+    own = {metric: {"datasets": datasets, **entry} for metric, entry in said.items() if entry}
+    found = _joined({"metrics": known}, {"metrics": own}, "metrics", name)
+    for metric in said.keys() - own:
+        if metric not in known:
+            raise UnknownNameError("metric", metric, known, where=f"study {name}, metrics")
+        if "datasets" in known[metric]:
+            found[metric] = {**known[metric], "datasets": list(dict.fromkeys([*known[metric]["datasets"], *datasets]))}
+    return found
 
 
 def _joined(there: Mapping[str, Any], study: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:

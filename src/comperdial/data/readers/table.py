@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -201,11 +201,10 @@ class RatedFile(Reader):
             if "annotator_id" in self._cells:
                 raise SchemaError("no annotator", where=self._where(place), expected="the name of who rated")
             annotator = "1"
-        source = self._cell("source", place)
+        source = _source(self._cell("source", place))
         for dimension, rating, scale in found:
             yield _Rating(
-                place + 1, context, item, system, str(annotator), dimension, rating, scale,
-                "human" if is_missing(source) else str(source).strip(),
+                place + 1, context, item, system, str(annotator), dimension, rating, scale, source
             )  # fmt: skip
 
     def _is_of_turn(self, place: int) -> bool:
@@ -448,8 +447,16 @@ class RatedFile(Reader):
         return rows, responses
 
 
-def rated_levels(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """Return which levels a file rates, ``turn``, ``dialogue``, both or neither, without checking its records.
+class Rated(NamedTuple):
+    """What a file rates: at which levels, which dimensions, and who did."""
+
+    levels: tuple[str, ...]
+    dimensions: frozenset[str]
+    sources: frozenset[str]
+
+
+def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
+    """Return what a file rates, without checking its records.
 
     Parameters
     ----------
@@ -464,13 +471,21 @@ def rated_levels(path: str | Path, options: Mapping[str, Any] | None = None) -> 
         When the file cannot be read, or has not the columns.
     """
     frame, columns = _read(Path(path), options or {})
-    ratings = zip(*(frame[column] for column in columns), strict=True)
-    found = {
-        "dialogue" if is_missing(response) else "turn"
-        for response, cells in zip(frame["response"], ratings, strict=True)
-        if any(number(cell) is not None for cell in cells)
-    }
-    return tuple(level for level in RATED_LEVELS if level in found)
+    nothing = [None] * len(frame)
+    sources = frame.get("source", nothing)
+    levels, dimensions, raters = set(), set(), set()
+    for column, dimension in columns.items():
+        named = frame["dimension"] if dimension is None else [dimension] * len(frame)
+        for response, what, source, cell in zip(frame["response"], named, sources, frame[column], strict=True):
+            if number(cell) is not None:
+                levels.add("dialogue" if is_missing(response) else "turn")
+                dimensions.add(str(what).strip())
+                raters.add(_source(source))
+    return Rated(tuple(level for level in RATED_LEVELS if level in levels), frozenset(dimensions), frozenset(raters))
+
+
+def _source(cell: object) -> str:
+    return "human" if is_missing(cell) else str(cell).strip()
 
 
 def _read(path: Path, options: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, str | None]]:

@@ -31,4 +31,4 @@ def find(name: str) -> type[Service]:
     """
     from comperdial.judges.services.base import Service
 
-    return load_class(__name__, name, Service, kind="service", helpers=_HELPERS)
+    return load_class(__name__, name, Service, kind="service", helpers=_HELPERS)  # type: ignore[type-abstract]

@@ -10,9 +10,9 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError
+from comperdial.core.names import Output
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
-from comperdial.report.plots.style import Output
 
 
 @dataclass(frozen=True)

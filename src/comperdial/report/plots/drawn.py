@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial import schema
 from comperdial.core.artifact import figure
-from comperdial.report.of_dataset import _caption
+from comperdial.report.captions import captioned
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from comperdial.jobs.plan import Plan
+    from comperdial.report.plots import data
 
 
 def plots_of(plan: Plan, dataset: str) -> list[str]:
@@ -41,188 +43,161 @@ def _shown(plan: Plan, kind: str, dataset: str) -> dict[str, Any]:
     return plan.figure_settings(dataset, plan.figure_outputs(kind, dataset))
 
 
-def _outputs(names: Sequence[str]) -> Any:  # noqa: ANN401
-    from comperdial.report.plots.style import parse_outputs
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is drawn of a data set: which outputs, of the ratings by whom in which dimension."""
 
-    return parse_outputs(names) if names else None
+    title: str
+    labels: Mapping[str, str]
+    outputs: Sequence[str]
+    source: str
+    target: str | None = None
+    main_target: str | None = None
+
+    @property
+    def names(self) -> list[tuple[str, str]] | None:
+        """Return the outputs by metric and output; None for all."""
+        from comperdial.report.plots.style import parse_outputs
+
+        return parse_outputs(self.outputs) or None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return what each drawing is told."""
+        return {"title": self.title, "labels": self.labels, "simulated": self.source == "simulated"}
+
+    def dimension(self, rated: Iterable[str]) -> str:
+        """Return the dimension that is drawn, of those that were rated."""
+        return chosen_dimension(self.target, self.main_target, rated)
 
 
-def _read_tables(
-    contexts: Path,
-    responses: Path,
-    systems: Path,
-    turn_ratings: Path | None,
-    dialogue_ratings: Path | None,
-    source: str,
-) -> Any:  # noqa: ANN401 - data.Tables
-    from comperdial.report.plots import data
+@dataclass(frozen=True, kw_only=True)
+class Rated(Shown):
+    """What is drawn of a data set's responses, and the tables that hold them and their ratings."""
 
-    levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
-    return data.read_tables(contexts.parent, levels, source)
+    contexts: Path
+    responses: Path
+    systems: Path
+    turn_ratings: Path | None = None
+    dialogue_ratings: Path | None = None
+
+    def tables(self) -> data.Tables:
+        """Return the data set's tables, read."""
+        from comperdial.report.plots import data
+
+        rated = {"turn": self.turn_ratings, "dialogue": self.dialogue_ratings}
+        return data.read_tables(self.contexts.parent, [level for level, path in rated.items() if path], self.source)
 
 
 @figure(
     "{dataset}_heatmap",
     of=_of("heatmap"),
+    told=Shown,
     inputs=lambda plan, dataset: {
         "correlations": f"results/correlations/{dataset}.parquet",
         "ceilings": f"results/correlations/{dataset}_ceilings.parquet",
     },
     settings=lambda plan, dataset: _shown(plan, "heatmap", dataset),
-    caption=_caption(
+    caption=captioned(
         "Correlation of each metric's scores with the mean ratings on {dataset}, at each level, with 95 % intervals; the human "
         "ceiling is how well one annotator agrees with the mean of the others."
     ),
     category="Figures",
 )
-def heatmap(
-    *,
-    correlations: Path,
-    ceilings: Path,
-    title: str,
-    labels: Mapping[str, str],
-    outputs: Sequence[str],
-    source: str,
-    target: str | None = None,
-    main_target: str | None = None,
-) -> tuple[Figure, pd.DataFrame]:
+def heatmap(shown: Shown, *, correlations: Path, ceilings: Path) -> tuple[Figure, pd.DataFrame]:
     """Draw a data set's correlations as a heat map."""
+    from comperdial.report.inputs import read_correlations
     from comperdial.report.plots import heatmap as drawn
-    from comperdial.report.tables import read_correlations
 
     found = read_correlations([correlations])
-    wanted = chosen_dimension(target, main_target, found["target"])
+    wanted = shown.dimension(found["target"])
     frame = drawn.heatmap_frame(
-        found, schema.read(ceilings, "ceilings"), target=wanted, outputs=_outputs(outputs), order=None
+        found, schema.read(ceilings, "ceilings"), target=wanted, outputs=shown.names, order=None
     )
-    simulated = source == "simulated"
-    return drawn.heatmap_figure(frame, target=wanted, title=title, labels=labels, simulated=simulated), frame
+    return drawn.heatmap_figure(frame, target=wanted, **shown.about), frame
 
 
 @figure(
     "{dataset}_scatter",
     of=_of("scatter"),
+    told=Rated,
     inputs=lambda plan, dataset: {
         "scores": _scores(plan, "scatter", dataset),
         "correlations": f"results/correlations/{dataset}.parquet",
         **_tables(plan, dataset),
     },
     settings=lambda plan, dataset: _shown(plan, "scatter", dataset),
-    caption=_caption(
+    caption=captioned(
         "Scores against mean ratings on {dataset}: single responses as shading, systems' means as marks, and Spearman's "
         "correlation over responses with its 95 % interval."
     ),
     category="Figures",
 )
-def scatter(
-    *,
-    scores: Sequence[Path],
-    correlations: Path,
-    contexts: Path,
-    responses: Path,
-    systems: Path,
-    title: str,
-    labels: Mapping[str, str],
-    outputs: Sequence[str],
-    source: str,
-    target: str | None = None,
-    main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
-) -> tuple[Figure, pd.DataFrame]:
+def scatter(shown: Rated, *, scores: Sequence[Path], correlations: Path) -> tuple[Figure, pd.DataFrame]:
     """Draw scores against ratings."""
+    from comperdial.report.inputs import read_correlations
     from comperdial.report.plots import data
     from comperdial.report.plots import scatter as drawn
-    from comperdial.report.tables import read_correlations
 
-    shown = _outputs(outputs)
-    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
-    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
-    sample = data.one_sample(data.read_scores_of(scores, shown), tables, level="turn", target=wanted, source=source)
+    tables = shown.tables()
+    wanted = shown.dimension(tables.dimensions(shown.source))
+    sample = data.one_sample(
+        data.read_scores_of(scores, shown.names), tables, level="turn", target=wanted, source=shown.source
+    )
     found = read_correlations([correlations])
-    frame = drawn.scatter_frame(sample, found, outputs=shown, human=data.human_systems(tables.systems))
-    return drawn.scatter_figure(frame, sample, title=title, labels=labels, simulated=source == "simulated"), frame
+    frame = drawn.scatter_frame(sample, found, outputs=shown.names, human=data.human_systems(tables.systems))
+    return drawn.scatter_figure(frame, sample, **shown.about), frame
 
 
 @figure(
     "{dataset}_slope",
     of=_of("slope"),
+    told=Rated,
     inputs=lambda plan, dataset: {"scores": _scores(plan, "slope", dataset), **_tables(plan, dataset)},
     settings=lambda plan, dataset: _shown(plan, "slope", dataset),
-    caption=_caption(
+    caption=captioned(
         "The systems of {dataset} ranked by their mean rating and by a metric; named are the human systems and those that the "
         "two put furthest apart."
     ),
     category="Figures",
 )
-def slope(
-    *,
-    scores: Sequence[Path],
-    contexts: Path,
-    responses: Path,
-    systems: Path,
-    title: str,
-    labels: Mapping[str, str],
-    outputs: Sequence[str],
-    source: str,
-    target: str | None = None,
-    main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
-) -> tuple[Figure, pd.DataFrame]:
+def slope(shown: Rated, *, scores: Sequence[Path]) -> tuple[Figure, pd.DataFrame]:
     """Draw the systems as ranked by people and by metrics."""
     from comperdial.report.plots import data
     from comperdial.report.plots import slope as drawn
 
-    shown = _outputs(outputs)
-    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
-    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
-    sample = data.one_sample(data.read_scores_of(scores, shown), tables, level="system", target=wanted, source=source)
-    frame = drawn.slope_frame(sample, outputs=shown, human=data.human_systems(tables.systems), count=6)
-    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
-    return drawn.slope_figure(frame, target=wanted, against=sample.against, **about), frame
+    tables = shown.tables()
+    wanted = shown.dimension(tables.dimensions(shown.source))
+    sample = data.one_sample(
+        data.read_scores_of(scores, shown.names), tables, level="system", target=wanted, source=shown.source
+    )
+    frame = drawn.slope_frame(sample, outputs=shown.names, human=data.human_systems(tables.systems), count=6)
+    return drawn.slope_figure(frame, target=wanted, against=sample.against, **shown.about), frame
 
 
 @figure(
     "{dataset}_length_bias",
     of=_of("length_bias"),
+    told=Rated,
     inputs=lambda plan, dataset: {"scores": _scores(plan, "length_bias", dataset), **_tables(plan, dataset)},
     settings=lambda plan, dataset: {**_shown(plan, "length_bias", dataset), **plan.drawn()},
-    caption=_caption(
+    caption=captioned(
         "How far scores and ratings on {dataset} rise with the words of a response, and how scores agree with ratings when the "
         "length is held fixed; with 95 % intervals."
     ),
     category="Figures",
 )
-def length_bias(
-    *,
-    scores: Sequence[Path],
-    contexts: Path,
-    responses: Path,
-    systems: Path,
-    title: str,
-    labels: Mapping[str, str],
-    outputs: Sequence[str],
-    resamples: int,
-    seed: int,
-    source: str,
-    target: str | None = None,
-    main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
-) -> tuple[Figure, pd.DataFrame]:
+def length_bias(shown: Rated, *, scores: Sequence[Path], resamples: int, seed: int) -> tuple[Figure, pd.DataFrame]:
     """Draw how scores depend on the length of responses."""
     from comperdial.report.plots import data
     from comperdial.report.plots import length_bias as drawn
 
-    shown = _outputs(outputs)
-    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
-    found = drawn.with_lengths(data.read_scores_of(scores, shown), tables.responses)
-    wanted = chosen_dimension(target, main_target, tables.dimensions(source))
-    sample = data.one_sample(found, tables, level="turn", target=wanted, source=source)
-    frame = drawn.length_bias_frame(sample, outputs=shown, resamples=resamples, seed=seed)
-    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
-    return drawn.length_bias_figure(frame, target=wanted, **about), frame
+    tables = shown.tables()
+    found = drawn.with_lengths(data.read_scores_of(scores, shown.names), tables.responses)
+    wanted = shown.dimension(tables.dimensions(shown.source))
+    sample = data.one_sample(found, tables, level="turn", target=wanted, source=shown.source)
+    frame = drawn.length_bias_frame(sample, outputs=shown.names, resamples=resamples, seed=seed)
+    return drawn.length_bias_figure(frame, target=wanted, **shown.about), frame
 
 
 def _agreement(plan: Plan, dataset: str) -> dict[str, list[str]]:
@@ -243,6 +218,7 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
 @figure(
     "{dataset}_judge_agreement",
     of=_of("judge_agreement"),
+    told=Rated,
     inputs=lambda plan, dataset: {
         "scores": plan.scores(dataset, [name for names in _agreement(plan, dataset).values() for name in names]),
         "judgements": _answers(plan, dataset),
@@ -255,47 +231,39 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
         **_agreement(plan, dataset),
         **plan.drawn(),
     },
-    caption=_caption(
+    caption=captioned(
         "Spearman's correlation over responses between judges, metrics and people on {dataset}, and Krippendorff's alpha among "
         "annotators and among the answers of a judge that was asked several times."
     ),
     category="Figures",
 )
 def judge_agreement(
+    shown: Rated,
     *,
     scores: Sequence[Path],
     judgements: Sequence[Path] = (),
-    contexts: Path,
-    responses: Path,
-    systems: Path,
-    title: str,
-    labels: Mapping[str, str],
     judges: Sequence[str],
-    outputs: Sequence[str],
     resamples: int,
     seed: int,
-    source: str,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw how judges, metrics and people agree."""
     from comperdial.report.plots import data
     from comperdial.report.plots import judge_agreement as drawn
     from comperdial.report.plots.style import parse_outputs
 
-    asked, metrics = parse_outputs(judges), parse_outputs(outputs)
-    tables = _read_tables(contexts, responses, systems, turn_ratings, dialogue_ratings, source)
-    samples = data.turn_samples(data.read_scores_of(scores, [*asked, *metrics]), tables, source=source)
+    asked, metrics = parse_outputs(judges), parse_outputs(shown.outputs)
+    tables = shown.tables()
+    samples = data.turn_samples(data.read_scores_of(scores, [*asked, *metrics]), tables, source=shown.source)
     frame = drawn.judge_agreement_frame(samples, judges=asked, metrics=metrics)
     answers = data.read_answers(judgements, asked, tables.contexts)
     alphas = drawn.alpha_frame(samples, answers, judges=asked, resamples=resamples, seed=seed)
-    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
-    return drawn.judge_agreement_figure(frame, alphas, **about), drawn.joined(frame, alphas)
+    return drawn.judge_agreement_figure(frame, alphas, **shown.about), drawn.joined(frame, alphas)
 
 
 @figure(
     "{dataset}_curves",
     of=_of("curves"),
+    told=Shown,
     inputs=lambda plan, dataset: {
         "curves": f"results/correlations/{dataset}_curves.parquet",
         "power": f"results/correlations/{dataset}_power.parquet",
@@ -304,37 +272,25 @@ def judge_agreement(
         **_shown(plan, "curves", dataset),
         "coefficient": plan.config["evaluation"]["curves"]["coefficient"],
     },
-    caption=_caption(
+    caption=captioned(
         "What fewer systems, dialogues, annotators or answers of a judge would have said of the metrics on {dataset}, and how "
         "often a test at 5 % tells two metrics apart."
     ),
     category="Figures",
 )
-def curves(
-    *,
-    curves: Path,
-    power: Path,
-    title: str,
-    labels: Mapping[str, str],
-    outputs: Sequence[str],
-    coefficient: str,
-    source: str,
-    target: str | None = None,
-    main_target: str | None = None,
-) -> tuple[Figure, pd.DataFrame]:
+def curves(shown: Shown, *, curves: Path, power: Path, coefficient: str) -> tuple[Figure, pd.DataFrame]:
     """Draw learning curves, and the power of comparisons."""
     from comperdial.report.plots import curves as drawn
 
     found = schema.read(curves, "curves")
-    wanted = chosen_dimension(target, main_target, found["target"])
+    wanted = shown.dimension(found["target"])
     frame = drawn.curves_frame(
         found,
         schema.read(power, "power"),
         target=wanted,
-        outputs=_outputs(outputs),
+        outputs=shown.names,
         level=None,
         against=None,
         coefficient=coefficient,
     )
-    about: dict[str, Any] = {"title": title, "labels": labels, "simulated": source == "simulated"}
-    return drawn.curves_figure(frame, target=wanted, coefficient=coefficient, **about), frame
+    return drawn.curves_figure(frame, target=wanted, coefficient=coefficient, **shown.about), frame

@@ -16,7 +16,7 @@ import pandas as pd
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.files import form_path, read_text, write_text
 from comperdial.core.names import Output, output_name
-from comperdial.report.document import SIMULATED, with_suffix
+from comperdial.report.captions import SIMULATED, with_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

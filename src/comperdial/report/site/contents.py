@@ -140,6 +140,7 @@ def _counts(tables: Tables, settings: Settings) -> dict[str, Any]:
 def _systems(packer: Packer, tables: Tables, settings: Settings) -> dict[str, Any]:
     frame = systems_frame(
         tables.systems,
+        tables.responses,
         tables.scores,
         tables.turn_ratings,
         tables.dialogue_ratings,

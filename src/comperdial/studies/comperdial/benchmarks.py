@@ -11,7 +11,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import SchemaError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.report.document import Document, Section, records_by, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Document, Section, records_by
 from comperdial.report.tables import LEVEL_NAMES
 
 BENCHMARK_COLUMNS = ("source", "place", "benchmark", "group", "property", "value", "note")

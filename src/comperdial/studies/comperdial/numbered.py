@@ -11,7 +11,8 @@ import pandas as pd
 
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.report.document import Document, number, pivot, records_by, with_suffix
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Document, number, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,

@@ -7,8 +7,9 @@ import textwrap
 import pandas as pd
 
 from comperdial.core.errors import UnknownNameError
-from comperdial.report.document import Document, Section, with_suffix
-from comperdial.report.tables import need
+from comperdial.report.captions import with_suffix
+from comperdial.report.document import Document, Section
+from comperdial.report.inputs import need
 
 # B is the system under evaluation (docs/data-model.md), so B says what the references hold.
 EVALUATED = "B"

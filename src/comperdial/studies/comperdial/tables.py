@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from comperdial import schema
+from comperdial.config import load_yaml
 from comperdial.core.artifact import table
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.core.files import read_table
-from comperdial.report.document import Document, rated_by
-from comperdial.report.of_dataset import read_ratings
+from comperdial.report.captions import captioned, rated_by
+from comperdial.report.document import Document
+from comperdial.report.inputs import REPORTED_COLUMNS, read_correlations, read_ratings, read_reported
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
@@ -45,12 +48,6 @@ def _about(plan: Plan, dataset: str, **_: str) -> dict[str, Any]:
     return {"title": plan.title(dataset), **plan.rated_by(dataset)}
 
 
-def _caption(text: str) -> Callable[..., str]:
-    return lambda plan, dataset, **_: (
-        f"{text.format(dataset=plan.title(dataset))} {rated_by(plan.source(dataset))}".strip()
-    )
-
-
 @table(
     "table_01",
     inputs=lambda plan: {"benchmarks": f"{_PAPER}/benchmarks.csv"},
@@ -59,11 +56,10 @@ def _caption(text: str) -> Callable[..., str]:
 )
 def table_01(*, benchmarks: Path) -> Document:
     """Compare benchmarks in short."""
-    from comperdial.report import tables
     from comperdial.studies.comperdial import benchmarks as compared
     from comperdial.studies.comperdial import short
 
-    return short.benchmarks_short(tables.read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
+    return short.benchmarks_short(read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -74,10 +70,9 @@ def table_01(*, benchmarks: Path) -> Document:
 )
 def table_07(*, benchmarks: Path) -> Document:
     """Compare benchmarks."""
-    from comperdial.report import tables
     from comperdial.studies.comperdial import benchmarks as compared
 
-    return compared.benchmarks_document(tables.read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
+    return compared.benchmarks_document(read_reported(benchmarks, compared.BENCHMARK_COLUMNS))
 
 
 @table(
@@ -85,7 +80,7 @@ def table_07(*, benchmarks: Path) -> Document:
     of=_with_dialogues,
     inputs=_tables("contexts", "personas"),
     settings=lambda plan, dataset, **_: plan.rated_by(dataset),
-    caption=_caption("Table 2 of the ComperDial paper: the beginning of both personas and of a dialogue."),
+    caption=captioned("Table 2 of the ComperDial paper: the beginning of both personas and of a dialogue."),
     category=_CATEGORY,
 )
 def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Document:
@@ -102,7 +97,7 @@ def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Docum
     of=_with_dialogues,
     inputs=_tables("contexts", "personas"),
     settings=_about,
-    caption=_caption("Two personas and their dialogue from {dataset} (ComperDial, Tables 2 and 12)."),
+    caption=captioned("Two personas and their dialogue from {dataset} (ComperDial, Tables 2 and 12)."),
     category=_CATEGORY,
 )
 def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Path) -> Document:
@@ -122,7 +117,7 @@ def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Pa
         "reported": f"{_PAPER}/annotation_counts.csv",
     },
     settings=lambda plan, dataset, **_: {**_about(plan, dataset), "dataset": dataset},
-    caption=_caption("What of {dataset} was rated, beside the counts that the ComperDial paper reports (Table 8)."),
+    caption=captioned("What of {dataset} was rated, beside the counts that the ComperDial paper reports (Table 8)."),
     category=_CATEGORY,
 )
 def table_08(
@@ -138,13 +133,12 @@ def table_08(
     dialogue_ratings: Path | None = None,
 ) -> Document:
     """Count what was rated."""
-    from comperdial.report import tables
     from comperdial.studies.comperdial import benchmarks as compared
 
     levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
     counted = compared.count_tables(systems.parent, source=source, levels=levels)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
-    return compared.counts_document(tables.read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
+    return compared.counts_document(read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
 
 
 @table(
@@ -155,7 +149,7 @@ def table_08(
         **_about(plan, dataset),
         "count": plan.config["tables"]["level_differences"],
     },
-    caption=_caption(
+    caption=captioned(
         "Dialogues of {dataset} that are rated lower as a whole than turn by turn (ComperDial, Table 13)."
     ),
     category=_CATEGORY,
@@ -231,10 +225,9 @@ def _metric_entries(plan: Plan) -> dict[str, Any]:
 )
 def table_14(*, reported: Path, metrics: Mapping[str, Any]) -> Document:
     """Show what metrics give."""
-    from comperdial.report import tables
     from comperdial.studies.comperdial import short
 
-    return short.outputs_document(tables.read_reported(reported, short.OUTPUT_COLUMNS), metrics)
+    return short.outputs_document(read_reported(reported, short.OUTPUT_COLUMNS), metrics)
 
 
 _NUMBERED = {
@@ -269,13 +262,19 @@ def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
     }
 
 
+@cache
+def _papers_judges() -> tuple[str, ...]:
+    return tuple(load_yaml(f"{_PAPER}/rows.yaml")["judges"])
+
+
 def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, Any]:
     return {
         "number": number,
         "titles": plan.titles(datasets),
         "order": list(datasets),
         "not_run": plan.not_run(datasets),
-        "judges": plan.judge_metrics(datasets),
+        # The paper's judges have rows whether they are asked or not.
+        "judges": plan.judge_metrics(datasets, also=_papers_judges()),
     }
 
 
@@ -310,17 +309,16 @@ def numbered(
     main_target: str | None = None,
 ) -> Document:
     """Show metrics and judges against ratings, ours beside the reported values."""
-    from comperdial.report import tables
     from comperdial.studies.comperdial.numbered import paper_document, paper_frame, read_layout
 
-    found = tables.read_correlations(correlations)
+    found = read_correlations(correlations)
     wanted = chosen_dimension(target, main_target, found["target"])
     layout = read_layout(rows, number)
     frame = paper_frame(
         layout,
         found,
         pd.concat([schema.read(path, "ceilings") for path in ceilings], ignore_index=True),
-        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
+        read_reported(reported, REPORTED_COLUMNS, given=("value",)),
         datasets=list(order),
         target=wanted,
         not_run=not_run,

@@ -8,10 +8,9 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.errors import SchemaError
-from comperdial.core.names import unperturbed
+from comperdial.core.names import Output, unperturbed
 from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble, standing_for
 from comperdial.report.document import Column, Section, interval, number, pivot, records_by
-from comperdial.report.plots.style import Output
 from comperdial.schema.evaluated import DIMENSIONS
 
 PAPER = "Zhang et al. 2024"

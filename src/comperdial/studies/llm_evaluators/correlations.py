@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from comperdial.core.names import Output
 from comperdial.evaluation.dimensions import rank_deviation
 from comperdial.evaluation.ensembles import is_ensemble
 from comperdial.report.document import Document, Section, number
-from comperdial.report.plots.style import Output
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import (
     BOTH,

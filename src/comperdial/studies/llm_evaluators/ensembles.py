@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.core.names import output_name
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.ensembles import OVERALL, Ensembles
 from comperdial.report.document import Column, Document, pivot, records_by
-from comperdial.report.plots.style import Output
 from comperdial.studies.llm_evaluators.common import (
     BOTH,
     LEVELS,

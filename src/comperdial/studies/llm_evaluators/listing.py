@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from comperdial.core.names import Output
 from comperdial.report.document import Column, Document, Section, pivot, records_by
-from comperdial.report.plots.style import Output
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import (
     OF_DIMENSIONS,

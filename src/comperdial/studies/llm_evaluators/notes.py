@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from comperdial.report.plots.style import Output
+from comperdial.core.names import Output
 from comperdial.studies.llm_evaluators.common import LEVELS, called, in_order
 
 Bounds = Mapping[Output, tuple[float, float]]

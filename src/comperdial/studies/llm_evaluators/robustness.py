@@ -8,10 +8,9 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.core.names import unperturbed
+from comperdial.core.names import Output, unperturbed
 from comperdial.perturbations.registry import Perturbation
 from comperdial.report.document import Column, Document, Section, pivot, records_by, value_of
-from comperdial.report.plots.style import Output
 from comperdial.studies.llm_evaluators.common import (
     AVERAGE,
     LEVELS,

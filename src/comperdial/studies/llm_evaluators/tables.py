@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from comperdial import schema
 from comperdial.core.artifact import figure, table
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import perturbed
-from comperdial.report.document import Document, rated_by
+from comperdial.report.captions import rated_by
+from comperdial.report.document import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,11 +52,27 @@ def _told(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _named(outputs: Sequence[str], labels: Mapping[str, str], recorded: Sequence[str] | None = None) -> dict[str, Any]:
-    from comperdial.evaluation.ensembles import output_name
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the tables of metrics and judges are told: which outputs, what these are called, why some are missing."""
 
-    found = {"outputs": [output_name(name) for name in outputs], "labels": labels}
-    return found | ({"recorded": recorded} if recorded is not None else {})
+    outputs: Sequence[str]
+    labels: Mapping[str, str]
+    needs: Mapping[str, Any]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    not_asked: Sequence[str] = ()
+    recorded: Sequence[str] = ()
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return the outputs, their labels, and some of the rest, as what makes the tables takes them."""
+        from comperdial.evaluation.ensembles import output_name
+        from comperdial.evaluation.ratios import bounds_of
+
+        found = {"outputs": [output_name(name) for name in self.outputs], "labels": self.labels}
+        rest = {name: getattr(self, name) for name in names}
+        return found | rest | ({"bounds": bounds_of(self.bounds)} if "bounds" in names else {})
 
 
 def _read(paths: Sequence[Path], name: str, *, empty: bool = False) -> pd.DataFrame:
@@ -86,7 +104,7 @@ def table_1(
     *, tables: Sequence[Path], rounds: Path, reported: Path, folders: Sequence[str], titles: Mapping[str, str]
 ) -> Document:
     """Show the data sets."""
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import data_sets
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
@@ -100,6 +118,7 @@ _NUMBERED = ["2", "3", "4", "5", "6"]
 @table(
     "llm_evaluators_table_{number}",
     of=lambda plan: _NUMBERED if plan.study else [],
+    told=Told,
     inputs=lambda plan, number: {
         "correlations": f"{_RESULTS}/correlations.parquet",
         "reported": _REPORTED.format("rankings" if number == "4" else "correlations"),
@@ -110,23 +129,10 @@ _NUMBERED = ["2", "3", "4", "5", "6"]
     ),
     category=_CATEGORY,
 )
-def numbered(
-    *,
-    correlations: Path,
-    reported: Path,
-    number: str,
-    ensembles: Mapping[str, Any],
-    outputs: Sequence[str],
-    labels: Mapping[str, str],
-    recorded: Sequence[str],
-    not_run: Mapping[str, str],
-    not_asked: Sequence[str],
-    needs: Mapping[str, Any],
-    titles: Mapping[str, str],
-) -> Document:
+def numbered(told: Told, *, correlations: Path, reported: Path, number: str, ensembles: Mapping[str, Any]) -> Document:
     """Show Tables 2 to 6, ours beside theirs."""
     from comperdial.evaluation.ensembles import Ensembles
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import correlations as rendered
     from comperdial.studies.llm_evaluators import ensembles as combined
     from comperdial.studies.llm_evaluators.common import CORRELATION_COLUMNS, RANKING_COLUMNS
@@ -134,20 +140,21 @@ def numbered(
     if number not in _NUMBERED:
         raise UnknownNameError("table", number, _NUMBERED)
     known = read_reported(reported, RANKING_COLUMNS if number == "4" else CORRELATION_COLUMNS, ("value",))
-    frame, given = _read([correlations], "dimension_correlations"), _named(outputs, labels, recorded)
+    frame = _read([correlations], "dimension_correlations")
     if number in ("2", "3"):
         make = rendered.table_2 if number == "2" else rendered.table_3
-        return make(frame, known, needs=needs, not_run=not_run, not_asked=not_asked, **given)
+        return make(frame, known, **told.given("recorded", "needs", "not_run", "not_asked"))
     if number == "4":
-        return rendered.table_4(frame, known, titles=titles, **given)
+        return rendered.table_4(frame, known, **told.given("recorded", "titles"))
     return (combined.table_5 if number == "5" else combined.table_6)(
-        frame, known, ensembles=Ensembles.of(ensembles), **given
+        frame, known, ensembles=Ensembles.of(ensembles), **told.given("recorded")
     )
 
 
 @table(
     "llm_evaluators_correlations",
     of=_once,
+    told=Told,
     inputs=lambda plan: {
         "tables": plan.study_tables(*plan.studied),
         "correlations": f"{_RESULTS}/correlations.parquet",
@@ -156,32 +163,16 @@ def numbered(
     caption="Every metric on every data set and dimension, with whose ratings it is compared with.",
     category=_CATEGORY,
 )
-def correlations(
-    *,
-    tables: Sequence[Path],
-    correlations: Path,
-    folders: Sequence[str],
-    outputs: Sequence[str],
-    labels: Mapping[str, str],
-    recorded: Sequence[str],
-    not_run: Mapping[str, str],
-    not_asked: Sequence[str],
-    needs: Mapping[str, Any],
-    titles: Mapping[str, str],
-) -> Document:
+def correlations(told: Told, *, tables: Sequence[Path], correlations: Path, folders: Sequence[str]) -> Document:
     """Show every evaluator on every data set."""
     from comperdial.studies.llm_evaluators.listing import correlations_document
     from comperdial.studies.llm_evaluators.sampling import sampling_notes
 
     return correlations_document(
         _read([correlations], "dimension_correlations"),
-        titles=titles,
         order=_order(folders),
-        sampling=sampling_notes([Path(folder) for folder in folders], titles),
-        needs=needs,
-        not_run=not_run,
-        not_asked=not_asked,
-        **_named(outputs, labels, recorded),
+        sampling=sampling_notes([Path(folder) for folder in folders], told.titles),
+        **told.given("recorded", "titles", "needs", "not_run", "not_asked"),
     )
 
 
@@ -227,7 +218,7 @@ def table_7(
 ) -> Document:
     """Show the perturbations and their pairs."""
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import perturbations
 
     known = read_reported(reported, perturbations.PAIR_COLUMNS, ("pairs", "threshold"))
@@ -238,6 +229,7 @@ def table_7(
 @table(
     "llm_evaluators_table_8",
     of=_once,
+    told=Told,
     inputs=lambda plan: {
         "ratios": [f"{_RESULTS}/{name}_ratios.parquet" for name in plan.recorded_pairs],
         "reported": _REPORTED.format("robustness"),
@@ -251,20 +243,10 @@ def table_7(
     caption="How often scores fall when a response or dialogue was made worse, ours beside the reported.",
     category=_CATEGORY,
 )
-def table_8(
-    *,
-    ratios: Sequence[Path],
-    reported: Path,
-    outputs: Sequence[str],
-    labels: Mapping[str, str],
-    not_run: Mapping[str, str],
-    bounds: Mapping[str, Any],
-    needs: Mapping[str, Any],
-) -> Document:
+def table_8(told: Told, *, ratios: Sequence[Path], reported: Path) -> Document:
     """Show robustness, ours and theirs."""
-    from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
-    from comperdial.report.tables import read_reported
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import robustness
 
     known = read_reported(reported, robustness.RATIO_COLUMNS, ("ratio",))
@@ -272,16 +254,14 @@ def table_8(
         _read(ratios, "ratios"),
         known,
         PERTURBATIONS,
-        not_run=not_run,
-        bounds=bounds_of(bounds),
-        needs=needs,
-        **_named(outputs, labels),
+        **told.given("not_run", "bounds", "needs"),
     )
 
 
 @table(
     "{dataset}_robustness",
     of=lambda plan: plan.perturbable,
+    told=Told,
     inputs=lambda plan, dataset: {"ratios": [f"{_RESULTS}/{perturbed(dataset)}_ratios.parquet"]},
     settings=lambda plan, dataset: {
         **plan.study_shared(),
@@ -297,29 +277,16 @@ def table_8(
     ),
     category=_CATEGORY,
 )
-def robustness_of_dataset(
-    *,
-    ratios: Sequence[Path],
-    outputs: Sequence[str],
-    labels: Mapping[str, str],
-    titles: Mapping[str, str],
-    bounds: Mapping[str, Any],
-    needs: Mapping[str, Any],
-    source: str,
-) -> Document:
+def robustness_of_dataset(told: Told, *, ratios: Sequence[Path], source: str) -> Document:
     """Show robustness on the pairs that were made of a data set."""
-    from comperdial.evaluation.ratios import bounds_of
     from comperdial.perturbations.registry import PERTURBATIONS
     from comperdial.studies.llm_evaluators import robustness
 
     return robustness.robustness_document(
         _read(ratios, "ratios"),
         PERTURBATIONS,
-        titles=titles,
         suffix=rated_by(source),
-        bounds=bounds_of(bounds),
-        needs=needs,
-        **_named(outputs, labels),
+        **told.given("titles", "bounds", "needs"),
     )
 
 

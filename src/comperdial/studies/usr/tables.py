@@ -49,13 +49,13 @@ def _frame(
     not_run: Mapping[str, str],
     recorded: Mapping[str, str],
 ) -> pd.DataFrame:
-    from comperdial.report import tables
+    from comperdial.report.inputs import REPORTED_COLUMNS, read_correlations, read_reported
     from comperdial.studies.usr.frame import usr_frame
 
-    found = tables.read_correlations(correlations)
+    found = read_correlations(correlations)
     return usr_frame(
         found,
-        tables.read_reported(reported, tables.REPORTED_COLUMNS, given=("value",)),
+        read_reported(reported, REPORTED_COLUMNS, given=("value",)),
         rows,
         datasets=datasets,
         target=chosen_dimension(None, main_target, found["target"]),
@@ -74,10 +74,10 @@ def _frame(
 )
 def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  # noqa: ANN401
     """Show the published USR table, ours beside theirs."""
-    from comperdial.report import tables
+    from comperdial.report.inputs import read_reported
     from comperdial.studies.usr.frame import usr_document
 
-    cited = tables.read_reported(sources, ("source", "short", "citation"))
+    cited = read_reported(sources, ("source", "short", "citation"))
     return usr_document(_frame(**said), titles, cited)
 
 
@@ -116,9 +116,10 @@ def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[st
     from comperdial.core.errors import SchemaError
     from comperdial.evaluation import aggregate
     from comperdial.report import tables
+    from comperdial.report.inputs import read_reported
 
     found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])
     if found.empty:
         raise SchemaError("no ratings", where=str(ratings[0]), expected="ratings by two annotators or more")
-    known = tables.read_reported(reported, ("dataset", "dimension", "coefficient", "note"), given=("value",))
+    known = read_reported(reported, ("dataset", "dimension", "coefficient", "note"), given=("value",))
     return tables.agreement_document(found, known, titles)
