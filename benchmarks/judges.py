@@ -117,17 +117,14 @@ def inside(folder: Path, turns: int, kills: int, concurrency: int) -> None:
 
 
 def _inside(ledger: str, turns: int, concurrency: int, out: Any) -> None:
-    import httpx2
-
+    from comperdial.judges.base import Completion
     from comperdial.judges.services.base import Connection, Service
 
     class Instant(Service):
         name = "instant"
 
-        def transport(self) -> httpx2.AsyncBaseTransport:
-            return httpx2.MockTransport(
-                lambda request: httpx2.Response(200, content=faultserver.completion(request.content))
-            )
+        async def complete(self, messages: object, parameters: object) -> Completion:
+            return Completion("Overall: 4", "stop", 700, 4, "instant-1")
 
     faultserver.service = lambda *_, **__: Instant(Connection("instant", "loopback"))
     before = time.process_time()
@@ -151,9 +148,7 @@ def faults(folder: Path, turns: int, kills: int, concurrency: int) -> None:
 def kill(folder: Path, turns: int, kills: int, concurrency: int) -> None:
     chance = random.Random(0)  # noqa: S311
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.ask"]
-    )
+    context.set_forkserver_preload(["faultserver", "comperdial.judges.ask", "comperdial.judges.services.openai"])
     with served(0.3) as url:
         faultserver.judge(url, folder / "whole", turns, SAMPLES, concurrency, words=WORDS)
         expected = faultserver.table(folder / "whole", turns, SAMPLES, WORDS)

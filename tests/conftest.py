@@ -68,9 +68,7 @@ def one_thread() -> Iterator[None]:
 def processes() -> multiprocessing.context.ForkServerContext:
     """Return how processes of judges are started, which have imported everything by then."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["faultserver", "comperdial.judges.client", "comperdial.judges.ledger", "comperdial.judges.ask"]
-    )
+    context.set_forkserver_preload(["faultserver", "comperdial.judges.ask", "comperdial.judges.services.openai"])
     return context
 
 

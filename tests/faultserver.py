@@ -132,6 +132,8 @@ class Connection(asyncio.Protocol):
             self.send(200, completion(body), half=True)
         elif fault == "500":
             self.send(500, b"<html>oops</html>")
+        elif fault == "drip":
+            self.send(200, completion(body), drip=True)
         elif fault == "not JSON":
             self.send(200, b"<html>hello</html>")
         elif fault == "shape":
@@ -144,10 +146,18 @@ class Connection(asyncio.Protocol):
             error = b'{"error": {"message": "too many requests", "code": "rate_limit_exceeded"}}'
             self.send(429, error, when if fault == "429 and when" else {})
 
-    def send(self, status, body, headers=(), *, half=False, of=None):
+    def drip(self, body):
+        if body and not self.transport.is_closing():
+            self.transport.write(body[:1])
+            asyncio.get_running_loop().call_later(0.03, self.drip, body[1:])
+
+    def send(self, status, body, headers=(), *, half=False, drip=False, of=None):
         lines = [f"HTTP/1.1 {status} X", "content-type: application/json", f"content-length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in dict(headers).items()]
-        self.transport.write("\r\n".join([*lines, "", ""]).encode() + (body[: len(body) // 2] if half else body))
+        sent = b"" if drip else body[: len(body) // 2] if half else body
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + sent)
+        if drip:
+            self.drip(body)
         if half:
             self.transport.close()
         if of:

@@ -23,7 +23,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import tenacity
 from tqdm import tqdm
 
-from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError
 from comperdial.judges.base import (
     FOR_GOOD,
     REFUSED,
@@ -377,8 +377,10 @@ class Asker:
         self._asking: dict[str, asyncio.Future[Answer | None]] = {}
         self._given_up: dict[str, str] = {}
         self._refusals: dict[str, Answer] = {}
+        self._missing: list[_Slot] = []
         self._wanted = 0
-        self._row = (("", ""), 0)
+        self._row = ("", 0)
+        self._unkept: list[tuple[int | None, Answer]] = []
         self._versions: set[str] = set()
         self._stopping = asyncio.Event()
         self._slowed = False
@@ -431,6 +433,8 @@ class Asker:
                     for _ in workers:
                         await queue.put(None)
                     await asyncio.wait(workers)
+                    if self._unkept and isinstance(self._error, FileError):
+                        self._error = await self._rescue(self._error)
                     if self._error is None:
                         await self._settle_refusals()
                         self._count_wanted(items)
@@ -457,8 +461,11 @@ class Asker:
         while self.report.stopped is None and (item := next(items, None)) is not None:
             if not parts or len(parts[-1].items) >= _PART:
                 parts.append(_Part())
-                while len(parts) > 1 and not parts[0].open and not self.report.failed:
-                    done(parts.popleft().items)
+                while len(parts) > 1 and (self.report.failed or not parts[0].open):
+                    part = parts.popleft()
+                    # What would be incomplete is not handed on, and not held.
+                    if not self.report.failed:
+                        done(part.items)
             part, judgements = parts[-1], list[Judgement]()
             part.items.append((item, judgements))
             for index in range(self._samples if item.messages is not None else 0):
@@ -490,6 +497,8 @@ class Asker:
                 if judgement := await self._judge(slot.messages, slot.index, slot.judgements[slot.index]):
                     slot.judgements[slot.index] = judgement
                     slot.part.open -= 1
+                else:
+                    self._missing.append(slot)
             except _Stopped:
                 pass
             except Exception as error:
@@ -500,11 +509,9 @@ class Asker:
         tries, asked = list(known.tries), False
         for number in range(len(tries), self._retries + 1):
             sample = index + number * self._stride
-            before = self.report.answered
-            answer = await self.answer(messages, sample)
+            answer, fresh = await self.answer(messages, sample)
             if answer is None:
                 return None
-            fresh = self.report.answered > before
             asked = asked or fresh
             tries.append((answer, _read(answer, self._read)))
             if _ends(tries[-1]):
@@ -520,7 +527,7 @@ class Asker:
         report.done += 1
         report.from_ledger += not asked
         if self._bar is not None and not self._bar.disable:
-            expected = f" of {_money(report.cost / report.done * report.total)}" if report.cost and report.total else ""
+            expected = f" of {_money(report.cost / report.done * self._total)}" if report.cost and self._total else ""
             failed = f", {len(report.failed):,} failed" if report.failed else ""
             self._bar.set_postfix_str(report.price + expected + failed, refresh=False)
             self._bar.update()
@@ -549,9 +556,9 @@ class Asker:
         if self._stopping.is_set():
             raise _Stopped
 
-    def _in_a_row(self, kind: str, reason: str) -> int:
+    def _in_a_row(self, kind: str) -> int:
         """Count how often the same happened since the last answer."""
-        self._row = ((kind, reason), self._row[1] + 1 if self._row[0] == (kind, reason) else 1)
+        self._row = (kind, self._row[1] + 1 if self._row[0] == kind else 1)
         return self._row[1]
 
     # --- one request -----------------------------------------------------------------------------------------------
@@ -575,29 +582,33 @@ class Asker:
             Says why there is no answer.
         """
         with suppress(_Stopped):
-            if answer := await self.answer(messages, sample):
+            answer, _ = await self.answer(messages, sample)
+            if answer is not None:
                 return answer
         reason = self._given_up.get(key(self._family, messages, sample), self.report.stopped)
         raise JudgeError(reason or "there is no answer")
 
-    async def answer(self, messages: str, sample: int) -> Answer | None:
-        """Have a request answered and kept; None if it fails. Who wants the same one waits for the same answer."""
+    async def answer(self, messages: str, sample: int) -> tuple[Answer | None, bool]:
+        """Have a request answered and kept: the answer, None if it fails; and whether it is a new one.
+
+        Who wants the same one meanwhile waits for the same answer.
+        """
         name = key(self._family, messages, sample)
         if name in self._given_up:
-            return None
+            return None, False
         if (other := self._asking.get(name)) is not None:
-            return await asyncio.shield(other)
+            return await asyncio.shield(other), False
         own: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
         self._asking[name] = own
         found: Answer | None = None
         try:
-            found = await self._ask(name, messages, sample)
-            return found
+            found, new = await self._ask(name, messages, sample)
+            return found, new
         finally:
             own.set_result(found)
             del self._asking[name]
 
-    async def _ask(self, name: str, messages: str, sample: int) -> Answer | None:
+    async def _ask(self, name: str, messages: str, sample: int) -> tuple[Answer | None, bool]:
         """Try until there is an answer, or no hope of one."""
         content = json.loads(messages)
         # A request may have parameters of its own, such as its answer's length.
@@ -607,7 +618,7 @@ class Asker:
         longest = most_output(own) or self._longest or 0
         worst = 0.0 if self._price in (None, FREE) else self._price.of(most_input(chat), longest)
 
-        async def once() -> Answer:
+        async def once() -> tuple[Answer, bool]:
             async with self._afforded(worst):
                 return await self._try(name, chat, own, messages, sample, worst, longest)
 
@@ -631,7 +642,7 @@ class Asker:
             self._given_up[name] = f"{fault}; tried {self._limits.attempts} times"
             if fault.kind != "not reached":
                 self._despair(fault)
-        return None
+        return None, False
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
         fault = state.outcome.exception() if state.outcome else None
@@ -654,7 +665,7 @@ class Asker:
 
     def _despair(self, fault: Transient) -> None:
         """Stop when the same happens again and again, and nothing else ever did."""
-        if self._in_a_row(fault.kind, fault.kind) >= _HOPELESS and not self.report.answered:
+        if self._in_a_row(fault.kind) >= _HOPELESS and not self.report.answered:
             self._stop(f"nothing is answered; {_HOPELESS} times in a row: {fault}")
 
     @asynccontextmanager
@@ -685,14 +696,17 @@ class Asker:
         sample: int,
         worst: float,
         longest: int,
-    ) -> Answer:
-        """Send a request once, when it may be sent; keep the answer."""
+    ) -> tuple[Answer, bool]:
+        """Send a request once, when it may be sent; keep the answer. Somebody else may have it by now."""
         report = self.report
         tokens = estimate_input(chat) + longest if self._limits.tokens else 0
         # What costs nothing and is always the same may be asked twice.
         call = None if self._service.deterministic else await self._claim(name, worst, tokens)
         if isinstance(call, Answer):
-            return call
+            return call, False
+        if self._stopping.is_set():
+            await self._lose(call, 0.0, "not sent")
+            raise _Stopped
         report.asked += 1
         start = time.perf_counter()
         charge, lost = worst, "interrupted"
@@ -709,7 +723,7 @@ class Asker:
             charge, lost = 0.0, "refused"
             raise
         finally:
-            if completion is None and call is not None:
+            if completion is None:
                 await self._lose(call, charge, lost)
         cost = self._cost(completion, worst)
         latency = round((time.perf_counter() - start) * 1000)
@@ -719,16 +733,14 @@ class Asker:
         try:
             await self._commit(self._writer.do_keep, call, answer)
         except SchemaError as error:
-            if call is not None:
-                await self._lose(call, worst, "invalid answer")
-            raise Transient("invalid answer", f"invalid answer: {error.problem}", charged=True) from error
-        self._row = (("", ""), 0)
-        report.answered += 1
-        report.input_tokens += completion.input_tokens or 0
-        report.output_tokens += completion.output_tokens or 0
-        report.cost += cost or 0.0
-        report.unpriced += cost is None
-        self._watch(completion)
+            invalid = Transient("invalid answer", f"invalid answer: {error.problem}", charged=True)
+            await self._lose(call, worst, invalid.kind)
+            await self._note(invalid)
+            raise invalid from error
+        except FileError:
+            self._unkept.append((call, answer))
+            raise
+        self._count_answer(answer)
         if worst and cost is not None and cost > worst * (1 + 1e-9):
             self._stop(
                 f"the service billed ${cost:,.4f} for a call that can cost ${worst:,.4f} at most: {completion.input_tokens} "
@@ -738,7 +750,17 @@ class Asker:
         if self._slowed and self._rates:
             self._slowed = False
             await self._commit(self._writer.do_pass, self._rates)
-        return answer
+        return answer, True
+
+    def _count_answer(self, answer: Answer) -> None:
+        report, completion = self.report, answer.completion
+        self._row = ("", 0)
+        report.answered += 1
+        report.input_tokens += completion.input_tokens or 0
+        report.output_tokens += completion.output_tokens or 0
+        report.cost += answer.cost or 0.0
+        report.unpriced += answer.cost is None
+        self._watch(completion)
 
     async def _claim(self, name: str, worst: float, tokens: float) -> int | Answer:
         """Return the number of a call that may be sent now; or the answer, where somebody else has it by now."""
@@ -782,7 +804,9 @@ class Asker:
         finally:
             self._calls.discard(call)
 
-    async def _lose(self, call: int, charge: float, kind: str) -> None:
+    async def _lose(self, call: int | None, charge: float, kind: str) -> None:
+        if call is None:
+            return
         self.report.charged += charge
         await self._commit(self._writer.do_lose, call, charge, kind)
 
@@ -808,19 +832,35 @@ class Asker:
     async def _refuse(self, name: str, messages: str, sample: int, refused: Refused) -> None:
         """Note a refusal. It is kept in the end, if those are few: else something else than the requests is wrong."""
         reason = self._given_up[name] = str(refused)
-        if refused.kind not in FOR_GOOD:
+        if refused.kind in FOR_GOOD:
+            self._refusals[name] = refusal(messages, sample, reason, int(time.time()))
+        else:
             self.report.failed.append((name, reason))
-            return
-        self._refusals[name] = refusal(messages, sample, reason, int(time.time()))
         if self._accept_refused:
             return
-        row, count = self._in_a_row(refused.kind, reason), len(self._refusals)
+        # Whatever the reason: it may have the number of the request in it.
+        row, count = self._in_a_row(refused.kind), len(self._refusals)
         if row >= _HOPELESS:
-            self._stop(f"the service refused {row} requests in a row, each with: {reason}. {_ACCEPT}")
+            self._stop(f"the service refused {row} requests in a row, the last with: {reason}. {_ACCEPT}")
         elif too_many(count, self.report.asked):
             self._stop(
                 f"the service refused {count:,} of {self.report.asked:,} requests, the last with: {reason}. {_ACCEPT}"
             )
+
+    async def _rescue(self, error: FileError) -> FileError:
+        """Try once more to keep what came when nothing could be written; say how many answers are lost for all that."""
+        self._writer.make_room()
+        lost = 0
+        for call, answer in self._unkept:
+            try:
+                await self._commit(self._writer.do_keep, call, answer)
+                self._count_answer(answer)
+            except FileError:
+                lost += 1
+        if not lost:
+            return error
+        problem = f"{error.problem}; {lost:,} answers that came then are lost, and count as spent"
+        return FileError(problem, where=error.where, expected=error.expected, hint=error.hint)
 
     async def _settle_refusals(self) -> None:
         """Keep refusals, if the service answers anything else of their family; else their requests failed."""
@@ -831,6 +871,11 @@ class Asker:
         for answer in self._refusals.values():
             await self._commit(self._writer.do_keep, None, answer)
         self.report.refused += len(self._refusals)
+        for slot in self._missing:
+            judgement = look(self._writer, slot.messages, slot.index, self._stride, self._retries, self._read)
+            if judgement.ended:
+                slot.judgements[slot.index] = judgement
+                self._count(judgement, asked=True)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

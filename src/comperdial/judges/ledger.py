@@ -30,8 +30,9 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,7 +63,11 @@ _FAMILY = {field.name: dict if field.name == "parameters" else str for field in 
 # Parts of a US dollar: sums of whole numbers are exact, however many calls there are.
 _DOLLAR = 10**12
 _MOST = 2**63
+# US dollars of one answer: sums of such must fit too.
+_DEAREST = 100_000
 _SECONDS_TO_WAIT = 120.0
+# Bytes that each process keeps for the answers that are on their way when the disk is full.
+_SPARE = 1 << 20
 
 COLUMNS: Mapping[str, tuple[type, bool]] = {
     "messages": (str, False),
@@ -79,7 +84,7 @@ COLUMNS: Mapping[str, tuple[type, bool]] = {
     "origin": (str, True),
 }
 """What an answer holds, in order: the type of each column and whether it may be None."""
-_FINISH = list(COLUMNS).index("finish")
+_FINISH, _COST = list(COLUMNS).index("finish"), list(COLUMNS).index("cost")
 
 _SCHEMA = f"""
 CREATE TABLE families (number INTEGER PRIMARY KEY, dataset TEXT, id TEXT, content TEXT, UNIQUE (dataset, id));
@@ -150,7 +155,7 @@ def flatten(answer: Answer) -> dict[str, Any]:
         if isinstance(value, str):
             if not value.isascii():
                 row[name] = printable(value)
-        elif not -_MOST < value < _MOST:  # type: ignore[operator]
+        elif not abs(value) < (_DEAREST if name == "cost" else _MOST):  # type: ignore[arg-type]
             raise SchemaError(f"{name} is {value!r:.30}", where="an answer for the ledger", expected="a smaller number")
     return row
 
@@ -330,11 +335,8 @@ class Ledger:
     def _exported_cost(self) -> float:
         costs = [_read_family(folder)[2] for _, folder in self._exported()]
         # Version 1 kept what calls without an answer may have cost in a file of lines.
-        charges = self.root / "charges.jsonl" if self.root else None
-        if charges is not None and charges.is_file():
-            costs += [
-                float(json.loads(line)["cost"]) for line in charges.read_text().splitlines() if line.endswith("}")
-            ]
+        if self.root is not None:
+            costs += [row["cost"] for row in _lines(self.root / "charges.jsonl", {"cost"})]
         return math.fsum(costs)
 
     # --- writing ---------------------------------------------------------------------------------------------------
@@ -422,11 +424,15 @@ class Ledger:
                             )
                     else:
                         path.unlink(missing_ok=True)
+                        path.with_suffix(".spare").unlink(missing_ok=True)
                 lock = FileLock(folder / f"{name}.owner")
                 lock.acquire()
             try:
+                with _writing(folder):
+                    (folder / f"{name}.spare").write_bytes(bytes(_SPARE))
                 yield owner
             finally:
+                (folder / f"{name}.spare").unlink(missing_ok=True)
                 (folder / f"{name}.owner").unlink(missing_ok=True)
                 lock.release()
 
@@ -449,8 +455,8 @@ class Ledger:
         FileError
             When a file is missing, altered or of another version, or cannot be written.
         """
-        if self.root is None:
-            raise RuntimeError("a ledger in memory has no files")
+        if self.root is None or self.shard.count > 1:
+            raise RuntimeError("only a whole ledger with files is exported")
         made: list[tuple[str, Family, int]] = []
         running = self.root / ".running"
         with _writing(self.root):
@@ -467,11 +473,15 @@ class Ledger:
                     found |= {(dataset, family_id): Family(**json.loads(text)) for dataset, family_id, text in rows}
             for (dataset, _), family in sorted(found.items(), key=lambda pair: pair[0]):
                 made.append((dataset, family, self._export(dataset, family)))
+            moved = Counter[Path]()
+            for (dataset, _), family in found.items():
+                with closing(self.answers(dataset, family)) as answers:
+                    moved.update(answers.moved())
             for path in self._databases():
                 with opened(path, write=True) as base:
                     base.execute("BEGIN IMMEDIATE")
                     base.execute("DELETE FROM answers")
-                    base.execute("UPDATE spent SET amount = 0")
+                    base.execute("UPDATE spent SET amount = amount - ?", (moved[path],))
                     base.execute("COMMIT")
                     base.execute("VACUUM")
         return made
@@ -484,7 +494,7 @@ class Ledger:
         answers.close()
         if not added:
             return 0
-        old = _parts(folder)
+        old = [path for paths in _parts(folder) for path in paths]
         number = 1 + max((int(match[1]) for path in old if (match := _PART.fullmatch(path.name))), default=0)
         cost += _read_family(folder)[2] if (folder / "family.json").is_file() else 0.0
         with _writing(folder):
@@ -519,11 +529,12 @@ class Answers:
         self._dataset = dataset
         self._guard = threading.Lock()
         self._own: tuple[sqlite3.Connection, int] | None = None
-        # Of files that nobody writes now: where each key is.
+        # Of files that nobody writes now: where each answer is, and each refusal.
         self._others: dict[str, tuple[sqlite3.Connection, int]] = {}
         # What batches ask, of a shard: nobody submits one while there are shards.
         self._batched: set[str] = set()
-        self._connections: list[sqlite3.Connection] = []
+        self._refusals: dict[str, tuple[sqlite3.Connection, int]] = {}
+        self._connections: dict[sqlite3.Connection, Path] = {}
         for path in ledger._databases():
             match = _SHARD.fullmatch(path.name)
             if path != ledger.path and match and int(match[2]) == self.shard.count:
@@ -532,7 +543,7 @@ class Answers:
 
     def _read(self, path: Path, *, own: bool) -> None:
         base = _connect(path, write=False)
-        self._connections.append(base)
+        self._connections[base] = path
         with _errors(path):
             row = base.execute(
                 "SELECT number FROM families WHERE dataset = ? AND id = ?", (self._dataset, self._id)
@@ -540,8 +551,8 @@ class Answers:
             if row and own:
                 self._own = (base, row[0])
             elif row:
-                keys = base.execute("SELECT key FROM answers WHERE family = ?", row)
-                self._others |= dict.fromkeys((name for (name,) in keys), (base, row[0]))
+                for name, finish in base.execute("SELECT key, finish FROM answers WHERE family = ?", row):
+                    (self._refusals if finish == REFUSED else self._others)[name] = (base, row[0])
                 keys = base.execute("SELECT key FROM calls WHERE family = ? AND batch IS NOT NULL", row)
                 self._batched.update(name for (name,) in keys)
 
@@ -549,23 +560,27 @@ class Answers:
         """Close the files; what was read stays."""
         for base in self._connections:
             base.close()
-        self._connections, self._own, self._others = [], None, {}
+        self._connections, self._own, self._others, self._refusals = {}, None, {}, {}
 
     def get(self, key: str) -> Answer | None:
         """Return the answer to the request with this key, or None."""
         if (place := self._exported.get(key)) is not None:
             return self._at(place)
-        row = None
-        if (where := self._others.get(key, self._own)) is not None:
-            base, number = where
-            with self._guard:
-                row = base.execute(
-                    f"SELECT {', '.join(COLUMNS)} FROM answers WHERE family = ? AND key = ?",  # noqa: S608
-                    (number, key),
-                ).fetchone()
-        if row is not None:
-            return unflatten(row)
+        for where in (self._others.get(key), self._own, self._refusals.get(key)):
+            if where and (rows := self._select(where, f"{', '.join(COLUMNS)}", " AND key = ?", key)):
+                return unflatten(rows[0])
         return self._at(self._refused[key]) if key in self._refused else None
+
+    def _select(self, where: tuple[sqlite3.Connection, int], what: str, which: str = "", *values: str) -> list[Any]:
+        """Return rows of a family's answers in one of the files."""
+        base, number = where
+        with self._guard, _errors(self._connections.get(base, self.path)):
+            query = f"SELECT {what} FROM answers WHERE family = ?{which}"  # noqa: S608
+            return base.execute(query, (number, *values)).fetchall()
+
+    def _places(self) -> list[tuple[sqlite3.Connection, int]]:
+        """Return where answers are that are not exported."""
+        return list(dict.fromkeys([*self._others.values(), *self._refusals.values(), *filter(None, [self._own])]))
 
     def _at(self, place: int) -> Answer:
         return unflatten([column[place] for column in self._columns])
@@ -576,21 +591,14 @@ class Answers:
 
     def __len__(self) -> int:
         """Return how many answers there are."""
-        count = 0
-        if self._own:
-            base, number = self._own
-            with self._guard:
-                count = base.execute("SELECT count(*) FROM answers WHERE family = ?", (number,)).fetchone()[0]
-        return len(self._exported) + len(self._others) + count
+        own = self._select(self._own, "count(*)")[0][0] if self._own else 0
+        return len(self._exported) + len(self._others) + int(own)
 
     def models(self) -> set[str]:
         """Return the model versions that the service reported."""
         found = set(self._columns[list(COLUMNS).index("model")])
-        for base, number in {*self._others.values(), *([self._own] if self._own else [])}:
-            with self._guard:
-                found |= {
-                    name for (name,) in base.execute("SELECT DISTINCT model FROM answers WHERE family = ?", (number,))
-                }
+        for place in self._places():
+            found |= {name for (name,) in self._select(place, "DISTINCT model")}
         return found - {None}
 
     def frame(self) -> pd.DataFrame:
@@ -602,27 +610,36 @@ class Answers:
         return frame
 
     def merged(self) -> tuple[pa.Table, int, float]:
-        """Return all answers as one sorted table, how many of them are not exported, and what these cost."""
+        """Return all answers as one sorted table, how many of them no part that is named holds, and what these cost."""
         import pyarrow as pa
 
-        rows = []
-        places = [*dict.fromkeys(self._others.values()), *([self._own] if self._own else [])]
-        for base, number in places:
-            with self._guard:
-                rows += base.execute(
-                    f"SELECT key, {', '.join(COLUMNS)} FROM answers WHERE family = ?",  # noqa: S608
-                    (number,),
-                ).fetchall()
-        new = {name: row for name, *row in reversed(rows) if name not in self._exported}
-        # Where a request was asked again that had been refused, its answer counts.
+        new: dict[str, list[Any]] = {}
+        for place in self._places():
+            for name, *row in self._select(place, f"key, {', '.join(COLUMNS)}"):
+                # Where a request was asked again that had been refused, its answer counts.
+                if name not in self._exported and (name not in new or new[name][_FINISH] == REFUSED):
+                    new[name] = row
         kept = [*self._exported.values(), *(place for name, place in self._refused.items() if name not in new)]
         columns = [
             [*(old[row] for row in kept), *(row[place] for row in new.values())]
             for place, old in enumerate(self._columns)
         ]
         table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=_arrow())
-        costs = [row[list(COLUMNS).index("cost")] or 0.0 for row in new.values()]
-        return table.sort_by([("messages", "ascending"), ("sample", "ascending")]), len(new), math.fsum(costs)
+        costs = [row[_COST] for row in new.values()] + [
+            self._columns[_COST][row] for row in kept if row in self._strays
+        ]
+        cost = math.fsum(cost or 0.0 for cost in costs)
+        return table.sort_by([("messages", "ascending"), ("sample", "ascending")]), len(costs), cost
+
+    def moved(self) -> Counter[Path]:
+        """Return what the answers of each file cost that are exported too: of a request paid twice, that is one."""
+        costs = Counter[Path]()
+        for place in self._places():
+            for name, *row in self._select(place, f"key, {', '.join(COLUMNS)}"):
+                where = self._keys.get(name)
+                if where is not None and [column[where] for column in self._columns] == row:
+                    costs[self._connections[place[0]]] += pico(row[_COST] or 0.0)
+        return costs
 
     @cached_property
     def _exported(self) -> dict[str, int]:
@@ -651,21 +668,19 @@ class Answers:
         """Return the exported answers column by column."""
         import pyarrow as pa
 
-        tables = [_arrow().empty_table(), *(_read_part(path, self.shard) for path in _parts(self.path))]
+        named, strays = ([_read_part(path, self.shard) for path in paths] for paths in _parts(self.path))
+        tables = [_arrow().empty_table(), *named, *strays]
         columns: list[list[Any]] = [[] for _ in COLUMNS]
-        for path in sorted(self.path.glob("journal-*.jsonl")):
-            # Version 1 left these where its process was killed.
-            for line in path.read_bytes().splitlines(keepends=True):
-                if line.endswith(b"\n"):
-                    row = json.loads(line)
-                    for column, name in zip(columns, COLUMNS, strict=True):
-                        column.append(row[name])
+        for row in _journals(self.path):
+            for column, name in zip(columns, COLUMNS, strict=True):
+                column.append(row[name])
         table = pa.concat_tables(tables)
         messages = table.column("messages").to_pylist()
         # One copy of each text.
         known: dict[str, str] = {}
         first = [known.setdefault(text, text) for text in messages]
         others = [table.column(name).to_pylist() for name in list(COLUMNS)[1:]]
+        self._strays = range(len(first) - sum(map(len, strays)), len(first))
         return [[*old, *more] for old, more in zip([first, *others], columns, strict=True)]
 
 
@@ -687,12 +702,12 @@ class Writer(Answers):
         self._committed: int | None = None
         self._looked: dict[str, float] = {}
         with _errors(ledger.path):
-            self._base = _connect(ledger.path if ledger.root else None, write=True, alone=alone)
-            self._connections.append(self._base)
+            self._base = _connect(ledger.path if ledger.root else None, write=True)
+            self._connections[self._base] = ledger.path
             self._number = self.transact([(self._find, ())])[0]
             if self._own is None or alone:
                 reading = self._base if alone else _connect(ledger.path, write=False)
-                self._connections.append(reading)
+                self._connections[reading] = ledger.path
                 self._own = (reading, self._number)
         # What is broken is seen before anything is asked.
         len(self)
@@ -700,7 +715,7 @@ class Writer(Answers):
     def transact(self, operations: Sequence[Operation]) -> list[Any]:
         """Do operations in one transaction; what each returned is true once this returns: it is on the disk.
 
-        An operation that fails by itself, such as a value that cannot be kept, is the error that it returns.
+        An answer that holds what cannot be kept is the error that its operation returns; it has done nothing.
 
         Raises
         ------
@@ -715,7 +730,7 @@ class Writer(Answers):
                 for operation, arguments in operations:
                     try:
                         results.append(operation(*arguments))
-                    except (SchemaError, sqlite3.IntegrityError, sqlite3.InterfaceError, OverflowError) as error:
+                    except SchemaError as error:
                         results.append(error)
                 self._base.execute("COMMIT")
             except BaseException:
@@ -736,6 +751,11 @@ class Writer(Answers):
         if error := next((result for result in results if isinstance(result, Exception)), None):
             raise error
         return sum(results)
+
+    def make_room(self) -> None:
+        """Free what was kept for the answers that come when the disk is full."""
+        for path in (self._folder / ".running").glob(f"*.{self._owner}.spare") if self._folder else ():
+            path.unlink(missing_ok=True)
 
     @property
     def budgeted(self) -> bool:
@@ -798,18 +818,12 @@ class Writer(Answers):
         """Keep an answer instead of its call; return whether the request had none."""
         row = flatten(answer)
         digest = key(self._id, row["messages"], row["sample"])
-        if self.shard.count > 1 and not self.shard.holds(row["messages"]):
+        if self.shard.count > 1 and not self.shard.holds(answer.messages):
             raise RuntimeError(f"{self.path}: a request of another shard than {self.shard}")
-        if digest in self._exported or digest in self._others:
-            new = False
-        else:
-            new = (
-                self._base.execute(
-                    _INSERT,
-                    (self._number, digest, *row.values()),
-                ).rowcount
-                == 1
-            )
+        known = digest in self._exported or digest in self._others
+        if row["finish"] == REFUSED:
+            known = known or digest in self._refused or digest in self._refusals
+        new = not known and self._base.execute(_INSERT, (self._number, digest, *row.values())).rowcount == 1
         if new or call is not None:
             self._base.execute("UPDATE spent SET amount = amount + ?", (pico(row["cost"] or 0.0),))
         if call is not None:
@@ -838,7 +852,9 @@ class Writer(Answers):
             paused = now + backoff(pauses) + (after or 0.0)
         elif after is not None:
             paused = max(paused, now + after)
-        self._base.execute("UPDATE pace SET paused = ?, pauses = ? WHERE name = ?", (paused, pauses, rates.name))
+        self._base.execute(
+            "UPDATE pace SET paused = ?, pauses = ?, filled = ? WHERE name = ?", (paused, pauses, now, rates.name)
+        )
 
     def do_pass(self, rates: Rates) -> None:
         """Note that a call went through after a pause: the next pause is a short one again."""
@@ -923,23 +939,27 @@ class Writer(Answers):
         """Return who asks a request now: ``busy``, ``batch``, or None. A call whose process is gone stays as a charge."""
         if key in self._batched:
             return "batch"
-        for number, owner, batch in self._base.execute(
-            "SELECT number, owner, batch FROM calls WHERE family = ? AND key = ? AND ended IS NULL", (self._number, key)
+        for owner, batch in self._base.execute(
+            "SELECT owner, batch FROM calls WHERE family = ? AND key = ? AND ended IS NULL", (self._number, key)
         ).fetchall():
             if batch:
                 return "batch"
             if owner == self._owner or self._runs(owner):
                 return "busy"
-            self._base.execute("UPDATE calls SET ended = 'killed' WHERE number = ?", (number,))
         return None
 
     def _runs(self, owner: str) -> bool:
-        """Say whether another process is there still; asked once in a while."""
+        """Say whether another process is there still, looked up once a second; the calls of one that is gone end."""
         now = time.monotonic()
-        if now - self._looked.get(owner, -math.inf) < 1.0:
-            return True
-        self._looked[owner] = now
-        return any(map(alive, (self._folder / ".running").glob(f"*.{owner}.owner"))) if self._folder else False
+        if now - self._looked.get(owner, -math.inf) >= 1.0:
+            self._looked[owner] = now
+            if not self._folder or not any(map(alive, (self._folder / ".running").glob(f"*.{owner}.owner"))):
+                del self._looked[owner]
+                self._base.execute(
+                    "UPDATE calls SET ended = 'killed' WHERE owner = ? AND ended IS NULL AND batch IS NULL", (owner,)
+                )
+                return False
+        return True
 
     def _others_pay(self) -> bool:
         """Say whether other processes have reserved some of the budget."""
@@ -960,6 +980,10 @@ class Writer(Answers):
             "SELECT requests, tokens, filled, paused FROM pace WHERE name = ?", (rates.name,)
         ).fetchone()
         levels, filled, paused = ([row[0], row[1]], row[2], row[3]) if row else ([0.0, 0.0], 0.0, 0.0)
+        if filled > now + 1:
+            # The clock was put back: neither a pause nor an empty rate lasts until it has caught up.
+            filled, paused = now, 0.0
+            self._base.execute("UPDATE pace SET filled = ?, paused = 0 WHERE name = ?", (now, rates.name))
         if paused > now:
             return float(paused - now)
         wait = 0.0
@@ -970,7 +994,6 @@ class Writer(Answers):
                 continue
             second = rate / self.shard.count / 60
             full = max(1.0, second)
-            # A clock that was put back fills nothing.
             level = min(full, levels[place] + max(0.0, now - filled) * second)
             wait = max(wait, (min(amount, full) - level) / second)
             wanted.append(level - amount)
@@ -1005,26 +1028,20 @@ def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
             base.close()
 
 
-def _connect(path: Path | None, *, write: bool, alone: bool = False) -> sqlite3.Connection:
-    """Connect to a ledger's file, or to one in memory; a new one is laid out.
-
-    Parameters
-    ----------
-    alone
-        Only one process, on any machine, uses it now.
-    """
+def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
+    """Connect to a ledger's file, or to one in memory; a new one is laid out, or empty for readers."""
     with _errors(path or Path("memory")):
         if path is not None and write:
             path.parent.mkdir(parents=True, exist_ok=True)
-        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if write else 'ro'}"
+        # Readers may have to roll back what a killed process left.
+        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if write else 'rw'}"
         base = sqlite3.connect(
             where, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
         )
-        if alone:
-            # Without memory that processes share, which a network's file system has not.
-            base.execute("PRAGMA locking_mode = EXCLUSIVE")
         if write:
-            base.execute("PRAGMA journal_mode = WAL")
+            # WAL needs memory that processes share, which a network's file system has not.
+            shared = path is None or not _SHARD.fullmatch(path.name)
+            base.execute(f"PRAGMA journal_mode = {'WAL' if shared else 'TRUNCATE'}")
             base.execute("PRAGMA synchronous = FULL")
             base.execute("BEGIN IMMEDIATE")
             if base.execute("PRAGMA user_version").fetchone()[0] == 0:
@@ -1032,8 +1049,10 @@ def _connect(path: Path | None, *, write: bool, alone: bool = False) -> sqlite3.
                     base.execute(statement)
             base.execute("COMMIT")
         found = base.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (VERSION, *([] if write else [0])):
+        if found != VERSION:
             base.close()
+            if found == 0:
+                return _connect(None, write=True)
             raise FileError(
                 f"the ledger is of version {found}",
                 where=str(path),
@@ -1095,7 +1114,7 @@ def _committed(base: sqlite3.Connection) -> int:
 def _total(path: Path) -> int:
     """Return what a file's answers and calls come to."""
     with opened(path, write=False) as base:
-        return _committed(base) if base.execute("PRAGMA user_version").fetchone()[0] else 0
+        return _committed(base)
 
 
 def _read_family(folder: Path) -> tuple[Family, list[str] | None, float]:
@@ -1129,15 +1148,52 @@ def _read_family(folder: Path) -> tuple[Family, list[str] | None, float]:
             hint="Restore the file; a folder of the ledger is never renamed",
         )
     if version == VERSION:
-        return family, list(content["parts"]), float(content["cost"])
+        parts, cost = content.get("parts"), content.get("cost")
+        if (
+            not isinstance(parts, list)
+            or not all(isinstance(name, str) and _PART.fullmatch(name) for name in parts)
+            or not isinstance(cost, int | float)
+        ):
+            raise FileError("the parts are not named", where=str(path), expected="parts, a list of names, and cost")
+        return family, parts, float(cost)
     import pyarrow.parquet as pq
 
     costs = [pq.read_table(part, columns=["cost"]).column(0).to_pylist() for part in folder.glob("part-*.parquet")]
+    costs.append([row["cost"] for row in _journals(folder)])
     return family, None, math.fsum(cost or 0.0 for column in costs for cost in column)
 
 
-def _parts(folder: Path) -> list[Path]:
-    """Return a family's parts.
+def _journals(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the answers that version 1 left beside the parts where its process was killed."""
+    for path in sorted(folder.glob("journal-*.jsonl")):
+        yield from _lines(path, COLUMNS.keys())
+
+
+def _lines(path: Path, fields: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file of version 1, if there is one; half a last line, which a killed process left, is none.
+
+    Raises
+    ------
+    FileError
+        When another line is broken.
+    """
+    content = path.read_bytes() if path.is_file() else b""
+    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+        with suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and row.keys() >= set(fields):
+                yield row
+                continue
+        raise FileError(
+            "the line is broken",
+            where=f"{path}, line {number}",
+            expected="a JSON object with " + ", ".join(fields),
+            hint="Restore the file, or delete the line: what it says is asked again",
+        )
+
+
+def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return a family's parts, and those that nothing names: an export that was killed left them, or a merge.
 
     Raises
     ------
@@ -1150,10 +1206,10 @@ def _parts(folder: Path) -> list[Path]:
             raise FileError(
                 "no such file", where=str(folder / "family.json"), hint="Run `dvc checkout` or copy it again"
             )
-        return []
+        return [], []
     _, names, _ = _read_family(folder)
     if names is None:
-        return there
+        return there, []
     for name in names:
         if not (folder / name).is_file():
             raise FileError(
@@ -1162,7 +1218,7 @@ def _parts(folder: Path) -> list[Path]:
                 expected="every part that family.json names",
                 hint="Run `dvc checkout` or copy it again; to ask everything in it anew, delete the folder",
             )
-    return [folder / name for name in names]
+    return [folder / name for name in names], [path for path in there if path.name not in names]
 
 
 def _arrow() -> pa.Schema:

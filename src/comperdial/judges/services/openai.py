@@ -16,6 +16,7 @@ import logging
 import math
 import re
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NoReturn, Self
@@ -39,6 +40,7 @@ _TIMEOUT = 60.0
 _MOST_BYTES = 16 << 20
 # More tokens than any model reads: a service that reports more is not to be believed.
 _MOST_TOKENS = 1 << 31
+_FINITE = sys.float_info.max
 # Shorter than any key that is worth hiding in an answer, whose words must stay as they are.
 _SHORT = 8
 _MOST = 300
@@ -120,6 +122,8 @@ class OpenAI(Service):
                 response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
         except TimeoutError:
             raise self._late() from None
+        except _TooLargeError as error:
+            raise _invalid(str(error)) from None
         except openai.APIConnectionError as error:
             raise self.lost(error) from None
         except openai.APIStatusError as error:
@@ -180,8 +184,6 @@ class OpenAI(Service):
         """Return what it means that there was no answer."""
         cause = error.__cause__
         where = address(self.base_url)
-        if isinstance(cause, _TooLargeError):
-            return _invalid(str(cause))
         reason = self.clean(f"{type(cause).__name__}: {cause}" if cause else str(error))
         if isinstance(cause, _MISTAKES):
             raise JudgeError(f"a request cannot be sent ({reason})", where=where)
@@ -381,6 +383,7 @@ def _first_token(logprobs: object) -> dict[str, float] | None:
     found: dict[str, float] = {}
     for entry in top if isinstance(top, list) else ():
         token, value = (entry.get("token"), entry.get("logprob")) if isinstance(entry, dict) else (None, None)
-        if isinstance(token, str) and isinstance(value, int | float) and math.isfinite(value):
+        # No finite float is less: JSON can hold -Infinity and integers of any length.
+        if isinstance(token, str) and isinstance(value, int | float) and abs(value) <= _FINITE:
             found.setdefault(_whole(token), float(value))
     return found or None

@@ -1,18 +1,17 @@
-"""The one place that talks to a service: what is sent, what each answer means, and that no key gets out."""
+"""The one place that talks to a server: what is sent, what each answer means, and that no key gets out."""
 
 import asyncio
+import gzip
 import json
 import logging
-import time
 import traceback
 
-import httpx2
 import pytest
-from comperdial.judges.client import Client, Connection, JudgeError, Refused, Transient
 
 import faultserver
 from comperdial.core.errors import ConfigError
-from comperdial.judges.services.base import Service
+from comperdial.judges.base import JudgeError, Refused, Transient
+from comperdial.judges.services.base import Connection
 from comperdial.judges.services.openai import OpenAI
 from faultserver import KEY, FaultServer, completion
 
@@ -28,8 +27,8 @@ def environment(monkeypatch):
 
 def ask(service, parameters=None, messages=MESSAGES):
     async def once():
-        async with Client(service) as client:
-            return await client.complete(messages, parameters or {})
+        async with service:
+            return await service.complete(messages, parameters or {})
 
     return asyncio.run(once())
 
@@ -75,7 +74,7 @@ def test_openai_itself_needs_its_key(monkeypatch):
     assert service.paid
     assert service.unavailable() == "the environment variable OPENAI_API_KEY is not set"
     with pytest.raises(JudgeError, match="OPENAI_API_KEY is not set"):
-        Client(service)
+        ask(service)
     monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
     assert service.unavailable() is None
     assert service.api_key == KEY
@@ -97,13 +96,13 @@ def test_what_answers_on_this_machine_is_not_paid(url, paid):
 )
 def test_an_invalid_url(url):
     with pytest.raises(ConfigError, match="base_url is not a valid URL"):
-        Client(faultserver.service(url))
+        ask(faultserver.service(url))
 
 
 def test_a_key_that_cannot_be_one(monkeypatch):
     monkeypatch.setenv("LOOPBACK_KEY", "two words")
     with pytest.raises(JudgeError, match="what LOOPBACK_KEY holds cannot be a key") as caught:
-        Client(faultserver.service("http://127.0.0.1:1/v1", key_variable="LOOPBACK_KEY"))
+        ask(faultserver.service("http://127.0.0.1:1/v1", key_variable="LOOPBACK_KEY"))
     assert "two words" not in str(caught.value)
 
 
@@ -148,6 +147,8 @@ def test_answers(answer, text):
         ("cut", "cut", "connection was cut"),
         ("half", "cut", "connection was cut"),
         ("hang", "timed out", "no answer within 0.2 s"),
+        # Bytes come all the time, but no end.
+        ("drip", "timed out", "no answer within 0.2 s"),
     ],
 )
 def test_faults_for_which_there_may_be_a_charge(plan, kind, problem):
@@ -156,23 +157,49 @@ def test_faults_for_which_there_may_be_a_charge(plan, kind, problem):
     assert (caught.value.kind, caught.value.charged, caught.value.after) == (kind, True, None)
 
 
-def test_an_answer_that_drips_is_timed_out_too():
-    class Drip(httpx2.AsyncByteStream):
-        async def __aiter__(self):
-            for _ in range(100):
-                await asyncio.sleep(0.03)
-                yield b" "
+def used(**counts):
+    return json.dumps({"choices": [{"message": {"content": "5"}}], "usage": counts}).encode()
 
-    class Dripping(Service):
-        name = "dripping"
 
-        def transport(self):
-            return httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Drip()))
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (b"[" * 200_000, "it is not JSON"),
+        (b'{"choices": ' * 100_000, "it is not JSON"),
+        (b'{"error": ' * 500 + b'"deep"' + b"}" * 500, "it says 'deep'"),
+        (b'{"choices": [' + b"1" * 5000 + b"]}", "it is not JSON"),
+        (used(prompt_tokens=10**30), "it counts 10000000000000000000… tokens"),
+        (used(completion_tokens=1e300), "it counts 1e.300… tokens"),
+        (b'{"choices": [{"message": {"content": "5"}}], "usage": {"prompt_tokens": 1e999}}', "it counts inf… tokens"),
+        ((200, gzip.compress(b" " * 10_000_000), {"content-encoding": "gzip"}), "it is encoded .'gzip'."),
+        ((500, gzip.compress(b" " * 10_000_000), {"content-encoding": "gzip"}), "it is encoded .'gzip'."),
+        ((200, completion(b""), {"content-encoding": "gzip"}), "it is encoded .'gzip'."),
+        ((200, b" " * (20 << 20)), "it has more than 16 MiB"),
+        ((500, b" " * (20 << 20)), "it has more than 16 MiB"),
+        ((400, b" " * (20 << 20)), "it has more than 16 MiB"),
+    ],
+)
+def test_an_attack_is_an_invalid_answer_and_no_more(plan, problem):
+    """One after the other, so that what follows shows that the service goes on."""
+    with FaultServer(script=lambda number, _: plan if number == 1 else None) as server:
 
-    start = time.monotonic()
-    with pytest.raises(Transient, match=r"no answer within 0\.2 s"):
-        ask(Dripping(Connection("dripping", timeout=0.2)))
-    assert time.monotonic() - start < 2
+        async def twice():
+            async with faultserver.service(server.url) as service:
+                with pytest.raises(Transient, match=f"invalid answer: {problem}") as caught:
+                    await service.complete(MESSAGES, {})
+                assert (caught.value.kind, caught.value.charged) == ("invalid answer", True)
+                return await service.complete(MESSAGES, {})
+
+        assert asyncio.run(twice()).input_tokens == 700
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [{"prompt_tokens": -1, "completion_tokens": True}, {"prompt_tokens": "7", "completion_tokens": [7]}, {}, [], None],
+)
+def test_counts_that_are_none_are_unknown(counts):
+    found = against(json.dumps({"choices": [{"message": {"content": "5"}}], "usage": counts}).encode())
+    assert (found.text, found.input_tokens, found.output_tokens) == ("5", None, None)
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
@@ -247,7 +274,16 @@ def test_the_first_tokens_probabilities():
     assert against(body(logprobs=logprobs)).logprobs == {" 4": -0.1, "5": -2.0}
 
 
-@pytest.mark.parametrize("logprobs", [None, [], {"content": None}, {"content": [{"top_logprobs": [3]}]}])
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        [],
+        {"content": None},
+        {"content": [{"top_logprobs": [3]}]},
+        {"content": [{"top_logprobs": [{"token": "5", "logprob": -(10**400)}]}]},
+    ],
+)
 def test_probabilities_that_are_not_there(logprobs):
     assert against(body(logprobs=logprobs)).logprobs is None
 
@@ -281,28 +317,6 @@ def test_no_answer_holds_the_key():
     choice = {"message": {"content": f"You are {KEY}: 5"}, "finish_reason": KEY}
     found = against(json.dumps({"choices": [choice], "model": KEY}).encode())
     assert (found.text, found.finish, found.model) == ("You are [key]: 5", "[key]", "[key]")
-
-
-def test_in_process():
-    """A service of ours is served through the same client; what identifies it is not sent, and nothing is timed."""
-    seen = []
-
-    class Local(Service):
-        name = "local"
-
-        def identity(self):
-            return {"local": 3}
-
-        def transport(self):
-            def answer(request):
-                seen.append(json.loads(request.content))
-                return httpx2.Response(200, content=body())
-
-            return httpx2.MockTransport(answer)
-
-    assert ask(Local(Connection("local")), {"local": 3, "temperature": 0}).text == "5"
-    assert seen == [{"model": "local", "messages": MESSAGES, "temperature": 0}]
-    assert Local(Connection("local")).paid is False
 
 
 def test_nothing_is_logged_for_each_request(caplog):
