@@ -476,7 +476,9 @@ def command(tmp_path, sections, tables):
 
 def test_plan_counts_what_the_ledger_lacks_and_prices_it(command, capsys):
     assert command("plan", "--variants", "cpds-d", "cpds-dial", "--judges", "gpt-4", "gpt-3.5", "rules") == 0
-    lines = {line.split()[1]: line.split() for line in capsys.readouterr().out.splitlines() if line[:4] in ("mine", "all ")}
+    lines = {
+        line.split()[1]: line.split() for line in capsys.readouterr().out.splitlines() if line[:4] in ("mine", "all ")
+    }
     turn, dialogue = lines["cpds-d_gpt-4"], lines["cpds-dial_gpt-4"]
     assert turn[:6] == ["mine", "cpds-d_gpt-4", "gpt-4-turbo-2024-04-09", "24", "0", "24"]
     # What `two` says is the same in both dialogues: three prompts for four dialogues.

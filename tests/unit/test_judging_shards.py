@@ -82,7 +82,9 @@ def tables(tmp_path):
 def make(judging, name, folder, out, shard=WHOLE, turns=None):
     out.mkdir(exist_ok=True)
     paths = [out / f"{kind}-{name}-{shard.number}-of-{shard.count}.parquet" for kind in ("scores", "judgements")]
-    return write_judged(judging, task_of(judging, name), folder, *paths, dataset="mine", turns=turns, shard=shard), *paths
+    return write_judged(
+        judging, task_of(judging, name), folder, *paths, dataset="mine", turns=turns, shard=shard
+    ), *paths
 
 
 def make_all(judging, name, folder, out, count, turns=None):
