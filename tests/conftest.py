@@ -35,7 +35,7 @@ _TOGETHER = {
     "test_own_data_run": "own", "test_simulation": "simulation",
     # nltk's WordNet takes four seconds to read.
     "test_fast_metrics": "meteor", "test_meteor": "meteor",
-    # 114,460 answers go through the ledger once.
+    # 114,460 answers are read once.
     "test_recorded_judges": "recorded",
     # The twelve sets and the perturbations are read once.
     "test_comp_mirror": "comp",

@@ -1,4 +1,4 @@
-"""Recorded answers of real judges: through our parser and ledger, beside what their owners publish."""
+"""Recorded answers of real judges: through our parser, beside what their owners publish."""
 
 import json
 import re
@@ -10,10 +10,9 @@ from scipy import stats
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import parse
 from comperdial.judges.recorded import find
-from comperdial.judges.recorded.taking import RecordedJudge, import_answers, ratings, scores
+from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
 QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")
@@ -59,11 +58,6 @@ def rated(usr_tables):
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory):
-    return Ledger(tmp_path_factory.mktemp("ledger"))
-
-
-@pytest.fixture(scope="module")
 def judge(root, real_file):
     catalogue = load_catalogue(root / "data/sources.yaml")
 
@@ -82,14 +76,9 @@ def judge(root, real_file):
 
 
 @pytest.fixture(scope="module")
-def said(judge, ledger, rated):
-    """Return for every prompt what its answers say, once they went through the ledger."""
-    found = {}
-    for prompt in PROMPTS:
-        recorded = judge(prompt)
-        import_answers(recorded, ledger, "usr_topical", rated)
-        found[prompt] = ratings(recorded, ledger, "usr_topical", rated)
-    return found
+def said(judge, rated):
+    """Return for every prompt what its answers say."""
+    return {prompt: ratings(judge(prompt), rated) for prompt in PROMPTS}
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +91,8 @@ def people(rated, quality):
     return {key[:2]: mean for key, mean in human_means(rated).items() if key[2] == dimension}
 
 
-def test_the_ledger_holds_every_answer(said, ledger):
-    assert sum(len(ledger.shelf(dataset, family)) for dataset, family in ledger.families()) == 114_460
-    assert len(ledger.families("usr_topical")) == 16
+def test_every_answer_is_taken(said):
+    assert sum(len(found.singles) for found in said.values()) == 114_460
 
 
 @pytest.mark.parametrize(("prompt", "quality"), [*FOUND])
@@ -197,10 +185,8 @@ def test_nobody_could_read_what_is_left(files, said):
     assert kinds == {"several": 4, "out of scale": 1, "echo or list": 5, "no number": 88}
 
 
-def test_scores_of_the_responses_that_are_evaluated(said, judge, ledger, rated, monkeypatch):
-    monkeypatch.setattr(importing, "ratings", lambda *_: said["geval"])  # read once: the slowest part of this file
-    recorded = judge("geval")
-    found = scores(recorded, ledger, rated)
+def test_scores_of_the_responses_that_are_evaluated(said, judge, rated):
+    found = scores(judge("geval"), said["geval"], rated)
     assert set(found["output"]) == set(QUALITIES)
     assert "Original Ground Truth" not in set(found["system_id"])
     assert found.groupby("output").size().between(290, 300).all()
@@ -229,8 +215,8 @@ FED = {
 
 
 @pytest.fixture(scope="module")
-def gpt4(root, real_file, ledger):
-    """Return for every data set what GPT-4's rounds say, once they went through the ledger."""
+def gpt4(root, real_file):
+    """Return for every data set what GPT-4's rounds say."""
     catalogue = load_catalogue(root / "data/sources.yaml")
     found = {}
     for dataset in ROUNDS:
@@ -243,13 +229,12 @@ def gpt4(root, real_file, ledger):
             paths={"rounds": real_file(source.name)},
             origins={"rounds": f"{source.repository}@{source.commit[:7]}/{source.path}"},
         )
-        import_answers(recorded, ledger, dataset)
-        found[dataset] = ratings(recorded, ledger, dataset)
+        found[dataset] = ratings(recorded)
     return found
 
 
 @pytest.mark.parametrize(("dataset", "dialogues"), [*ROUNDS.items()])
-def test_every_round_is_in_the_ledger(gpt4, dataset, dialogues):
+def test_every_round_is_taken(gpt4, dataset, dialogues):
     found = gpt4[dataset]
     assert len(found.values) == 5 * dialogues
     assert (found.values["parsed"] == 5).all()

@@ -8,17 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from comperdial.judges.client import Connection, JudgeError
 
 from comperdial.challenge.dialogues import Dialogue, to_data
 from comperdial.challenge.roster import read_roster
 from comperdial.challenge.runner import run_roster
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.judges.ask import Limits, Throttle
+from comperdial.judges.ask import Limits
+from comperdial.judges.base import JudgeError
 from comperdial.judges.chat_api import ChatApi, make_api
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import Price, estimate_input
+from comperdial.judges.services.base import Connection
 from comperdial.judges.services.openai import OpenAI
 from faultserver import KEY, FaultServer, completion
 
@@ -45,8 +46,8 @@ def paid(monkeypatch):
 
 def api(server, **options):
     connection = Connection("openai", "loopback", base_url=server.url, key_variable="LOOPBACK_KEY", timeout=5)
-    throttle = Throttle(Limits(attempts=4, backoff=0.001, most=0.01))
-    return ChatApi(OpenAI(connection), throttle=throttle, **options)
+    limits = Limits(attempts=4, backoff=0.001, most=0.01)
+    return ChatApi(OpenAI(connection), limits=limits, **options)
 
 
 def script(*plans):
@@ -97,6 +98,14 @@ def test_faults_that_stay(plan, calls, message):
         with pytest.raises(JudgeError, match=message):
             model.complete(MESSAGES, 60)
         assert server.requests == calls
+
+
+def test_one_agents_requests_that_are_refused_leave_the_others_theirs():
+    with script(*[(400, b'{"error": {"message": "too long"}}')] * 12, said("Aye.")) as server, api(server) as model:
+        for _ in range(12):
+            with pytest.raises(JudgeError, match="too long"):
+                model.complete(MESSAGES, 60)
+        assert model.complete(MESSAGES, 60).text == "Aye."
 
 
 def test_threads_share_a_model():

@@ -11,8 +11,7 @@ from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.ledger import Ledger
-from comperdial.judges.recorded.taking import RecordedJudge, coverage, import_answers, judgements, ratings, scores
+from comperdial.judges.recorded.taking import RecordedJudge, coverage, judgements, ratings, scores
 
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 FED_NAMES = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
@@ -159,15 +158,14 @@ def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
     files = write(tmp_path, people=rated())
     tables = readers.read("comp_dialogues", "mini", files)
     known = Rated(tables["contexts"], tables["responses"], tables["systems"])
-    ledger = Ledger(tmp_path / "ledger")
-    assert import_answers(judge(files), ledger, "mini", known) == 3 * 25
-    found = scores(judge(files), ledger, known)
+    said = ratings(judge(files), known)
+    assert len(said.singles) == 3 * 25
+    found = scores(judge(files), said, known)
     assert len(found) == 3 * 5
     assert (set(found["level"]), set(found["output"])) == ({"dialogue"}, set(SHORT))
     keys = found[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
     assert keys == [["mini-0000", "Meena"], ["mini-0001", "Human"], ["mini-0002", "Mitsuku"]]
     assert (found["value"] == 3).all()
-    said = ratings(judge(files), ledger, "mini", known)
     single = judgements(judge(files), said, known)
     assert sorted(single["sample"].unique()) == list(range(5))
     counted = coverage("gpt-4_mini", said, tables["dialogue_ratings"], {})
@@ -185,9 +183,7 @@ def test_coverage_correlates_with_people_s_means(tmp_path):
     files = write(tmp_path, content=content, people=rated())
     tables = readers.read("comp_dialogues", "mini", files)
     known = Rated(tables["contexts"], tables["responses"], tables["systems"])
-    ledger = Ledger(tmp_path / "ledger")
-    import_answers(judge(files), ledger, "mini", known)
-    counted = coverage("x", ratings(judge(files), ledger, "mini", known), tables["dialogue_ratings"], {})
+    counted = coverage("x", ratings(judge(files), known), tables["dialogue_ratings"], {})
     # People's means rise by a quarter from dialogue to dialogue; the rounds by 1 and 2.
     expected = pd.Series([1.0, 2.0, 4.0]).corr(pd.Series([0.75, 1.0, 1.25]))
     assert counted.set_index("dimension")["pearson"]["overall"] == pytest.approx(expected)
@@ -199,7 +195,7 @@ def test_a_dialogue_that_is_in_no_table_is_refused(tmp_path):
     contexts = tables["contexts"].query("dialogue_id != 'mini-0001'")
     responses = tables["responses"][tables["responses"]["context_id"].isin(contexts["context_id"])]
     with pytest.raises(SchemaError, match=r"entry 1: dialogue 'mini-0001' has responses of no system"):
-        import_answers(judge(files), Ledger(tmp_path / "l"), "mini", Rated(contexts, responses, tables["systems"]))
+        ratings(judge(files), Rated(contexts, responses, tables["systems"]))
 
 
 def test_the_tables_can_be_written_and_read(tmp_path):

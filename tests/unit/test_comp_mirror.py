@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import cli, schema
+from comperdial import schema
 from comperdial.data import readers, sources
 from comperdial.data.catalogue import load_catalogue
+from comperdial.judges.recorded.taking import take_answers
 
 # Table 1 of the paper: items, mean utterances, mean words of context and response, or of the dialogue.
 TABLE_1 = {
@@ -155,7 +156,7 @@ def test_gpt_4_and_people_on_fed(tables):
         assert found == pytest.approx(published, abs=0.002)
 
 
-def test_the_rounds_of_fed_are_a_judge_that_is_imported(tables, root, real_file, tmp_path, monkeypatch):
+def test_the_rounds_of_fed_are_a_judge(tables, root, real_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = load_catalogue(root / "data/sources.yaml").file("fed_dialogue_gpt4_rounds")
     target = sources.raw_path(source)
@@ -164,13 +165,15 @@ def test_the_rounds_of_fed_are_a_judge_that_is_imported(tables, root, real_file,
     for name, frame in tables("fed_dial").items():
         if name != "turn_ratings":
             schema.write(tmp_path / f"tables/{name}.parquet", frame, name)
-    command = [
-        "judge", "import", "tables", "--name", "gpt-4_fed_dial", "--format", "gpt4_rounds", "--model", "gpt-4",
-        "--prompt", "rounds", "--sources", '{"rounds": "fed_dialogue_gpt4_rounds"}', "--ledger", "ledger",
-        "--output", "scores.parquet", "--judgements", "judgements.parquet", "--coverage", "coverage.csv",
-        "--catalogue", str(root / "data/sources.yaml"),
-    ]  # fmt: skip
-    assert cli.main(command) == 0
+    take_answers(
+        {"name": "gpt-4_fed_dial", "format": "gpt4_rounds", "model": "gpt-4", "prompt": "rounds"},
+        {"rounds": "fed_dialogue_gpt4_rounds"},
+        Path("tables"),
+        Path("scores.parquet"),
+        catalogue=root / "data/sources.yaml",
+        judgements_to=Path("judgements.parquet"),
+        coverage_to=Path("coverage.csv"),
+    )
     scores = schema.read("scores.parquet", "scores")
     assert len(scores) == 125 * 5
     assert set(scores["level"]) == {"dialogue"}

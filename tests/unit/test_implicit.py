@@ -4,19 +4,15 @@ import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
 import tinymodels
-from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.files import file_task
+from comperdial.judges.items import items_of
 from comperdial.judges.plan import plan
-from comperdial.judges.scores import items_of, judge
-from comperdial.judges.services import find
-from comperdial.judges.services.base import Connection
 from comperdial.judges.tasks import (
     family_of,
     known_signature,
@@ -27,6 +23,7 @@ from comperdial.judges.tasks import (
     unavailable,
 )
 from faultserver import FaultServer
+from minijudging import judged, write_tables
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -68,30 +65,22 @@ def folders(tmp_path_factory):
 @pytest.fixture
 def tables(tmp_path):
     """Return a folder of two dialogues of two turns, answered by two systems in contexts of their own."""
-    contexts, responses = [], []
+    rows = []
     for dialogue in ("d1", "d2"):
         for system in ("one", "two"):
-            heard = []
+            history = []
             for turn in range(2):
+                history = [*history, f"User: Do you like tea, {dialogue}, {turn}?"]
+                text = f"I like {'green ' * turn}tea." if system == "one" else "Well."
                 context = f"{dialogue}-{system}-{turn}"
-                heard = [*heard, {"speaker": "User", "text": f"Do you like tea, {dialogue}, {turn}?"}]
-                said = f"I like {'green ' * turn}tea." if system == "one" else "Well."
-                contexts.append(
+                rows.append(
                     {
-                        "dataset": "mine", "context_id": context, "dialogue_id": dialogue, "turn": turn,
-                        "history": heard, "references": [], "facts": [],
+                        "dialogue": dialogue, "turn": turn, "context": context, "history": history,
+                        "said": {system: text},
                     }
                 )  # fmt: skip
-                responses.append({"dataset": "mine", "system_id": system, "context_id": context, "response": said})
-                heard = [*heard, {"speaker": "Bot", "text": said}]
-    systems = [
-        {"dataset": "mine", "system_id": s, "kind": "agent", "track": None, "description": ""} for s in ("one", "two")
-    ]
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for name, rows in (("systems", systems), ("contexts", contexts), ("responses", responses)):
-        schema.write(folder / f"{name}.parquet", pd.DataFrame(rows), name)
-    return folder
+                history = [*history, f"Bot: {text}"]
+    return write_tables(tmp_path / "mine", rows)
 
 
 def sections(tmp_path, entry, **judging):
@@ -103,17 +92,23 @@ def local(tmp_path, model, **judging):
     return sections(tmp_path, {"service": "transformers", "model": model, "mode": "probabilities"}, **judging)
 
 
+def loaded(folder):
+    import transformers as library
+
+    return library.AutoTokenizer.from_pretrained(folder), library.AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
 def direct(model, text):
     """Return p(Yes) / (p(Yes) + p(No)), each the sum over its spellings, token by token on one string."""
     import torch
 
-    causal = find("transformers")(Connection("transformers", model, options={"mode": "probabilities"}))._causal
+    tokenizer, network = loaded(model)
 
     def probability(way):
-        tokens, log = list(causal.tokenizer(text, add_special_tokens=False)["input_ids"]), 0.0
-        for token in causal.tokenizer(way, add_special_tokens=False)["input_ids"]:
+        tokens, log = list(tokenizer(text, add_special_tokens=False)["input_ids"]), 0.0
+        for token in tokenizer(way, add_special_tokens=False)["input_ids"]:
             with torch.no_grad():
-                logits = causal._network(input_ids=torch.tensor([tokens])).logits[0, -1].double().numpy()
+                logits = network(input_ids=torch.tensor([tokens])).logits[0, -1].double().numpy()
             log += logits[token] - np.logaddexp.reduce(logits)
             tokens.append(token)
         return math.exp(log)
@@ -130,14 +125,14 @@ def direct(model, text):
 def test_a_score_is_what_the_models_logits_say(folders, tables, tmp_path, words, chat):
     model = folders[words, chat]
     judging = read_judging(*local(tmp_path, model))
-    tokenizer = find("transformers")(Connection("transformers", model))._causal.tokenizer
+    tokenizer, _ = loaded(model)
     assert {len(tokenizer(word)["input_ids"]) for word in YES_NO} == ({2} if words == "split" else {1})
     for name in ("relevance", "coherence"):
         task = judging.tasks("mine")[f"{name}_tiny"]
-        made = judge(judging, task, tables, dataset="mine")
-        found = made.scores.pivot(index=["item_id", "system_id"], columns="output", values="value")
+        scores, _, _ = judged(judging, task, tables)
+        found = scores.pivot(index=["item_id", "system_id"], columns="output", values="value")
         assert len(found) == (8 if name == "relevance" else 4) and set(found) == {name, "outside"}
-        assert set(made.scores["level"]) == {task.variant.level}
+        assert set(scores["level"]) == {task.variant.level}
         for item in list(items_of(judging, task, tables))[::3]:
             prompt = json.loads(item.messages)[0]["content"]
             text = f"[user] {prompt}<|endoftext|>[assistant]\n" if chat else prompt
@@ -172,14 +167,14 @@ def test_through_an_endpoint_that_returns_log_probabilities(tables, tmp_path):
     with FaultServer(script=script) as server:
         entry = {"service": "openai", "model": "m", "mode": "probabilities", "base_url": server.url, "timeout": 30}
         judging = read_judging(*sections(tmp_path, entry))
-        made = judge(judging, judging.tasks("mine")["relevance_tiny"], tables, dataset="mine")
-    found = made.scores.pivot(index=["item_id", "system_id"], columns="output", values="value")
+        scores, judgements, _ = judged(judging, judging.tasks("mine")["relevance_tiny"], tables)
+    found = scores.pivot(index=["item_id", "system_id"], columns="output", values="value")
     first = found[found.index.get_level_values(0).str.startswith("d1")]
     assert first["relevance"].tolist() == pytest.approx([0.5 / 0.8] * 4)
     assert first["outside"].tolist() == pytest.approx([0.2] * 4)
     # A label that is not among the twenty counts as outside; with neither there is no score, and never a default.
     assert found.loc[("d2-one-0", "one")].tolist() == pytest.approx([0.9, 1.0])
-    unread = made.judgements[made.judgements["failure"].notna()]
+    unread = judgements[judgements["failure"].notna()]
     assert unread["item_id"].tolist() == ["d2-two-0"]
     assert ("d2-two-0", "two") not in found.index and len(found) == 7
 
@@ -199,25 +194,10 @@ def test_the_command_line_has_a_folder_of_tables_judged(folders, tables, tmp_pat
         said = sections_of(task, {"judges": judges, "judging": judging})
         again = read_sections(said)
         assert signature(again, again.tasks("mine")[task.name]) == signature(given, task)
-        output = tmp_path / f"{name}.parquet"
-        made = judge(given, task, tables, dataset="mine")
-        schema.write(output, made.scores, "scores")
-        values = schema.read(output, "scores")
+        values, _, tally = judged(given, task, tables)
         values = values[values["output"] == name]["value"]
         assert values.between(0, 1, inclusive="neither").all() and len(values) == (8 if name == "relevance" else 4)
-        assert (made.report.asked, made.report.from_ledger) == (0, len(values))
-
-
-def test_many_prompts_go_through_the_model_together(folders, tables, tmp_path, monkeypatch):
-    from comperdial.judges.services import _causal
-
-    sizes, run = [], _causal.Causal.run
-    monkeypatch.setattr(_causal.Causal, "run", lambda self, tasks: sizes.append(len(tasks)) or run(self, tasks))
-    monkeypatch.setenv("COMPERDIAL_BATCH_TOKENS", "100000")
-    judging = read_judging(*local(tmp_path, folders["whole", False]))
-    judge(judging, judging.tasks("mine")["relevance_tiny"], tables, dataset="mine")
-    # `Well.` and `I like tea.` in two contexts of each dialogue: eight different prompts.
-    assert sum(sizes) == 8 and max(sizes) > 4
+        assert (tally.report.asked, tally.report.from_ledger) == (0, len(values))
 
 
 def test_the_signature_says_the_labels_and_the_question(folders, tmp_path):
@@ -245,8 +225,8 @@ def test_labels_are_worth_what_the_variant_says(folders, tables, tmp_path):
     for labels in (YES_NO, {"Yes": 5, "No": 1}):
         variants = {"relevance": {**VARIANTS["relevance"], "labels": labels}}
         judging = read_judging(*local(tmp_path, folders["whole", False], variants=variants))
-        made = judge(judging, judging.tasks("mine")["relevance_tiny"], tables, dataset="mine").scores
-        values.append(made[made["output"] == "relevance"]["value"].to_numpy())
+        scores, _, _ = judged(judging, judging.tasks("mine")["relevance_tiny"], tables)
+        values.append(scores[scores["output"] == "relevance"]["value"].to_numpy())
     assert values[1] == pytest.approx(1 + 4 * values[0], abs=1e-5)
 
 

@@ -9,13 +9,11 @@ import yaml
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.judges.base import Answer, Completion
-from comperdial.judges.files import _items, file_task, judge_file
+from comperdial.judges.files import file_task
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.services import rules
 from comperdial.judges.tasks import family_of, read_judging, signature
-from comperdial.metrics.score_files import read_records
 from faultserver import KEY, FaultServer, completion
+from minijudging import count_requests
 
 RECORDS = [
     {
@@ -70,7 +68,7 @@ def command(params, tmp_path):
 def prompts(judging, name="mine", variant="cpds-d"):
     """Return what the judge was sent."""
     task = file_task(judging, variant, "rules")
-    frame = Ledger(judging.ledger).shelf(name, family_of(judging, task)).frame()
+    frame = Ledger(judging.ledger).answers(name, family_of(judging, task)).frame()
     return [json.loads(messages)[0]["content"] for messages in frame["messages"]]
 
 
@@ -98,13 +96,8 @@ def test_a_csv_is_judged_like_jsonl(command, mine, tmp_path):
 
 def test_a_second_run_asks_nothing(command, mine, tmp_path, monkeypatch, capsys):
     assert main(command(mine)) == 0
-    first = (tmp_path / "scores.csv").read_bytes()
-
-    def refuse(*_):
-        raise AssertionError("a request was made")
-
-    monkeypatch.setattr(rules, "respond", refuse)
-    assert main(command(mine)) == 0
+    first, asked = (tmp_path / "scores.csv").read_bytes(), count_requests(monkeypatch)
+    assert main(command(mine)) == 0 and not asked
     assert "2 judged, 2 of them from the ledger" in capsys.readouterr().out
     assert (tmp_path / "scores.csv").read_bytes() == first
 
@@ -113,7 +106,7 @@ def test_another_ledger_knows_nothing_of_the_first(command, mine, tmp_path, caps
     assert main(command(mine)) == 0
     assert main([*command(mine), "--ledger", str(tmp_path / "elsewhere")]) == 0
     assert "2 judged, 0 of them from the ledger" in capsys.readouterr().out.splitlines()[-2]
-    assert (tmp_path / "elsewhere/mine/rules").is_dir()
+    assert (tmp_path / "elsewhere/ledger.sqlite").is_file()
 
 
 def test_texts_have_speakers_that_take_turns_and_the_last_is_a(command, mine, judging):
@@ -142,34 +135,6 @@ def test_a_record_without_reference_is_not_judged_and_counted(command, mine, tmp
     assert main(command(mine, "cpds-d-ref")) == 0
     assert "cpds-d-ref_rules: 1 of 2 responses scored, 1 not judged: no reference; scores: " in capsys.readouterr().out
     assert schema.read(tmp_path / "scores.csv", "scores")["item_id"].tolist() == ["1"]
-
-
-def test_a_paid_judge_is_asked_within_a_budget_only_and_the_ledger_is_used_without(
-    command, mine, judging, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
-    assert main(command(mine, "cpds-d", "gpt-4")) == 1
-    error = capsys.readouterr().err
-    assert "6 judgements are missing, the first: 1, system, sample 0" in error and "--budget" in error
-    assert not (tmp_path / "scores.csv").exists()
-    assert main(command(mine)) == 0
-    by_rules, paid = (file_task(judging, "cpds-d", judge) for judge in ("rules", "gpt-4"))
-    # `rules` explains and is asked with another prompt: what is sent to a judge that does not is made here.
-    assert family_of(judging, by_rules).prompt_hash != family_of(judging, paid).prompt_hash
-    with Ledger(judging.ledger).writing("mine", family_of(judging, paid)) as shelf:
-        shelf.add(
-            [
-                Answer(item.messages, sample, Completion(text, model="x", input_tokens=9, output_tokens=1), cost=0.5)
-                for item in _items(read_records(mine), judging.prompt(paid))
-                for sample, text in enumerate(["3", "4", "5"])
-            ]
-        )
-    capsys.readouterr()
-    assert main(command(mine, "cpds-d", "gpt-4")) == 0
-    assert "nothing was asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0" in capsys.readouterr().out
-    assert schema.read(tmp_path / "scores.csv", "scores")["value"].tolist() == [4, 4]
-    made = judge_file(judging, paid, mine)
-    assert made.report is None and len(made.judgements) == 6
 
 
 @pytest.mark.parametrize(
@@ -295,16 +260,30 @@ def test_a_server_elsewhere_is_asked_when_it_is_free_or_has_a_price(own, tmp_pat
         assert own(server.url, "--budget", 1, model="priced") == 0
 
 
-def test_a_server_on_this_machine_can_cost_money(own, command, mine, params, capsys):
+def test_a_judge_that_costs_money_is_asked_within_a_budget_only_and_the_ledger_is_used_without(
+    own, command, mine, params, tmp_path, capsys
+):
+    """A server on this machine too, where that is said."""
+    content = yaml.safe_load(params.read_text())
     with answering("3") as server:
+
+        def ask(free):
+            content["judges"]["gateway"] = {"service": "openai", "model": "m", "base_url": server.url, "free": free}
+            params.write_text(yaml.safe_dump(content))
+            return main(command(mine, "cpds-d", "gateway"))
+
         assert own(server.url, "--no-free") == 1
         assert "costs money, and the budget is 0" in capsys.readouterr().err
-        content = yaml.safe_load(params.read_text())
-        content["judges"]["gateway"] = {"service": "openai", "model": "m", "base_url": server.url, "free": False}
-        params.write_text(yaml.safe_dump(content))
-        assert main(command(mine, "cpds-d", "gateway")) == 1
-        assert "m costs money, and the budget is 0" in capsys.readouterr().err
-        assert server.requests == 0
+        assert ask(free=False) == 1
+        error = capsys.readouterr().err
+        assert "6 judgements are missing, the first: 1, system, sample 0" in error
+        assert "m costs money, and the budget is 0" in error and "--budget" in error
+        assert server.requests == 0 and not (tmp_path / "scores.csv").exists()
+        assert ask(free=True) == 0 and server.requests == 6
+        capsys.readouterr()
+        assert ask(free=False) == 0 and server.requests == 6
+    assert "nothing was asked: m costs money, and the budget is 0" in capsys.readouterr().out
+    assert schema.read(tmp_path / "scores.csv", "scores")["value"].tolist() == [3, 3]
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,17 @@
-"""Recorded answers of invented judges on the invented set: into the ledger, and out of it as scores."""
+"""Recorded answers of invented judges on the invented set, as scores."""
 
 import json
 import logging
 
-import pandas as pd
 import pytest
 
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION
 from comperdial.judges.recorded import find, formats
-from comperdial.judges.recorded.taking import RecordedJudge, import_answers, ratings, scores
+from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
 from minidata import mini_items
 
 REFERENCE = "Original Ground Truth"
@@ -26,11 +24,6 @@ def rated(tmp_path_factory):
     path.write_text(json.dumps(mini_items()))
     tables = readers.read("usr", "mini", {"ratings": path})
     return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["turn_ratings"])
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    return Ledger(tmp_path / "ledger")
 
 
 def items():
@@ -71,17 +64,20 @@ def judge(tmp_path, content=None, **changes):
     return RecordedJudge(**given | changes)
 
 
+def scores_of(recorded, rated):
+    return scores(recorded, ratings(recorded, rated), rated)
+
+
 def test_the_formats_are_the_files_of_the_package():
     assert formats() == ("chiang2023", "gpt4_rounds")
     with pytest.raises(UnknownNameError, match=r"unknown answer format 'chiang'.* Did you mean 'chiang2023'"):
         find("chiang")
 
 
-def test_answers_become_scores(tmp_path, rated, ledger, caplog):
+def test_answers_become_scores(tmp_path, rated, caplog):
     caplog.set_level(logging.INFO, "comperdial")
     recorded = judge(tmp_path)
-    assert import_answers(recorded, ledger, "mini", rated) == 600
-    found = scores(recorded, ledger, rated)
+    found = scores_of(recorded, rated)
     assert len(found) == 6 * 4
     assert REFERENCE not in set(found["system_id"])
     assert (set(found["metric"]), set(found["output"])) == ({"gpt-3.5-turbo_geval"}, {"naturalness"})
@@ -93,43 +89,7 @@ def test_answers_become_scores(tmp_path, rated, ledger, caplog):
     )
 
 
-def test_a_second_import_adds_nothing(tmp_path, rated, ledger):
-    recorded = judge(tmp_path)
-    import_answers(recorded, ledger, "mini", rated)
-    files = sorted((tmp_path / "ledger").rglob("*.parquet"))
-    assert import_answers(recorded, ledger, "mini", rated) == 0
-    assert sorted((tmp_path / "ledger").rglob("*.parquet")) == files
-
-
-def test_the_ledger_says_where_answers_come_from_and_makes_nothing_up(tmp_path, rated, ledger):
-    recorded = judge(tmp_path)
-    import_answers(recorded, ledger, "mini", rated)
-    [(dataset, family)] = ledger.families()
-    assert (dataset, family.judge, family.service, family.model) == ("mini", recorded.name, "recorded", recorded.model)
-    digits = sha256(recorded.paths["naturalness"])[:12]
-    assert family.parameters == {"dimension": "naturalness", "recorded": digits}
-    assert family.prompt == "chiang2023/geval"
-    shelf = ledger.shelf(dataset, family)
-    frame = shelf.frame()
-    assert set(frame["origin"]) == set(recorded.origins.values())
-    assert frame[["input_tokens", "output_tokens", "cost", "latency", "time"]].isna().all(axis=None)
-    assert shelf.versions == {}
-    assert ledger.spent() == 0
-    [message] = json.loads(frame["messages"].iloc[0])
-    assert message["content"] in {item["prompt"] for item in items()}
-
-
-def test_the_prompt_is_told_from_what_it_was_given(tmp_path, rated):
-    hashes = []
-    for content in (items(), items()[:5], [{**i, "prompt": "Please: " + i["prompt"]} for i in items()]):
-        recorded = judge(tmp_path, content)
-        reader = find("chiang2023")(recorded.paths)
-        reader.read(rated)
-        hashes.append(reader.prompt_hash("naturalness"))
-    assert hashes[0] == hashes[1] != hashes[2]
-
-
-def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, ledger):
+def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path):
     """Their prompts are the same text; the answers to the second are further samples of it."""
     source = mini_items()
     source[0]["responses"][3]["response"] = source[0]["responses"][2]["response"]
@@ -140,44 +100,39 @@ def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, ledger)
     content = items()
     content[3] |= {name: content[2][name] for name in ("system_output", "prompt")}
     recorded = judge(tmp_path, content)
-    assert import_answers(recorded, ledger, "mini", twins) == 600
-    found = scores(recorded, ledger, twins).set_index(["item_id", "system_id"])["value"]
+    found = scores_of(recorded, twins).set_index(["item_id", "system_id"])["value"]
     assert found["mini-000", "Dull"] == pytest.approx((18 * 3 + 2.5) / 19)
     assert found["mini-000", "Wanderer"] == pytest.approx((18 * 1 + 2.5) / 19)
 
 
-def test_items_may_be_missing_and_in_any_order(tmp_path, rated, ledger):
+def test_items_may_be_missing_and_in_any_order(tmp_path, rated):
     expected = items()[4:1:-1]
     recorded = judge(tmp_path, expected)
-    import_answers(recorded, ledger, "mini", rated)
-    found = scores(recorded, ledger, rated)
+    found = scores_of(recorded, rated)
     assert set(found["system_id"]) == {item["system_id"] for item in expected}
 
 
-def test_an_item_without_any_rating_has_no_score(tmp_path, rated, ledger):
+def test_an_item_without_any_rating_has_no_score(tmp_path, rated):
     content = items()
     content[1]["all_responses"] = ["N/A"] * 20
     recorded = judge(tmp_path, content)
-    import_answers(recorded, ledger, "mini", rated)
-    found = scores(recorded, ledger, rated)
+    found = scores_of(recorded, rated)
     assert len(found) == 23
-    said = ratings(recorded, ledger, "mini", rated)
+    said = ratings(recorded, rated)
     assert said.values["parsed"].min() == 0
     assert said.values["answers"].unique().tolist() == [20]
     assert len(said.failures) == 20 + 29
     assert set(said.failures["failure"]) == {"no rating"}
 
 
-def test_files_are_read_under_their_dimensions(tmp_path, rated, ledger):
+def test_files_are_read_under_their_dimensions(tmp_path, rated):
     (tmp_path / "other").mkdir()
     two = judge(tmp_path), judge(tmp_path / "other", [{**i, "all_responses": ["3"] * 20} for i in items()])
     paths = {"naturalness": two[0].paths["naturalness"], "coherence": two[1].paths["naturalness"]}
     recorded = judge(
         tmp_path, paths=paths, origins={"naturalness": "o/r@abcdef0/a/n.json", "coherence": "o/r@abcdef0/a/c.json"}
     )
-    assert import_answers(recorded, ledger, "mini", rated) == 1200
-    assert len(ledger.families("mini")) == 2
-    found = scores(recorded, ledger, rated)
+    found = scores_of(recorded, rated)
     assert (found.loc[found["output"] == "coherence", "value"] == 3).all()
     [signature] = found["signature"].unique()
     start = "recorded-judge|format:chiang2023|prompt:chiang2023/geval|model:gpt-3.5-turbo|from:o/r@abcdef0/a|sha256:"
@@ -210,36 +165,27 @@ def without(item, field):
         (lambda found: [{**found[0], "scores": {"coherence": 1.1}}], "the human score of 'coherence' is 1.1"),
     ],
 )
-def test_what_is_not_such_a_file_is_refused(tmp_path, rated, ledger, change, message):
+def test_what_is_not_such_a_file_is_refused(tmp_path, rated, change, message):
     with pytest.raises(SchemaError, match=message):
-        import_answers(judge(tmp_path, change(items())), ledger, "mini", rated)
-    assert ledger.families() == []
+        ratings(judge(tmp_path, change(items())), rated)
 
 
-def test_an_item_rated_twice_is_refused(tmp_path, rated, ledger):
+def test_an_item_rated_twice_is_refused(tmp_path, rated):
     recorded = judge(tmp_path, [*items(), items()[3]])
-    import_answers(recorded, ledger, "mini", rated)
     with pytest.raises(SchemaError, match=r"item 30: context 'mini-000', system 'Wanderer' was rated in .* item 3 alr"):
-        scores(recorded, ledger, rated)
+        scores_of(recorded, rated)
 
 
-def test_references_alone_are_no_scores(tmp_path, rated, ledger):
+def test_references_alone_are_no_scores(tmp_path, rated):
     recorded = judge(tmp_path, [item for item in items() if item["system_id"] == REFERENCE])
-    import_answers(recorded, ledger, "mini", rated)
     with pytest.raises(SchemaError, match=r"no rating of .* is of a response that is evaluated"):
-        scores(recorded, ledger, rated)
+        scores_of(recorded, rated)
 
 
-def test_scores_come_out_of_the_ledger(tmp_path, rated, ledger):
-    recorded = judge(tmp_path)
-    with pytest.raises(SchemaError, match=r"the ledger lacks the answer to naturalness, item 0, sample 0.*Import"):
-        scores(recorded, ledger, rated)
-
-
-def test_wrong_calls_are_errors_that_say_so(tmp_path, rated, ledger):
+def test_wrong_calls_are_errors_that_say_so(tmp_path, rated):
     recorded = judge(tmp_path)
     with pytest.raises(SchemaError, match="no tables to join the items to"):
-        import_answers(recorded, ledger, "mini")
+        ratings(recorded)
     with pytest.raises(UnknownNameError, match="unknown file of recorded answers 'humour'"):
         find("chiang2023")({"humour": tmp_path})
     with pytest.raises(ConfigError, match="no file of recorded answers"):
@@ -252,7 +198,7 @@ def test_wrong_calls_are_errors_that_say_so(tmp_path, rated, ledger):
         two = {"naturalness": tmp_path / "gpt3.5_nat_geval.json", "coherence": tmp_path / "gpt3.5_nat_geval.json"}
         judge(tmp_path, paths=two, origins={"naturalness": "a/b/c", "coherence": "d/e/f"}).signature()
     with pytest.raises(FileError):
-        import_answers(judge(tmp_path, paths={"naturalness": tmp_path / "none.json"}), ledger, "mini", rated)
+        ratings(judge(tmp_path, paths={"naturalness": tmp_path / "none.json"}), rated)
 
 
 # GPT-4's rounds
@@ -276,23 +222,19 @@ def gpt4(tmp_path, content, origin="own/repo@abcdef0/tiny_gpt4.json"):
     )
 
 
-def test_rounds_are_imported_by_line_without_tables(tmp_path, ledger):
+def test_rounds_are_read_by_line_without_tables(tmp_path):
     content = rounds(coh_5=[2.5, 2.0, 3.0, 7.0], indices=[12, 3, 40, 0])
     recorded = gpt4(tmp_path, content)
-    assert import_answers(recorded, ledger, "tiny_dialogue") == 4 * 25
-    assert import_answers(recorded, ledger, "tiny_dialogue") == 0
-    found = ratings(recorded, ledger, "tiny_dialogue")
+    found = ratings(recorded)
+    assert len(found.singles) == 4 * 25
     values = found.values.set_index(["dimension", "item_id"])
     assert values["value"]["coherence", "0012"] == pytest.approx((4 * 1 + 2.5) / 5)
     assert values["value"]["coherence", "0000"] == 4
     assert values["parsed"]["coherence", "0000"] == 4
     assert found.failures[["dimension", "sample", "failure"]].values.tolist() == [["coherence", 4, "out of scale: 7"]]
-    families = {family.parameters["dimension"]: family for _, family in ledger.families("tiny_dialogue")}
-    assert list(families) and set(families) == {"coherence", "diversity", "engagingness", "informativeness", "overall"}
-    frame = ledger.shelf("tiny_dialogue", families["coherence"]).frame()
-    assert set(frame["answer"]) == {"1.0", "2.0", "2.5", "3.0", "4.0", "7.0"}
-    assert len({family.prompt_hash for family in families.values()}) == 5
-    assert isinstance(found.values, pd.DataFrame)
+    assert set(values.index.get_level_values("dimension")) == {
+        "coherence", "diversity", "engagingness", "informativeness", "overall",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -309,7 +251,6 @@ def test_rounds_are_imported_by_line_without_tables(tmp_path, ledger):
         (rounds(indices=[1, 2, 3, "x"]), "expected 4 different line numbers"),
     ],
 )
-def test_what_is_no_file_of_rounds_is_refused(tmp_path, ledger, content, message):
+def test_what_is_no_file_of_rounds_is_refused(tmp_path, content, message):
     with pytest.raises(ComperdialError, match=message):
-        import_answers(gpt4(tmp_path, content), ledger, "tiny_dialogue")
-    assert ledger.families() == []
+        ratings(gpt4(tmp_path, content))

@@ -253,6 +253,10 @@ class Plan:
         said = entry.target if entry else self._entry(dataset).get("target")
         return {"target": said} if said else {"target": None, "main_target": self.config["evaluation"]["target"]}
 
+    def about(self, dataset: str) -> dict[str, Any]:
+        """Return what most tables and figures of a data set are told: its title, whose the ratings are, of which dimension."""
+        return {"title": self.title(dataset), **self.target(dataset), **self.rated_by(dataset)}
+
     def tables(self, dataset: str, *names: str) -> dict[str, str]:
         """Return tables of a data set by name."""
         return {name: f"data/tables/{dataset}/{name}.parquet" for name in names}
@@ -631,11 +635,9 @@ class Plan:
     def figure_settings(self, dataset: str, outputs: list[str]) -> dict[str, Any]:
         """Return what a drawing of some outputs of a data set is told."""
         return {
-            "title": self.title(dataset),
+            **self.about(dataset),
             "outputs": outputs,
             "labels": self.labels_of(dataset, outputs),
-            **self.target(dataset),
-            **self.rated_by(dataset),
         }
 
     def drawn(self) -> dict[str, int]:

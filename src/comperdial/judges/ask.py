@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import random
 import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -44,6 +45,11 @@ from comperdial.judges.services.base import Service
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "it was interrupted"
+DRIFT = (
+    "%s: the service now says that it runs %s, but the ledger holds answers of %s. Judges drift: scores of both are not "
+    "comparable"
+)
+"""A warning: the family's folder, the new version, the old ones."""
 
 # So many failures for one reason in a row, and not one answer between: it will not get better.
 _HOPELESS = 10
@@ -206,6 +212,11 @@ class Report:
         return f"{cost} and {self.unpriced} answers of unknown price" if self.unpriced else cost
 
     @property
+    def paid(self) -> float:
+        """Return what the run has cost, calls without an answer included, in US dollars."""
+        return self.cost + self.charged
+
+    @property
     def missing(self) -> int | None:
         """Return how many judgements are missing; None if it is not known."""
         if self.total is not None:
@@ -314,6 +325,8 @@ class Asker:
         Ask again what the service refused for good in an earlier run.
     accept_refused
         Keep refusals however many there are.
+    budget
+        US dollars that this run may cost, whatever else the ledger holds; None: only the ledger's own budget counts.
 
     Raises
     ------
@@ -338,6 +351,7 @@ class Asker:
         progress: str | None = None,
         retry_refused: bool = False,
         accept_refused: bool = False,
+        budget: float | None = None,
     ) -> None:
         if concurrency is not None and concurrency < 1:
             raise ConfigError(f"a judge's concurrency is {concurrency!r}", expected="1 or more")
@@ -346,7 +360,9 @@ class Asker:
         self._service, self._writer, self._read = service, writer, read
         self._price = price if service.paid else FREE
         self._longest = most_output(parameters)
-        if writer.budgeted:
+        self._budget, self._freed = budget, asyncio.Event()
+        self._reserved: list[float] = []
+        if writer.budgeted or budget is not None:
             check_budget(self._price, parameters, service.connection.model)
         self._sent = {name: value for name, value in parameters.items() if name not in service.identity()}
         self._samples, self._stride, self._retries = samples, stride or samples, retries
@@ -359,7 +375,7 @@ class Asker:
         self._bar: tqdm[Any] | None = None
         self._family = writer.family.id
         self._asking: dict[str, asyncio.Future[Answer | None]] = {}
-        self._given_up: set[str] = set()
+        self._given_up: dict[str, str] = {}
         self._refusals: dict[str, Answer] = {}
         self._missing: list[_Slot] = []
         self._wanted = 0
@@ -547,6 +563,31 @@ class Asker:
 
     # --- one request -----------------------------------------------------------------------------------------------
 
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """Enter the service, for :meth:`require` and :meth:`answer` without a run."""
+        async with self._service:
+            try:
+                yield
+            finally:
+                while self._committing:
+                    await self._committing
+
+    async def require(self, messages: str, sample: int) -> Answer:
+        """Have a request answered and kept, as :meth:`answer` does.
+
+        Raises
+        ------
+        JudgeError
+            Says why there is no answer.
+        """
+        with suppress(_Stopped):
+            answer, _ = await self.answer(messages, sample)
+            if answer is not None:
+                return answer
+        reason = self._given_up.get(key(self._family, messages, sample), self.report.stopped)
+        raise JudgeError(reason or "there is no answer")
+
     async def answer(self, messages: str, sample: int) -> tuple[Answer | None, bool]:
         """Have a request answered and kept: the answer, None if it fails; and whether it is a new one.
 
@@ -569,10 +610,17 @@ class Asker:
 
     async def _ask(self, name: str, messages: str, sample: int) -> tuple[Answer | None, bool]:
         """Try until there is an answer, or no hope of one."""
-        chat = json.loads(messages)
+        content = json.loads(messages)
+        # A request may have parameters of its own, such as its answer's length.
+        own = content if isinstance(content, dict) else {}
+        chat = own.pop("messages") if own else content
+
+        longest = most_output(own) or self._longest or 0
+        worst = 0.0 if self._price in (None, FREE) else self._price.of(most_input(chat), longest)
 
         async def once() -> tuple[Answer, bool]:
-            return await self._try(name, chat, messages, sample)
+            async with self._afforded(worst):
+                return await self._try(name, chat, own, messages, sample, worst, longest)
 
         try:
             if self._service.deterministic:
@@ -591,7 +639,7 @@ class Asker:
             await self._refuse(name, messages, sample, refused)
         except Transient as fault:
             self.report.failed.append((name, str(fault)))
-            self._given_up.add(name)
+            self._given_up[name] = f"{fault}; tried {self._limits.attempts} times"
             if fault.kind != "not reached":
                 self._despair(fault)
         return None, False
@@ -620,10 +668,37 @@ class Asker:
         if self._in_a_row(fault.kind) >= _HOPELESS and not self.report.answered:
             self._stop(f"nothing is answered; {_HOPELESS} times in a row: {fault}")
 
-    async def _try(self, name: str, chat: list[Message], messages: str, sample: int) -> tuple[Answer, bool]:
+    @asynccontextmanager
+    async def _afforded(self, worst: float) -> AsyncIterator[None]:
+        """Set aside what a call can cost at most, of the run's own budget, once there is room."""
+        while self._budget is not None and self.report.paid + math.fsum(self._reserved) + worst > self._budget:
+            if not self._reserved:
+                raise Refused(
+                    "budget",
+                    f"${self.report.paid:,.4f} of the budget of ${self._budget:,.2f} is spent, and one more call can cost "
+                    f"${worst:,.4f}",
+                )
+            self._freed.clear()
+            await self._freed.wait()
+        self._reserved.append(worst)
+        try:
+            yield
+        finally:
+            self._reserved.remove(worst)
+            self._freed.set()
+
+    async def _try(
+        self,
+        name: str,
+        chat: list[Message],
+        own: Mapping[str, Any],
+        messages: str,
+        sample: int,
+        worst: float,
+        longest: int,
+    ) -> tuple[Answer, bool]:
         """Send a request once, when it may be sent; keep the answer. Somebody else may have it by now."""
-        report, longest = self.report, self._longest or 0
-        worst = 0.0 if self._price in (None, FREE) else self._price.of(most_input(chat), longest)
+        report = self.report
         tokens = estimate_input(chat) + longest if self._limits.tokens else 0
         # What costs nothing and is always the same may be asked twice.
         call = None if self._service.deterministic else await self._claim(name, worst, tokens)
@@ -637,7 +712,7 @@ class Asker:
         charge, lost = worst, "interrupted"
         completion: Completion | None = None
         try:
-            completion = await self._send(chat, messages, sample)
+            completion = await self._send(chat, own, messages, sample)
         except asyncio.CancelledError:
             raise _Stopped from None
         except Transient as fault:
@@ -715,8 +790,8 @@ class Asker:
             # Not all at the same moment.
             await self._sleep(found.seconds * random.uniform(1.0, 1.2))  # noqa: S311
 
-    async def _send(self, chat: list[Message], messages: str, sample: int) -> Completion:
-        sent = self._sent
+    async def _send(self, chat: list[Message], own: Mapping[str, Any], messages: str, sample: int) -> Completion:
+        sent = {**self._sent, **own} if own else self._sent
         if self._service.needs_seed:
             # The same request has the same answer again.
             sent = {**sent, "seed": int(key(self._family, messages, sample)[:8], 16)}
@@ -749,21 +824,14 @@ class Asker:
             return
         if self._versions and "version" not in self._warned:
             self._warned.add("version")
-            log.warning(
-                "%s: the service now says that it runs %s, but the ledger holds answers of %s. Judges drift: scores of "
-                "both are not comparable",
-                self._writer.path,
-                completion.model,
-                ", ".join(sorted(self._versions)),
-            )
+            log.warning(DRIFT, self._writer.path, completion.model, ", ".join(sorted(self._versions)))
         self._versions.add(completion.model)
 
     # --- refusals --------------------------------------------------------------------------------------------------
 
     async def _refuse(self, name: str, messages: str, sample: int, refused: Refused) -> None:
         """Note a refusal. It is kept in the end, if those are few: else something else than the requests is wrong."""
-        self._given_up.add(name)
-        reason = str(refused)
+        reason = self._given_up[name] = str(refused)
         if refused.kind in FOR_GOOD:
             self._refusals[name] = refusal(messages, sample, reason, int(time.time()))
         else:
@@ -774,7 +842,7 @@ class Asker:
         row, count = self._in_a_row(refused.kind), len(self._refusals)
         if row >= _HOPELESS:
             self._stop(f"the service refused {row} requests in a row, the last with: {reason}. {_ACCEPT}")
-        elif self.report.asked >= _ENOUGH and count > _SHARE * self.report.asked:
+        elif too_many(count, self.report.asked):
             self._stop(
                 f"the service refused {count:,} of {self.report.asked:,} requests, the last with: {reason}. {_ACCEPT}"
             )
@@ -841,6 +909,11 @@ _WAITING = {
     "money": "other processes have reserved the rest of the budget; waiting for what they leave",
 }
 _ACCEPT = "Nothing of it is kept; if these requests cannot be answered, --accept-refused keeps that"
+
+
+def too_many(refused: int, asked: int) -> bool:
+    """Say whether so many requests are refused that something else than their content must be wrong."""
+    return asked >= _ENOUGH and refused > _SHARE * asked
 
 
 @contextmanager

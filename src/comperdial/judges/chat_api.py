@@ -1,16 +1,15 @@
-"""A real language model for agents of the API track: the judges' client behind the challenge's interface."""
+"""A real language model for agents of the API track: the judges' asker behind the challenge's interface."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import threading
-import time
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -18,27 +17,14 @@ from comperdial.challenge.api import Completion
 from comperdial.config.checking import Expected, Maybe, Strict, Text, VariableName, checked, rule
 from comperdial.config.secrets import refuse_secrets
 from comperdial.core.errors import ConfigError
-from comperdial.judges.ask import Limits, Throttle
-from comperdial.judges.base import Answer, Family, Message, canonical, key
-from comperdial.judges.base import Completion as Reply
-from comperdial.judges.client import Client, JudgeError, Refused, Transient
+from comperdial.judges.ask import Asker, Limits
+from comperdial.judges.base import Answer, Family, JudgeError, Message, Parsed, canonical, key
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.prices import (
-    FREE,
-    PRICES,
-    Budget,
-    Price,
-    Prices,
-    estimate_input,
-    estimate_tokens,
-    most_input,
-)
+from comperdial.judges.prices import PRICES, Price, Prices, estimate_input, estimate_tokens
 from comperdial.judges.services import find
 from comperdial.judges.services.base import Connection, Service, address
 
 _DATASET = "api-track"
-
-T = TypeVar("T")
 
 
 class ChatApi:
@@ -52,11 +38,11 @@ class ChatApi:
         What is sent with each call, beside the length that the agent asks for.
     price, budget
         Of the model, and what all calls together may cost, in US dollars. A service that costs money needs both.
-    throttle
+    limits
         How often to try, and how long to wait.
     ledger
         Where answers are kept: a run that asks the same again, in the same order, has the same answers and pays
-        nothing. A second process with the same model waits for the first. None: nothing is kept.
+        nothing. A second process that asks the same at the same time waits for the first. None: nothing is kept.
 
     Attributes
     ----------
@@ -78,38 +64,51 @@ class ChatApi:
         parameters: Mapping[str, Any] | None = None,
         price: Price | None = None,
         budget: float | None = None,
-        throttle: Throttle | None = None,
+        limits: Limits | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self._client = Client(service)
-        self._parameters = dict(parameters or {})
-        self._price = price if service.paid else FREE
         if service.paid and budget is None:
             raise ConfigError(
                 f"the service {service.name} costs money, and there is no budget",
                 expected="`budget`: US dollars that a run may cost",
             )
-        self._budget = Budget(budget)
-        self._budget.check(self._price, {"max_tokens": 1}, service.connection.model)
-        self._throttle = throttle or Throttle(Limits(attempts=6))
-        self._settled = asyncio.Event()
+        if budget is not None and budget <= 0:
+            raise ConfigError(f"the budget is {budget!r}", expected="US dollars above 0, or no budget")
         self.known = 0
         # How often each request was made in this run: an agent that asks twice wants two answers.
         self._asked: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._stack = ExitStack()
-        self._shelf = None
-        if ledger:
-            model = service.connection.model
-            name = re.sub("[^A-Za-z0-9._-]+", "-", model).lstrip(".") or service.name
-            identity = {**self._parameters, **service.identity()}
-            family = Family(name, service.name, model, identity, "of an agent", "")
-            self._shelf = self._stack.enter_context(ledger.writing(_DATASET, family))
-        # The client belongs to one event loop, and agents are run from several threads.
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="chat-api", daemon=True)
-        self._thread.start()
-        self._wait(self._client.__aenter__())
+        model = service.connection.model
+        name = re.sub("[^A-Za-z0-9._-]+", "-", model).lstrip(".") or service.name
+        identity = {**(parameters or {}), **service.identity()}
+        family = Family(name, service.name, model, identity, "of an agent", "")
+        with self._stack:
+            opened = (ledger or Ledger(None)).open(_DATASET, family, paid=service.paid)
+            self._writer = self._stack.enter_context(opened)
+            self._asker = Asker(
+                service,
+                self._writer,
+                # Each request says how long its answer may be.
+                parameters={**identity, "max_tokens": 1},
+                read=lambda completion: Parsed({}),
+                limits=limits or Limits(attempts=6),
+                price=price,
+                budget=budget,
+                # One agent's mistakes are not another's.
+                accept_refused=True,
+            )
+            # A service belongs to one event loop, and agents are run from several threads.
+            runner = self._stack.enter_context(asyncio.Runner())
+            self._loop = runner.get_loop()
+            asking = self._asker.asking()
+            runner.run(asking.__aenter__())
+            self._stack.callback(lambda: runner.run(asking.__aexit__(None, None, None)))
+            thread = threading.Thread(target=self._loop.run_forever, name="chat-api", daemon=True)
+            thread.start()
+            self._stack.callback(thread.join)
+            self._stack.callback(self._loop.call_soon_threadsafe, self._loop.stop)
+            self._stack = self._stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -119,17 +118,12 @@ class ChatApi:
 
     def close(self) -> None:
         """Close the connections; closing twice does nothing."""
-        if not self._loop.is_closed():
-            self._wait(self._client.__aexit__())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
         self._stack.close()
 
     @property
     def spent(self) -> float:
         """Return what the calls have cost so far, in US dollars; those that may have been charged at their most."""
-        return self._budget.spent
+        return self._asker.report.paid
 
     def count(self, messages: Sequence[Message]) -> int:
         """Estimate how many input tokens the messages cost, without calling and without the model's own tokenizer.
@@ -146,85 +140,22 @@ class ChatApi:
         JudgeError
             When there is no answer, or the call might pass the budget and is not made.
         """
-        reply = self._reply(messages, max_tokens)
-        read = self.count(messages) if reply.input_tokens is None else reply.input_tokens
-        written = estimate_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        return Completion(reply.text, read, written)
-
-    def _reply(self, messages: Sequence[Message], max_tokens: int) -> Reply:
-        """Return what the ledger has, or else what the service says, which it has from then on."""
-        if self._shelf is None:
-            return self._wait(self._ask(messages, max_tokens))[0]
         request = canonical({"max_tokens": max_tokens, "messages": [dict(message) for message in messages]})
         with self._guard:
             sample = self._asked[request]
             self._asked[request] += 1
-        if kept := self._shelf.get(key(self._shelf.family.id, request, sample)):
+        reply = self._answer(request, sample).completion
+        read = self.count(messages) if reply.input_tokens is None else reply.input_tokens
+        written = estimate_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        return Completion(reply.text, read, written)
+
+    def _answer(self, request: str, sample: int) -> Answer:
+        """Return what the ledger has, or else what the service says, which it has from then on."""
+        if kept := self._writer.get(key(self._writer.family.id, request, sample)):
             with self._guard:
                 self.known += 1
-            return kept.completion
-        reply, cost = self._wait(self._ask(messages, max_tokens))
-        self._shelf.add([Answer(request, sample, reply, cost, time=int(time.time()))])
-        return reply
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> tuple[Reply, float]:
-        limits = self._throttle.limits
-        for attempt in range(1, limits.attempts + 1):
-            await self._throttle.ready()
-            try:
-                answer = await self._try(messages, max_tokens)
-            except Refused as refusal:
-                raise JudgeError(str(refusal)) from None
-            except Transient as fault:
-                if attempt == limits.attempts or (fault.after or 0.0) > limits.patience:
-                    raise JudgeError(f"{fault}; tried {attempt} times") from None
-                if fault.kind == "429" or fault.after is not None:
-                    self._throttle.hold(fault.after)
-                await self._throttle.rest(attempt, fault.after)
-            else:
-                self._throttle.passed()
-                return answer
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _try(self, messages: Sequence[Message], max_tokens: int) -> tuple[Reply, float]:
-        worst = charge = await self._reserve(messages, max_tokens)
-        try:
-            answer = await self._client.complete(messages, {**self._parameters, "max_tokens": max_tokens})
-            charge = self._cost(answer, worst)
-            return answer, charge
-        except Transient as fault:
-            charge = worst if fault.charged else 0.0
-            if charge and self._shelf is not None:
-                self._shelf.charge(charge, fault.kind)
-            raise
-        except (Refused, JudgeError):
-            charge = 0.0
-            raise
-        finally:
-            self._budget.settle(worst, charge)
-            self._settled.set()
-
-    async def _reserve(self, messages: Sequence[Message], max_tokens: int) -> float:
-        """Set aside what a call can cost at most, when there is room; raise if there never will be."""
-        budget = self._budget
-        worst = self._price.of(most_input(messages), max_tokens) if self._price else 0.0
-        while not budget.reserve(worst):
-            if not budget.pending:
-                raise JudgeError(
-                    f"${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent, and one more call can cost "
-                    f"${worst:,.4f}"
-                )
-            self._settled.clear()
-            await self._settled.wait()
-        return worst
-
-    def _cost(self, answer: Reply, worst: float) -> float:
-        if self._price is None or answer.input_tokens is None or answer.output_tokens is None:
-            return worst
-        return self._price.of(answer.input_tokens, answer.output_tokens)
+            return kept
+        return asyncio.run_coroutine_threadsafe(self._asker.require(request, sample), self._loop).result()
 
 
 class _Entry(Strict):

@@ -91,11 +91,15 @@ CREATE TABLE families (number INTEGER PRIMARY KEY, dataset TEXT, id TEXT, conten
 CREATE TABLE answers (family INTEGER, key TEXT, {", ".join(COLUMNS)});
 CREATE UNIQUE INDEX answer ON answers (family, key);
 CREATE TABLE calls (
-  number INTEGER PRIMARY KEY, family INTEGER, key TEXT, owner TEXT, worst INTEGER, time INTEGER,
-  messages TEXT, sample INTEGER, batch TEXT, ended TEXT
+  number INTEGER PRIMARY KEY, family INTEGER, key TEXT, owner TEXT, worst INTEGER, time INTEGER, ended TEXT,
+  batch TEXT, sample INTEGER, messages TEXT
 );
 CREATE INDEX call ON calls (family, key);
-CREATE TABLE batches (name TEXT PRIMARY KEY, family INTEGER, variant TEXT, status TEXT, content TEXT);
+CREATE INDEX live ON calls (worst, ended, owner) WHERE batch IS NULL;
+CREATE INDEX batched ON calls (batch) WHERE batch IS NOT NULL;
+CREATE TABLE batches (
+  name TEXT PRIMARY KEY, family INTEGER, variant TEXT, owner TEXT, requests INTEGER, worst INTEGER, tried INTEGER, id TEXT
+);
 CREATE TABLE pace (
   name TEXT PRIMARY KEY, requests REAL, tokens REAL, filled REAL, paused REAL, pauses INTEGER
 );
@@ -196,6 +200,33 @@ class Broke(NamedTuple):
     limit: float
 
 
+class Submission(NamedTuple):
+    """A batch whose answers are not in the ledger yet.
+
+    Attributes
+    ----------
+    name
+        Ours; the service keeps it with the batch.
+    variant
+        In which way is asked.
+    requests, worst
+        How many requests it had at first, and US dollars that those without an answer can cost at most.
+    tried
+        When the service was asked to make it: seconds since 1970, UTC; None: it was not yet.
+    id
+        The service's name for it; None: nobody knows whether it was made.
+    """
+
+    name: str
+    dataset: str
+    family: Family
+    variant: str
+    requests: int
+    worst: float
+    tried: int | None
+    id: str | None
+
+
 class Ledger:
     """All answers below a folder.
 
@@ -281,6 +312,20 @@ class Ledger:
         return [
             (name, family)
             for (name, _), family in sorted(found.items(), key=lambda pair: (pair[0][0], pair[1].judge, pair[0][1]))
+        ]
+
+    def submissions(self) -> list[Submission]:
+        """Return the batches that are under way, the oldest first."""
+        if not self.path.is_file():
+            return []
+        with opened(self.path, write=False) as base:
+            rows = base.execute(
+                "SELECT name, dataset, content, variant, requests, worst, tried, batches.id "
+                "FROM batches JOIN families ON number = family ORDER BY batches.rowid"
+            ).fetchall()
+        return [
+            Submission(name, dataset, Family(**json.loads(text)), variant, requests, worst / _DOLLAR, tried, batch)
+            for name, dataset, text, variant, requests, worst, tried, batch in rows
         ]
 
     def spent(self) -> float:
@@ -486,6 +531,8 @@ class Answers:
         self._own: tuple[sqlite3.Connection, int] | None = None
         # Of files that nobody writes now: where each answer is, and each refusal.
         self._others: dict[str, tuple[sqlite3.Connection, int]] = {}
+        # What batches ask, of a shard: nobody submits one while there are shards.
+        self._batched: set[str] = set()
         self._refusals: dict[str, tuple[sqlite3.Connection, int]] = {}
         self._connections: dict[sqlite3.Connection, Path] = {}
         for path in ledger._databases():
@@ -506,6 +553,8 @@ class Answers:
             elif row:
                 for name, finish in base.execute("SELECT key, finish FROM answers WHERE family = ?", row):
                     (self._refusals if finish == REFUSED else self._others)[name] = (base, row[0])
+                keys = base.execute("SELECT key FROM calls WHERE family = ? AND batch IS NOT NULL", row)
+                self._batched.update(name for (name,) in keys)
 
     def close(self) -> None:
         """Close the files; what was read stays."""
@@ -811,6 +860,74 @@ class Writer(Answers):
         """Note that a call went through after a pause: the next pause is a short one again."""
         self._base.execute("UPDATE pace SET pauses = 0 WHERE name = ?", (rates.name,))
 
+    # --- batches ---------------------------------------------------------------------------------------------------
+
+    def do_reserve(self, name: str, variant: str, requests: Sequence[tuple[str, str, int, float]]) -> list[str] | Broke:
+        """Reserve the calls of a batch: of those that nobody has answered or asks now; return their keys.
+
+        Parameters
+        ----------
+        requests
+            Key, messages, sample, and US dollars that each can cost at most.
+        """
+        free = [
+            (key, messages, sample, pico(worst))
+            for key, messages, sample, worst in requests
+            if self._row(key) is None and not self._asked(key)
+        ]
+        amount = sum(worst for *_, worst in free)
+        if self._limit is not None and self._sum() + amount > self._limit:
+            return Broke(self._sum() / _DOLLAR, self._limit / _DOLLAR)
+        if free:
+            self._committed = self._sum() + amount
+            now = int(time.time())
+            self._base.execute(
+                "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (name, self._number, variant, self._owner, len(free), amount),
+            )
+            self._base.executemany(
+                "INSERT INTO calls (family, key, owner, worst, time, batch, sample, messages) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(self._number, key, self._owner, cost, now, name, n, printable(text)) for key, text, n, cost in free],
+            )
+        return [key for key, *_ in free]
+
+    def do_adopt(self, name: str) -> bool:
+        """Take over a batch that nobody has an id of; return False if its process runs still, or it is gone."""
+        row = self._base.execute("SELECT owner FROM batches WHERE name = ? AND id IS NULL", (name,)).fetchone()
+        if row is None or (row[0] != self._owner and self._runs(row[0])):
+            return False
+        self._base.execute("UPDATE batches SET owner = ? WHERE name = ?", (self._owner, name))
+        return True
+
+    def do_note(self, name: str, tried: int, batch: str | None) -> None:
+        """Note when the service was asked to make a batch, and its id once that is known."""
+        self._base.execute("UPDATE batches SET tried = ?, id = ? WHERE name = ?", (tried, batch, name))
+
+    def do_collect(self, name: str, key: str, answer: Answer) -> bool:
+        """Keep an answer to a request of a batch instead of its call; return False if somebody else did."""
+        call = self._base.execute(
+            # By the batch alone, each answer would look at all of its calls.
+            "SELECT number, worst FROM calls INDEXED BY call WHERE family = ? AND key = ? AND batch = ?",
+            (self._number, key, name),
+        ).fetchone()
+        if call is not None:
+            self.do_keep(call[0], answer)
+            self._base.execute("UPDATE batches SET worst = worst - ? WHERE name = ?", (call[1], name))
+        return call is not None
+
+    def do_end(self, name: str) -> None:
+        """Forget a batch; those of its requests that have no answer cost nothing."""
+        self._base.execute("DELETE FROM calls WHERE batch = ?", (name,))
+        self._base.execute("DELETE FROM batches WHERE name = ?", (name,))
+        self._committed = None
+
+    def asked_in(self, name: str) -> dict[str, tuple[str, int, float]]:
+        """Return the requests of a batch that have no answer yet: key -> messages, sample and the most it can cost."""
+        with self._writing:
+            rows = self._base.execute("SELECT key, messages, sample, worst FROM calls WHERE batch = ?", (name,))
+            return {key: (messages, sample, worst / _DOLLAR) for key, messages, sample, worst in rows}
+
     def _row(self, key: str) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._base.execute(
             f"SELECT {', '.join(COLUMNS)} FROM answers WHERE family = ? AND key = ?",  # noqa: S608
@@ -820,6 +937,8 @@ class Writer(Answers):
 
     def _asked(self, key: str) -> str | None:
         """Return who asks a request now: ``busy``, ``batch``, or None. A call whose process is gone stays as a charge."""
+        if key in self._batched:
+            return "batch"
         for owner, batch in self._base.execute(
             "SELECT owner, batch FROM calls WHERE family = ? AND key = ? AND ended IS NULL", (self._number, key)
         ).fetchall():
@@ -984,7 +1103,11 @@ def _patiently(path: Path, why: str) -> Iterator[None]:
 
 
 def _committed(base: sqlite3.Connection) -> int:
-    amount = base.execute("SELECT (SELECT amount FROM spent) + coalesce(sum(worst), 0) FROM calls").fetchone()[0]
+    # What batches may cost stands once for all of their calls, which are many.
+    amount = base.execute(
+        "SELECT (SELECT amount FROM spent) + (SELECT coalesce(sum(worst), 0) FROM calls WHERE batch IS NULL) "
+        "+ (SELECT coalesce(sum(worst), 0) FROM batches)"
+    ).fetchone()[0]
     return int(amount)
 
 

@@ -1,9 +1,8 @@
-"""What judgements cost: a table of prices with dates, an estimate of tokens, and a budget that is never passed."""
+"""What judgements cost: a table of prices with dates, and an estimate of tokens."""
 
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -143,59 +142,3 @@ def most_output(parameters: Mapping[str, Any]) -> int | None:
     """Return the most tokens that an answer may have, by the request's own limit; None without one."""
     limits = [parameters[name] for name in _OUTPUT_LIMITS if parameters.get(name) is not None]
     return max(limits) if limits else None
-
-
-class Budget:
-    """Money that a run may spend, in US dollars; what is in flight counts at its worst case.
-
-    Parameters
-    ----------
-    limit
-        What all answers of the ledger may cost together; None: there is no limit.
-    spent
-        What they have cost so far.
-    """
-
-    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
-        if limit is not None and not 0 < limit < math.inf:
-            raise ConfigError(f"the budget is {limit!r}", expected="US dollars above 0, or no budget")
-        self.limit = limit
-        self.spent = spent
-        self.pending = 0
-        self._reserved = 0.0
-
-    def check(self, price: Price | None, parameters: Mapping[str, Any], model: str) -> None:
-        """Refuse to start where a budget could not be kept.
-
-        Raises
-        ------
-        ConfigError
-            When there is a budget and the price or the length of answers is not known.
-        """
-        if self.limit is None or price is FREE:
-            return
-        if price is None:
-            raise ConfigError(
-                f"there is a budget, and no price of model {model!r} is known",
-                expected="its price in data/prices.yaml, with date and source",
-            )
-        if most_output(parameters) is None:
-            raise ConfigError(
-                f"there is a budget, and the answers of model {model!r} may be of any length",
-                expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
-            )
-
-    def reserve(self, worst: float) -> bool:
-        """Set aside what a call can cost at worst; return False if it might pass the limit."""
-        if self.limit is not None and self.spent + self._reserved + worst > self.limit:
-            return False
-        self.pending += 1
-        self._reserved += worst
-        return True
-
-    def settle(self, worst: float, charge: float) -> None:
-        """Give back what was set aside for a call, and count what it cost."""
-        self.pending -= 1
-        # Sums of floats do not come back to 0 by themselves.
-        self._reserved = self._reserved - worst if self.pending else 0.0
-        self.spent += charge

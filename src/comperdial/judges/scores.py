@@ -128,9 +128,8 @@ def judge_items(
     tally, family, said = Tally(), family_of(judging, task), signature(judging, task)
 
     def done(part: Judged) -> None:
-        tables = _tables(task, part, tally, family.id, said)
         if sink is not None:
-            sink(*tables)
+            sink(*_tables(task, part, tally, family.id, said))
 
     ledger = Ledger(judging.ledger, shard)
     if service_of(task).unavailable() is None and unpaid(judging, task) is None:

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
         "submissions": [f"data/tables/{dataset}/submissions.json"] if dataset in plan.made else [],
     },
     settings=lambda plan, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "outputs": plan.systems_outputs(dataset),
         "not_run": plan.not_run([dataset]),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
     caption=captioned("Every system of {dataset} with its mean rating and mean scores."),
     category="Tables",
@@ -118,10 +116,8 @@ def alpha(
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
     settings=lambda plan, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "not_run": plan.not_run([dataset]),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
     caption=captioned("Correlation of every output of every metric with the mean rating on {dataset}."),
     category="Tables",
@@ -161,9 +157,7 @@ _STATISTICS = {
     inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_STATISTICS[kind][0]}.parquet"},
     settings=lambda plan, dataset, kind: {
         "kind": kind,
-        "title": plan.title(dataset),
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
+        **plan.about(dataset),
     },
     caption=lambda plan, dataset, kind: captioned(f"{_STATISTICS[kind][1]}, on {{dataset}}.")(plan, dataset),
     category="The paper's tables",
@@ -303,15 +297,13 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     of=lambda plan: [{"folder": page_folder(plan, name), "dataset": name} for name in plan.datasets],
     inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
     settings=lambda plan, folder, dataset: {
-        "title": plan.title(dataset),
+        **plan.about(dataset),
         "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
         "labels": plan.judge_labels(dataset),
         "not_run": plan.not_run([dataset]),
         "folder": folder,
-        **plan.target(dataset),
-        **plan.rated_by(dataset),
     },
     # The page's own files that are no modules: its frame, its style, its code.
     code=lambda plan, folder, dataset: sorted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,10 +11,10 @@ import pandas as pd
 
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.base import Form, encode_messages
+from comperdial.judges.base import Form
 
-COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "messages", "answer")
-Row = tuple[str, str, str, str, int, str, str]
+COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "answer")
+Row = tuple[str, str, str, str, int, str]
 
 
 class AnswerFormat(ABC):
@@ -53,14 +52,6 @@ class AnswerFormat(ABC):
     def read(self, rated: Rated | None) -> pd.DataFrame:
         """Return the answers as :func:`frame` makes them; ``rated`` is what they rate, where the format needs it."""
 
-    @abstractmethod
-    def prompt_hash(self, dimension: str) -> str:
-        """Return the sha256 of a dimension's prompt without the item's parts; known once the answers are read."""
-
-    def path(self, dimension: str) -> Path:
-        """Return the file that holds a dimension's answers."""
-        return self.paths[dimension] if dimension in self.paths else next(iter(self.paths.values()))
-
     def form(self, dimension: str) -> Form:
         """Return what an answer must hold."""
         low, high = self.dimensions[dimension]
@@ -74,9 +65,7 @@ class AnswerFormat(ABC):
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Make the frame that formats return, one row an answer.
 
-    Its columns: ``place`` (the item as messages name it: "item 3"), ``item_id``, ``system_id``, ``dimension``,
-    ``sample`` (the index among the answers to the same messages), ``messages`` (as the ledger keeps them) and
-    ``answer``.
+    ``place`` is the item as messages name it ("item 3"), ``sample`` the index among the answers to the same prompt.
     """
     return pd.DataFrame(list(rows), columns=COLUMNS)
 
@@ -86,13 +75,3 @@ def systems_of(rated: Rated) -> dict[str, list[str]]:
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
     pairs = joined[["dialogue_id", "system_id"]].drop_duplicates()
     return {str(name): [*group] for name, group in pairs.groupby("dialogue_id")["system_id"]}
-
-
-def as_messages(prompt: str) -> str:
-    """Return a prompt as the one message that the ledger keeps. Its role is not recorded anywhere: ``user``."""
-    return encode_messages([{"role": "user", "content": prompt}])
-
-
-def text_hash(text: str) -> str:
-    """Return the sha256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()

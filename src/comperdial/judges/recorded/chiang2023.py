@@ -12,7 +12,7 @@ from comperdial.core.errors import SchemaError
 from comperdial.data.readers.base import get
 from comperdial.data.recorded._usr_items import DIMENSIONS, read_items
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.recorded.base import AnswerFormat, Row, as_messages, frame, text_hash
+from comperdial.judges.recorded.base import AnswerFormat, Row, frame
 
 # What a prompt is given, in the order in which it stands there.
 _PARTS = ("source", "context", "system_output")
@@ -55,32 +55,22 @@ class Chiang2023(AnswerFormat):
         """
         if rated is None:
             raise SchemaError("no tables to join the items to", expected="the tables of USR-TopicalChat")
-        self._templates: dict[str, str] = {}
         rows: list[Row] = []
         for dimension, path in self.paths.items():
+            known = ""
             asked: dict[str, int] = {}
             for item in read_items(path, rated):
                 prompt = get(item.content, "prompt", str, item.where)
                 template = _template(prompt, item.content, item.where)
-                if template != self._templates.setdefault(dimension, template):
+                if template != (known := known or template):
                     raise SchemaError(
                         "the prompt is not that of the items before it", where=item.where, expected="one prompt a file"
                     )
-                messages = as_messages(prompt)
-                first = asked.get(messages, 0)
-                asked[messages] = first + self.samples
-                rows += [
-                    (
-                        f"{dimension}, item {item.number}",
-                        item.context_id,
-                        item.system_id,
-                        dimension,
-                        first + number,
-                        messages,
-                        answer,
-                    )
-                    for number, answer in enumerate(self._answers(item.content, item.where))
-                ]
+                first = asked.get(prompt, 0)
+                asked[prompt] = first + self.samples
+                of = (f"{dimension}, item {item.number}", item.context_id, item.system_id, dimension)
+                answers = self._answers(item.content, item.where)
+                rows += [(*of, first + number, answer) for number, answer in enumerate(answers)]
         return frame(rows)
 
     def owners_reading(self, answer: str) -> float | None:
@@ -90,10 +80,6 @@ class Chiang2023(AnswerFormat):
         """
         found = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
         return float(found[0]) if found else None
-
-    def prompt_hash(self, dimension: str) -> str:
-        """Return the sha256 of the prompt with dialogue, fact and response taken out."""
-        return text_hash(self._templates[dimension])
 
     def _answers(self, item: dict[str, Any], where: str) -> list[str]:
         answers = get(item, "all_responses", list, where)

@@ -11,16 +11,15 @@ from comperdial.core.errors import SchemaError
 from comperdial.data.readers._comp import numbered
 from comperdial.data.readers._rounds import ROUNDS, SHORT, read_rounds
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.recorded.base import AnswerFormat, Row, as_messages, frame, systems_of, text_hash
+from comperdial.judges.recorded.base import AnswerFormat, Row, frame, systems_of
 
 
 class Gpt4Rounds(AnswerFormat):
     """A JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``: a list each, with a number a dialogue.
 
-    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text, and
-    its prompt a line that names file, dialogue and dimension. What the five short names stand for is inferred, and so
-    is the scale, 1 to 5. In two files (ConTurE, HEval) some numbers are not whole; they look imputed, and are taken as
-    they are.
+    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text.
+    What the five short names stand for is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some
+    numbers are not whole; they look imputed, and are taken as they are.
 
     The file names a dialogue by its line in the data set's text file, counted from 0; ``indices`` holds the lines where
     only some were rated. With the tables of the set (reader ``comp_dialogues``) an item is a dialogue of theirs, and
@@ -48,15 +47,11 @@ class Gpt4Rounds(AnswerFormat):
         names = [("", f"{line:04d}") for line in found.lines] if rated is None else self._dialogues(found.lines, rated)
         rows: list[Row] = []
         for (dimension, number), values in found.numbers.items():
-            for place, (line, (system, item), value) in enumerate(zip(found.lines, names, values, strict=True)):
-                messages = as_messages(f"{path.name}, dialogue {line:04d}, {dimension}")
-                said = f"{SHORT[dimension]}, entry {place}"
-                rows.append((said, item, system, dimension, number, messages, repr(value)))
+            rows += [
+                (f"{SHORT[dimension]}, entry {place}", item, system, dimension, number, repr(value))
+                for place, ((system, item), value) in enumerate(zip(names, values, strict=True))
+            ]
         return frame(rows)
-
-    def prompt_hash(self, dimension: str) -> str:
-        """Return the sha256 of the file's name and the dimension: the prompt was not published."""
-        return text_hash(f"{self.paths['rounds'].name}, {dimension}")
 
     def _dialogues(self, lines: list[int], rated: Rated) -> list[tuple[str, str]]:
         """Return system and dialogue of each line."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,6 @@ from comperdial.data import sources
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded.base import Rated
 from comperdial.data.recorded.entries import origin
-from comperdial.judges.base import Parsed
 from comperdial.judges.parse import PARSER_VERSION, parse
 from comperdial.judges.recorded import find
 from comperdial.judges.recorded.base import systems_of
@@ -42,8 +42,8 @@ def take_answers(
     output: Path,
     *,
     catalogue: Path,
-    judgements_to: Path | None = None,
-    coverage_to: Path | None = None,
+    judgements_to: Path,
+    coverage_to: Path,
 ) -> None:
     """Take a judge's recorded answers about a data set.
 
@@ -63,12 +63,9 @@ def take_answers(
     known = load_catalogue(catalogue)
     found = {name: known.file(source) for name, source in files.items()}
     recorded = RecordedJudge(
-        judge["name"],
-        judge["format"],
-        judge["model"],
-        judge["prompt"],
-        {name: sources.require(file) for name, file in found.items()},
-        {name: origin(file) for name, file in found.items()},
+        **judge,
+        paths={name: sources.require(file) for name, file in found.items()},
+        origins={name: origin(file) for name, file in found.items()},
     )
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     reader = find(recorded.format)
@@ -77,11 +74,9 @@ def take_answers(
     rated = Rated(**tables, ratings=human if reader.level == "turn" else None)
     read = ratings(recorded, rated)
     schema.write(output, scores(recorded, read, rated), "scores")
-    if judgements_to:
-        schema.write(judgements_to, judgements(recorded, read, rated), "judgements")
-    if coverage_to:
-        counted = coverage(recorded.name, read, human, reader.targets)
-        write_text(coverage_to, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    schema.write(judgements_to, judgements(recorded, read, rated), "judgements")
+    counted = coverage(recorded.name, read, human, reader.targets)
+    write_text(coverage_to, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class RecordedJudge:
     Attributes
     ----------
     name
-        Its name in the ledger, and the metric's: never that of a judge that is asked here.
+        Its name, and the metric's: never that of a judge that is asked here.
     format
         How the files are laid out: one of :func:`comperdial.judges.recorded.formats`.
     model
@@ -126,24 +121,23 @@ class RecordedJudge:
                     expected="one line of text without a bar (|)",
                 )
 
-    @cached_property
-    def checksums(self) -> dict[str, str]:
-        """Return the sha256 of each file."""
-        return {name: sha256(path) for name, path in self.paths.items()}
-
     def signature(self) -> str:
         """Return what a score of this judge depends on.
 
         Of several files, it has what their origins share up to a slash, and a sha256 over theirs.
         """
         reader = find(self.format)
-        origins = sorted(self.origins.values())
-        digests = sorted(self.checksums.items())
+        digests = {name: sha256(path) for name, path in sorted(self.paths.items())}
         if len(digests) == 1:
-            (_, digest), (origin,) = digests[0], origins
+            (digest,), (origin,) = digests.values(), self.origins.values()
         else:
-            digest = hashlib.sha256("".join(f"{name} {sum}\n" for name, sum in digests).encode()).hexdigest()
-            origin = _shared(origins)
+            digest = hashlib.sha256("".join(f"{name} {sum}\n" for name, sum in digests.items()).encode()).hexdigest()
+            origin = posixpath.commonpath(map(posixpath.dirname, self.origins.values()))
+            if not origin:
+                raise ConfigError(
+                    f"origins share nothing: {', '.join(sorted(self.origins.values()))}",
+                    expected="files of one repository",
+                )
         parts = [
             f"format:{self.format}", f"prompt:{self.prompt}", f"model:{self.model}", f"from:{origin}",
             f"sha256:{digest[:12]}", f"samples:{reader.samples}", "mean", f"parser:{PARSER_VERSION}",
@@ -162,15 +156,18 @@ class Ratings:
         One row an item and dimension: ``place``, ``item_id``, ``system_id``, ``dimension``, ``value`` (the mean of the
         answers that could be read; NaN where none could), ``answers`` and ``parsed`` (how many), and ``owners`` (the
         mean as those who published the answers read them; NaN where that is not known).
-    failures
-        One row an answer that could not be read: ``place``, ``dimension``, ``sample``, ``failure``.
     singles
-        One row an answer: ``item_id``, ``system_id``, ``dimension``, ``sample``, ``value``, ``failure``.
+        One row an answer: as the format has it, with ``value``, ``owners``, and ``failure`` where it cannot be read.
     """
 
     values: pd.DataFrame
-    failures: pd.DataFrame
     singles: pd.DataFrame
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Return the answers that could not be read: ``place``, ``dimension``, ``sample`` and ``failure``."""
+        unread = self.singles[self.singles["failure"].notna()]
+        return unread[["place", "dimension", "sample", "failure"]].reset_index(drop=True)
 
 
 def ratings(judge: RecordedJudge, rated: Rated | None = None) -> Ratings:
@@ -183,24 +180,20 @@ def ratings(judge: RecordedJudge, rated: Rated | None = None) -> Ratings:
     """
     reader = find(judge.format)(judge.paths)
     rows = reader.read(rated)
-    found: list[Parsed] = []
-    owners: list[float] = []
-    known: dict[tuple[str, str], tuple[Parsed, float | None]] = {}
-    for dimension, text in zip(rows["dimension"], rows["answer"], strict=True):
-        if (dimension, text) not in known:
-            known[dimension, text] = (parse(text, reader.form(dimension)), reader.owners_reading(text))
-        parsed, theirs = known[dimension, text]
-        found.append(parsed)
-        owners.append(np.nan if theirs is None else theirs)
-    values = [parsed.values.get(dimension, np.nan) for parsed, dimension in zip(found, rows["dimension"], strict=True)]
-    reasons = pd.Series([parsed.failure for parsed in found], index=rows.index, dtype=object)
-    singles = rows.assign(value=values, owners=owners, failure=reasons)
+
+    @cache
+    def read(dimension: str, text: str) -> tuple[float, float, str | None]:
+        parsed, owners = parse(text, reader.form(dimension)), reader.owners_reading(text)
+        return parsed.values.get(dimension, np.nan), np.nan if owners is None else owners, parsed.failure
+
+    found = [read(dimension, text) for dimension, text in zip(rows["dimension"], rows["answer"], strict=True)]
+    columns = pd.DataFrame(found, columns=["value", "owners", "failure"], index=rows.index).astype({"failure": object})
+    singles = rows.join(columns)
     items = singles.groupby(["place", "item_id", "system_id", "dimension"], sort=False)
     means = items.agg(
         value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
-    ).reset_index()
-    failures = singles.loc[reasons.notna(), ["place", "dimension", "sample", "failure"]].reset_index(drop=True)
-    return Ratings(means, failures, singles[["item_id", "system_id", "dimension", "sample", "value", "failure"]])
+    )
+    return Ratings(means.reset_index(), singles)
 
 
 def scores(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
@@ -216,7 +209,8 @@ def scores(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
     """
     values = found.values
     _check_items(values, rated, judge)
-    kept = values[values["value"].notna() & ~values["system_id"].isin(rated.references)]
+    unread, of_references = values["value"].isna(), values["system_id"].isin(rated.references)
+    kept = values[~unread & ~of_references]
     if kept.empty:
         raise SchemaError(
             f"no rating of {judge.name!r} is of a response that is evaluated",
@@ -225,27 +219,9 @@ def scores(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
         )
     log.info(
         "%s: %d scores; %d of %d answers could not be read; left out: %d items without any rating, %d of references",
-        judge.name,
-        len(kept),
-        len(found.failures),
-        int(values["answers"].sum()),
-        int(values["value"].isna().sum()),
-        int(values["system_id"].isin(rated.references).sum()),
+        *(judge.name, len(kept), len(found.failures), values["answers"].sum(), unread.sum(), of_references.sum()),
     )
-    frame = pd.DataFrame(
-        {
-            "dataset": rated.dataset,
-            "level": find(judge.format).level,
-            "item_id": kept["item_id"],
-            "system_id": kept["system_id"],
-            "metric": judge.name,
-            "output": kept["dimension"],
-            "value": kept["value"].astype("float32"),
-            "cut": 0,
-            "signature": judge.signature(),
-        }
-    )
-    return schema.validate(frame, "scores", where=f"{judge.name}, as table 'scores'")
+    return _table("scores", judge, rated, kept, cut=0, signature=judge.signature())
 
 
 def judgements(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFrame:
@@ -254,22 +230,15 @@ def judgements(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFra
     What they cost, and why they are what they are, was not recorded.
     """
     kept = found.singles[~found.singles["system_id"].isin(rated.references)]
-    frame = pd.DataFrame(
-        {
-            "dataset": rated.dataset,
-            "level": find(judge.format).level,
-            "item_id": kept["item_id"],
-            "system_id": kept["system_id"],
-            "metric": judge.name,
-            "output": kept["dimension"],
-            "sample": kept["sample"],
-            "tries": 1,
-            "value": kept["value"].astype("float32"),
-            "failure": kept["failure"],
-        }
+    return _table("judgements", judge, rated, kept, tries=1)
+
+
+def _table(name: str, judge: RecordedJudge, rated: Rated, rows: pd.DataFrame, **columns: object) -> pd.DataFrame:
+    shared = {"dataset": rated.dataset, "level": find(judge.format).level, "metric": judge.name}
+    table = rows.rename(columns={"dimension": "output"}).astype({"value": "float32"}).assign(**shared, **columns)
+    return schema.validate(
+        table.reindex(columns=schema.table(name).columns), name, where=f"{judge.name}, as table {name!r}"
     )
-    names = schema.table("judgements").columns
-    return schema.validate(frame.reindex(columns=names), "judgements", where=f"{judge.name}, as table 'judgements'")
 
 
 def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[str, str]) -> pd.DataFrame:
@@ -353,26 +322,10 @@ def _check_items(values: pd.DataFrame, rated: Rated, judge: RecordedJudge) -> No
     else:
         what, noun = "context", "response"
         known = set(zip(rated.responses["context_id"], rated.responses["system_id"], strict=True))
-    seen: dict[tuple[str, str, str], str] = {}
-    columns = values[["place", "item_id", "system_id", "dimension"]]
-    for place, context, system, dimension in columns.itertuples(index=False, name=None):
-        item = f"{what} {context!r}, system {system!r}"
-        where = f"{judge.name}, {place}"
-        if (context, system) not in known:
-            raise SchemaError(f"{item}: no such {noun}", where=where, expected=f"a {noun} of {rated.dataset!r}")
-        first = seen.setdefault((context, system, dimension), place)
-        if first != place:
-            raise SchemaError(f"{item} was rated in {first} already", where=where, expected="each once")
-
-
-def _shared(origins: list[str]) -> str:
-    """Return what all have in common, up to a slash."""
-    folders = [origin.split("/")[:-1] for origin in origins]
-    shared = []
-    for parts in zip(*folders, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    if not shared:
-        raise ConfigError(f"origins share nothing: {', '.join(origins)}", expected="files of one repository")
-    return "/".join(shared)
+    first: dict[tuple[str, ...], str] = {}
+    for place, *item in values[["place", "item_id", "system_id", "dimension"]].itertuples(index=False, name=None):
+        said, where = f"{what} {item[0]!r}, system {item[1]!r}", f"{judge.name}, {place}"
+        if (item[0], item[1]) not in known:
+            raise SchemaError(f"{said}: no such {noun}", where=where, expected=f"a {noun} of {rated.dataset!r}")
+        if first.setdefault(tuple(item), place) != place:
+            raise SchemaError(f"{said} was rated in {first[tuple(item)]} already", where=where, expected="each once")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import email.utils
+import functools
 import ipaddress
 import json
 import logging
@@ -151,8 +152,8 @@ class OpenAI(Service):
             )
         return {"model": self.connection.model or self.name, "messages": list(messages), **parameters}
 
-    def client(self) -> openai.AsyncOpenAI:
-        """Return a client with a connection of its own, until it is given back.
+    def client(self, most: int = _MOST_BYTES) -> openai.AsyncOpenAI:
+        """Return a client with a connection of its own, until it is given back; no body may be larger than ``most``.
 
         One client with many connections looks at each of them before every call, which takes a quarter of the time.
         """
@@ -161,6 +162,7 @@ class OpenAI(Service):
         if self._free:
             return self._free.pop()
         timeout = httpx2.Timeout(self.connection.timeout or _TIMEOUT)
+        bound = functools.partial(_bound, most=most)
         key = self.api_key or "none"
         # A compressed body could be a thousand times as large as what came.
         headers: dict[str, Any] = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
@@ -173,7 +175,7 @@ class OpenAI(Service):
             base_url=self.base_url,
             max_retries=0,
             timeout=timeout,
-            http_client=httpx2.AsyncClient(timeout=timeout, verify=self._trust, event_hooks={"response": [_bound]}),
+            http_client=httpx2.AsyncClient(timeout=timeout, verify=self._trust, event_hooks={"response": [bound]}),
             default_headers=headers,
         )
         self._open.append(client)
@@ -257,26 +259,26 @@ class _TooLargeError(Exception):
 class _Bounded(httpx2.AsyncByteStream):
     """A body of which no more is read than an answer can have."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream, self._most = stream, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         read = 0
         async for chunk in self._stream:
-            if (read := read + len(chunk)) > _MOST_BYTES:
-                raise _TooLargeError(f"it has more than {_MOST_BYTES >> 20} MiB")
+            if (read := read + len(chunk)) > self._most:
+                raise _TooLargeError(f"it has more than {self._most >> 20} MiB")
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _bound(response: httpx2.Response, most: int) -> None:
     """Bound the body of a response, before any of it is read."""
     if (encoding := response.headers.get("content-encoding", "identity")) != "identity":
         raise _TooLargeError(f"it is encoded ({encoding[:20]!r}), which the request forbade")
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream)
+        response.stream = _Bounded(response.stream, most)
 
 
 def read_completion(content: bytes) -> Completion:
