@@ -21,7 +21,7 @@ from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.ask import Asker, Judgement, Limits, Report, look
 from comperdial.judges.base import Family, key
 from comperdial.judges.items import Item, Turns, items_of
-from comperdial.judges.ledger import Answers, Ledger
+from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import FREE, Prices
 from comperdial.judges.tasks import (
     OUTSIDE,
@@ -69,12 +69,15 @@ class Tally:
         How many answers could not be read, for which reasons.
     lacking
         How many items lack what the prompt needs, and what.
+    first
+        How the first answer begins.
     report
         Of the run; None where nothing was asked.
     """
 
     scores: int = 0
     judgements: int = 0
+    first: str | None = None
     failures: Counter[str] = field(default_factory=Counter)
     lacking: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
@@ -91,7 +94,7 @@ class Refusals:
 def judge_items(
     judging: Judging,
     task: Task,
-    items: Callable[[], Iterable[Item]],
+    items: Iterable[Item],
     sink: Sink | None = None,
     *,
     dataset: str,
@@ -107,8 +110,6 @@ def judge_items(
 
     Parameters
     ----------
-    items
-        Makes the items; called once, and again for an error's example.
     sink
         Is handed the tables; None where only the ledger matters.
     dataset
@@ -133,12 +134,17 @@ def judge_items(
 
     ledger = Ledger(judging.ledger, shard)
     if service_of(task).unavailable() is None and unpaid(judging, task) is None:
-        tally.report = _ask(judging, task, items(), done, ledger, dataset, total, refusals)
+        tally.report = _ask(judging, task, items, done, ledger, dataset, total, refusals)
     else:
-        _replay(task, items(), done, ledger, dataset, family)
+        _replay(task, items, done, ledger, dataset, family)
     if tally.judgements and not tally.scores:
-        with closing(ledger.answers(dataset, family)) as answers:
-            error = _nothing_read(task, items(), answers, tally)
+        form = task.variant.form
+        error = ComperdialError(
+            _unread(tally.judgements, tally.failures),
+            where=str(ledger.folder(dataset, family)),
+            expected=f"{form.main!r} from {form.low:g} to {form.high:g} in each",
+            hint=f"The first answer: {tally.first!r}",
+        )
         if shard.count == 1:
             raise error
         # One shard cannot tell; it is an error where all are merged.
@@ -190,12 +196,7 @@ def _ask(
 
 
 def _replay(
-    task: Task,
-    items: Iterable[Item],
-    done: Callable[[Judged], None],
-    ledger: Ledger,
-    dataset: str,
-    family: Family,
+    task: Task, items: Iterable[Item], done: Callable[[Judged], None], ledger: Ledger, dataset: str, family: Family
 ) -> None:
     """Make judgements out of the ledger alone."""
     rest, read = iter(items), reader(task)
@@ -222,17 +223,6 @@ def _replay(
         )
 
 
-def _nothing_read(task: Task, items: Iterable[Item], answers: Answers, tally: Tally) -> ComperdialError:
-    form = task.variant.form
-    example = answers.get(key(answers.family.id, next(i.messages for i in items if i.messages), 0))
-    return ComperdialError(
-        _unread(tally.judgements, tally.failures),
-        where=str(answers.path),
-        expected=f"{form.main!r} from {form.low:g} to {form.high:g} in each",
-        hint=f"The first answer: {example.completion.text[:200]!r}" if example else None,
-    )
-
-
 def _unread(judgements: int, failures: Counter[str]) -> str:
     reason = failures.most_common(1)[0][0]
     return f"none of {judgements} answers can be read, most of them for this reason: {reason}"
@@ -257,6 +247,7 @@ def _tables(task: Task, part: Judged, tally: Tally, family: str, signature: str)
             answer, parsed = judgement.tries[-1]
             # Tries that could not be read were paid for as well.
             tried = [each for each, _ in judgement.tries]
+            tally.first = tally.first or tried[0].completion.text[:200]
             rows.append(
                 {
                     **of_item,
@@ -337,14 +328,9 @@ def write_judged(
     turns: Turns | None = None,
     shard: Shard = WHOLE,
 ) -> Tally:
-    """Have a data set judged as :func:`judge_items` does, into two Parquet files, in memory that does not grow with it.
+    """Have a data set's tables judged as :func:`judge_items` does, into two Parquet files, in memory that does not grow.
 
-    Parameters
-    ----------
-    folder
-        The data set's tables.
-    turns
-        The scores of the task's turns, at dialogue level.
+    A task at dialogue level is given the scores of its turns.
     """
     made = f"{task.name} ({signature(judging, task)})"
     with (
@@ -359,7 +345,7 @@ def write_judged(
         return judge_items(
             judging,
             task,
-            lambda: items_of(judging, task, folder, turns, shard),
+            items_of(judging, task, folder, turns, shard),
             sink,
             dataset=dataset,
             shard=shard,
@@ -452,7 +438,7 @@ def ask_or_skip(
             tally = judge_items(
                 judging,
                 task,
-                lambda: items_of(judging, task, folder, turns, shard),
+                items_of(judging, task, folder, turns, shard),
                 dataset=dataset,
                 shard=shard,
                 total=_about(task, folder, shard),
