@@ -264,17 +264,14 @@ def read_judging(
     groups: Mapping[str, Collection[str]] | None = None,
     lines: Lines | None = None,
 ) -> Judging:
-    """Check both sections of ``params.yaml``.
+    """Check both sections of ``params.yaml``, as the file has them; None for no such section.
 
     Parameters
     ----------
-    judges, judging
-        The sections, as the file has them; None for no such section.
     datasets
         The names of all data sets there can be; None where that is not known.
     groups
-        Names that stand for several data sets, in ``judging.judges`` and ``judging.asks``
-        (:func:`comperdial.judges.tasks.groups_of`).
+        Names that stand for several data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
     lines
         Where settings are looked up, for messages.
 
@@ -386,11 +383,8 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
 def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
     """Return judges that are asked a question a dimension, whose metrics are one judge together.
 
-    Parameters
-    ----------
-    tasks
-        Of any data sets; those with labels count. Of a level's dimensions ``overall`` may be missing; a level where
-        another is missing is left out.
+    Of the tasks, those with labels count. Of a level's dimensions ``overall`` may be missing; a level where another is
+    missing is left out.
 
     Returns
     -------
@@ -403,16 +397,15 @@ def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
         When two variants ask a judge for one dimension.
     """
     asked: dict[str, dict[tuple[str, str], Task]] = {}
-    for task in tasks:
-        if task.variant.labels:
-            of = asked.setdefault(f"implicit_{task.judge.name}", {})
-            first = of.setdefault((task.variant.level, task.variant.form.main), task)
-            if first.name != task.name:
-                raise ConfigError(
-                    f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
-                    where="params.yaml, judging.asks",
-                    expected="one question a dimension",
-                )
+    for task in (task for task in tasks if task.variant.labels):
+        of = asked.setdefault(f"implicit_{task.judge.name}", {})
+        first = of.setdefault((task.variant.level, task.variant.form.main), task)
+        if first.name != task.name:
+            raise ConfigError(
+                f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
+                where="params.yaml, judging.asks",
+                expected="one question a dimension",
+            )
     found: dict[str, list[str]] = {}
     for name, of in asked.items():
         for level, rated in DIMENSIONS.items():
