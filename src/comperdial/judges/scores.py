@@ -291,8 +291,8 @@ def scores_frame(task: Task, values: Sequence[tuple[Item, Mapping[str, float]]],
     """Lay out what each item was rated as table ``scores``, one output a rating."""
     names = [*task.variant.form.dimensions, *([OUTSIDE] if task.judge.mode == "probabilities" else [])]
     rows = [
-        (item.dataset, item.item_id, item.system_id, slug(name), rated[name])
-        for name in names
+        (item.dataset, item.item_id, item.system_id, output, rated[name])
+        for name, output in zip(names, map(slug, names), strict=True)
         for item, rated in values
         if name in rated
     ]
