@@ -21,12 +21,12 @@ from pathlib import Path
 
 import yaml
 
-from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.judges.base import Answer, Completion
+from comperdial.judges.items import items_of
 from comperdial.judges.ledger import Ledger
-from comperdial.judges.scores import items_of, judge, judged_turns
-from comperdial.judges.tasks import Judging, family_of, read_judging
+from comperdial.judges.scores import Tally, write_judged
+from comperdial.judges.tasks import Judging, Task, family_of, read_judging
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "data/tables/demo"
@@ -62,21 +62,24 @@ def replay(folder: Path, _: argparse.Namespace) -> None:
     rng = random.Random(0)  # noqa: S311
     for task in tasks:
         wanted = {item.messages for item in items_of(judging, task, TABLES) if item.messages}
-        with Ledger(judging.ledger).writing("demo", family_of(judging, task)) as shelf:
-            shelf.add(
-                [
-                    Answer(
-                        text, sample, Completion(filled(task.variant.form.dimensions, rng), "stop", 700, 9, "gpt-4-x")
-                    )
-                    for text in wanted
-                    for sample in range(task.samples)
-                ]
-            )
+        answers = [
+            Answer(text, sample, Completion(filled(task.variant.form.dimensions, rng), "stop", 700, 9, "gpt-4-x"))
+            for text in wanted
+            for sample in range(task.samples)
+        ]
+        Ledger(judging.ledger).add("demo", family_of(judging, task), answers)
     start = time.perf_counter()
-    judgements = sum(len(judge(judging, task, TABLES, dataset="demo").judgements) for task in tasks)
+    judgements = sum(judge(judging, task, folder).judgements for task in tasks)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"replay: {judgements:,} judgements into scores in {seconds:.1f} s (bar: 10 s); peak memory {peak:,.0f} MiB")
+
+
+def judge(judging: Judging, task: Task, folder: Path) -> Tally:
+    """Judge into the files of a folder, where a dialogue's turns are too."""
+    turns = folder / f"{task.turns}.parquet" if task.turns else None
+    paths = (folder / f"{task.name}.parquet", folder / f"{task.name}.judgements.parquet")
+    return write_judged(judging, task, TABLES, *paths, dataset="demo", turns=turns)
 
 
 def filled(dimensions: tuple[str, ...], rng: random.Random) -> str:
@@ -107,10 +110,8 @@ def one(_: Path, options: argparse.Namespace) -> None:
     judging = read(options.params)
     for name in options.variants:
         task = judging.tasks("demo")[f"{name}_rules"]
-        turns = judged_turns(judging, task, TABLES, dataset="demo") if task.variant.turns else None
-        made = judge(judging, task, TABLES, dataset="demo", turns=turns)
-        schema.validate(made.scores, "scores")
-        print(f"  {task.name}: {len(made.judgements):,} judgements, {made.judgements['key'].nunique():,} answers")
+        tally = judge(judging, task, options.params.parent)
+        print(f"  {task.name}: {tally.scores:,} scores of {tally.judgements:,} judgements")
 
 
 if __name__ == "__main__":

@@ -51,9 +51,8 @@ def judged(
     judging: Judging, task: Task, folder: Path, turns: Turns | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
     """Have the data set judged; return scores, judgements and what came of it."""
-    return in_memory(
-        lambda sink: judge_items(judging, task, lambda: items_of(judging, task, folder, turns), sink, dataset="mine")
-    )
+    items = items_of(judging, task, folder, turns)
+    return in_memory(lambda sink: judge_items(judging, task, items, sink, dataset="mine"))
 
 
 def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -98,6 +98,12 @@ def test_a_second_run_asks_nothing(command, mine, tmp_path, monkeypatch, capsys)
     assert main(command(mine)) == 0
     first, asked = (tmp_path / "scores.csv").read_bytes(), count_requests(monkeypatch)
     assert main(command(mine)) == 0 and not asked
+    # Nor does one where the answers are in Parquet alone, as DVC keeps them.
+    capsys.readouterr()
+    assert main(["ledger", "export", "--ledger", str(tmp_path / "ledger")]) == 0
+    assert capsys.readouterr().out.endswith(": 2 answers\n")
+    (tmp_path / "ledger/ledger.sqlite").unlink()
+    assert main(command(mine)) == 0 and not asked
     assert "2 judged, 2 of them from the ledger" in capsys.readouterr().out
     assert (tmp_path / "scores.csv").read_bytes() == first
 
@@ -244,6 +250,26 @@ def test_what_failed_is_counted(own, capsys):
         assert own(server.url) == 0
     assert "6 judged, 6 of them from the ledger; 0 new answers for 0 calls" in capsys.readouterr().out
     assert server.requests == asked
+
+
+def test_a_refused_request_is_kept_as_such_until_it_is_to_be_asked_again(own, capsys):
+    def script(number, body):
+        refused = "Well." in str(body) and number <= 6
+        return (400, b'{"error": {"message": "a bad word"}}') if refused else completion(b"", "3")
+
+    with FaultServer(script=script) as server:
+        for more, requests, scored in (((), 6, "1 of 2"), ((), 6, "1 of 2"), (("--retry-refused",), 9, "2 of 2")):
+            assert own(server.url, *more) == 0
+            assert server.requests == requests and f"{scored} responses scored" in capsys.readouterr().out
+
+
+def test_a_server_that_refuses_everything_leaves_nothing_in_the_ledger(own, capsys):
+    with FaultServer(script=lambda number, body: (400, b'{"error": {"message": "no"}}')) as server:
+        assert own(server.url) == 1 and server.requests == 6
+        assert "6 judgements are missing" in capsys.readouterr().err
+        assert own(server.url) == 1 and server.requests == 12
+        assert own(server.url, "--accept-refused") == 1 and server.requests == 18
+        assert own(server.url) == 1 and server.requests == 18
 
 
 def test_a_server_elsewhere_is_asked_when_it_is_free_or_has_a_price(own, tmp_path, monkeypatch, capsys):

@@ -120,18 +120,8 @@ def judge_file(
     Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
     who take turns: the last utterance before the response is A's, the one before that B's. Of several references the
     prompt is given the first. A record without the reference that the prompt needs is not judged, and counted in
-    ``lacking``; without history or facts the prompt says that there are none.
-
-    Parameters
-    ----------
-    judging
-        The configuration: where the ledger lies, and what may be spent.
-    task
-        What :func:`file_task` returns.
-    path
-        The file. Its column ``dataset``, or else its name, is its part of the ledger.
-    refusals
-        What is done about requests that are refused for good.
+    ``lacking``; without history or facts the prompt says that there are none. The file's column ``dataset``, or else its
+    name, is its part of the ledger.
 
     Returns
     -------
@@ -152,33 +142,21 @@ def judge_file(
     records = read_records(path)
     _check_entries(records, path)
     # Without facts the prompt says that there are none; without these two a whole file is more likely a mistake.
-    for field, column, values in (
-        ("history", "history", records.histories),
-        ("reference", "references", records.references),
-    ):
+    needed = {"history": ("history", records.histories), "reference": ("references", records.references)}
+    for field, (column, values) in needed.items():
         if field in prompt.fields and values is None:
             raise SchemaError(
                 f"no column {column!r}", where=str(path), expected=f"one: the prompt {prompt.name} shows the {field}"
             )
     dataset = _dataset(judging, task, records, path)
+    items, total = _items(records, prompt), len(records.responses)
     try:
         return in_memory(
-            lambda sink: judge_items(
-                judging,
-                task,
-                lambda: _items(records, prompt),
-                sink,
-                dataset=dataset,
-                total=len(records.responses),
-                refusals=refusals,
-            )
+            lambda sink: judge_items(judging, task, items, sink, dataset=dataset, total=total, refusals=refusals)
         )
     except MissingJudgementsError as error:
-        raise MissingJudgementsError(
-            error.problem,
-            where=task.name,
-            hint=f"Nothing was asked: {why_silent(judging, task)}",
-        ) from error
+        hint = f"Nothing was asked: {why_silent(judging, task)}"
+        raise MissingJudgementsError(error.problem, where=task.name, hint=hint) from error
 
 
 def why_silent(judging: Judging, task: Task) -> str:
@@ -196,16 +174,11 @@ def _dataset(judging: Judging, task: Task, records: Records, path: Path) -> str:
             where=f"{path}, column 'dataset'",
             expected="one: a data set has its own part of the ledger",
         )
-    family = family_of(judging, task)
     try:
-        Ledger(judging.ledger).folder(names[0], family)
+        Ledger(judging.ledger).folder(names[0], family_of(judging, task))
     except ConfigError as error:
-        raise ConfigError(
-            error.problem,
-            where=str(path),
-            expected=error.expected,
-            hint="A data set is called like its file, unless the file has a column 'dataset'",
-        ) from error
+        hint = "A data set is called like its file, unless the file has a column 'dataset'"
+        raise ConfigError(error.problem, where=str(path), expected=error.expected, hint=hint) from error
     return str(names[0])
 
 

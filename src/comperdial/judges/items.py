@@ -17,7 +17,6 @@ from comperdial.judges.prompting import Prompt, fact_lines, history_lines, rende
 from comperdial.judges.tasks import Judging, Task, slug
 from comperdial.metrics.scoring import parts
 
-KEY = ("dataset", "item_id", "system_id")
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 Turns = pd.DataFrame | str | Path
@@ -50,13 +49,8 @@ def of_shard(items: Iterable[Item], shard: Shard) -> Iterator[Item]:
 
     An item that lacks what the prompt needs is asked about nowhere; it is one shard's by its name.
     """
-    if shard.count == 1:
-        yield from items
-        return
     for item in items:
-        if shard.holds(
-            "\0".join((item.dataset, item.item_id, item.system_id)) if item.messages is None else item.messages
-        ):
+        if shard.count == 1 or shard.holds(item.messages or "\0".join((item.dataset, item.item_id, item.system_id))):
             yield item
 
 
@@ -79,52 +73,28 @@ def items_of(
         make = whole_items if task.variant.level == "dialogue" else turn_items
         return of_shard(make(folder, prompt), shard)
     if turns is None:
-        raise ConfigError(f"{task.name} needs the scores of {task.turns}", expected="--turns FILE")
+        raise ConfigError(
+            f"{task.name} needs the scores of {task.turns}", expected="`turns`: table scores, or a file with it"
+        )
     output = slug(judging.variants[task.variant.turns].form.main)
     return of_shard(dialogue_items(folder, prompt, turns, output), shard)
 
 
 def turn_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
-    """Yield one item a response of a data set's tables; references are not judged.
-
-    Parameters
-    ----------
-    folder
-        Holds ``contexts``, ``responses`` and ``systems``.
-    prompt
-        At turn level.
-    """
+    """Yield one item a response of a data set's tables; references are not judged."""
     for responses, contexts in parts(folder):
         # Contexts come once for each system that answered: their text is put together once a part.
         known: dict[str, Mapping[str, Any]] = {}
-        rows = zip(
-            responses["dataset"],
-            responses["context_id"],
-            responses["system_id"],
-            responses["response"],
-            contexts[["history", "references", "facts"]].itertuples(index=False, name=None),
-            strict=True,
-        )
-        for dataset, context_id, system_id, response, (history, references, facts) in rows:
-            if context_id not in known:
-                known[context_id] = context_values(history, references, facts)
-            yield turn_item(prompt, (dataset, context_id, system_id), known[context_id], response)
+        names = responses[["dataset", "context_id", "system_id"]].itertuples(index=False, name=None)
+        given = contexts[["history", "references", "facts"]].itertuples(index=False, name=None)
+        for name, response, context in zip(names, responses["response"], given, strict=True):
+            if name[1] not in known:
+                known[name[1]] = context_values(*context)
+            yield turn_item(prompt, name, known[name[1]], response)
 
 
 def turn_item(prompt: Prompt, names: tuple[str, str, str], values: Mapping[str, Any], response: str) -> Item:
-    """Return the item of one response.
-
-    Parameters
-    ----------
-    prompt
-        At turn level.
-    names
-        The item's dataset, context and system.
-    values
-        What :func:`context_values` made of its context.
-    response
-        What is judged.
-    """
+    """Return the item of one response: of a data set, context and system, with the context's values."""
     if "reference" in prompt.fields and "reference" not in values:
         return Item(*names, None, "no reference")
     return Item(*names, message(render(prompt, {**values, "response": response})))
@@ -137,25 +107,15 @@ def context_values(history: Any, references: Any, facts: Any) -> dict[str, str]:
 
 
 def dialogue_items(folder: str | Path, prompt: Prompt, turns: Turns, output: str) -> Iterator[Item]:
-    """Yield one item a dialogue and system, with the scores of its turns.
+    """Yield one item a dialogue and system, with an output of the scores of its turns.
 
-    Parameters
-    ----------
-    folder
-        Holds ``contexts``, ``responses`` and ``systems``.
-    prompt
-        At dialogue level.
-    turns
-        Table ``scores`` of the turns, or a file with it; its values are what the prompt is given. A dialogue one of
-        whose turns has no score lacks it, and is not judged.
-    output
-        Which output of that metric.
+    A dialogue one of whose turns has no score lacks it, and is not judged.
     """
     for dialogue in spoken(folder, turn_scores(turns, output)):
         names = (dialogue.dataset, dialogue.dialogue_id, dialogue.system_id)
         scores = [said.score for said in dialogue.said if said.score is not None]
-        without = {said.turn for said in dialogue.said if said.score is None}
-        if missing := dialogue.turns - len({said.turn for said in dialogue.said} - without):
+        unscored = {said.turn for said in dialogue.said if said.score is None}
+        if missing := dialogue.turns - len({said.turn for said in dialogue.said} - unscored):
             yield Item(*names, None, f"{missing} turns without a score")
             continue
         values = {
@@ -171,13 +131,6 @@ def whole_items(folder: str | Path, prompt: Prompt) -> Iterator[Item]:
     The conversation is the history of the last context that the system answered, and what it answered there. Where the
     contexts are those of one conversation with the system, that is all of it; in static contexts, whose histories
     others wrote, it is the dialogue with the system's last response.
-
-    Parameters
-    ----------
-    folder
-        Holds ``contexts``, ``responses`` and ``systems``.
-    prompt
-        At dialogue level.
     """
     for dialogue in spoken(folder):
         *earlier, last = dialogue.said
@@ -239,29 +192,18 @@ class Spoken(NamedTuple):
 def spoken(folder: str | Path, scores: Iterable[tuple[Key, float]] | None = None) -> Iterator[Spoken]:
     """Yield what each system said in each dialogue of a data set's tables; references are left out.
 
+    A dialogue is yielded as soon as the last of its contexts has passed; only those under way are in memory.
+
     Parameters
     ----------
     folder
-        Holds ``contexts``, ``responses`` and ``systems``.
+        Holds ``contexts``, ``responses`` and ``systems``; responses are read sorted by context.
     scores
         Of the turns, sorted by key, for what was said to have its own; none without.
     """
+    rows = _rows(folder) if scores is None else _with_scores(_rows(folder), iter(scores))
     columns = ["dataset", "context_id", "dialogue_id", "turn"]
     contexts = schema.read(Path(folder) / "contexts.parquet", "contexts")[columns]
-    rows = _rows(folder)
-    return gathered(rows if scores is None else _with_scores(rows, iter(scores)), contexts)
-
-
-def gathered(rows: Iterable[Said], contexts: pd.DataFrame) -> Iterator[Spoken]:
-    """Yield dialogues as soon as the last context of each has passed; only those under way are in memory.
-
-    Parameters
-    ----------
-    rows
-        Sorted by data set and context.
-    contexts
-        Their ``dataset``, ``context_id``, ``dialogue_id`` and ``turn``.
-    """
     ordered = contexts.sort_values(["dataset", "context_id"], kind="stable")
     place = {context: number for number, context in enumerate(ordered["context_id"])}
     dialogues = ordered["dialogue_id"].tolist()
@@ -289,14 +231,7 @@ def gathered(rows: Iterable[Said], contexts: pd.DataFrame) -> Iterator[Spoken]:
 
 
 def turn_scores(turns: Turns, output: str) -> Iterator[tuple[Key, float]]:
-    """Yield the scores of turns that have a certain output, sorted by key.
-
-    Parameters
-    ----------
-    turns
-        Table ``scores``, or a file with it: of a Parquet file only some rows are in memory.
-    output
-        The output.
+    """Yield the scores of turns that have a certain output, sorted by key; of a Parquet file only some rows are in memory.
 
     Raises
     ------
@@ -310,7 +245,9 @@ def turn_scores(turns: Turns, output: str) -> Iterator[tuple[Key, float]]:
         keys = zip(chosen["dataset"], chosen["item_id"], chosen["system_id"], strict=True)
         for key, value in zip(keys, chosen["value"], strict=True):
             if key == before:
-                raise _second(name, key, output)
+                raise SchemaError(
+                    f"two scores with output {output!r} for {', '.join(key[1:])}", where=name, expected="one"
+                )
             before = key
             yield key, float(value)
     if before is None:
@@ -329,7 +266,7 @@ def _score_parts(turns: Turns) -> Iterable[pd.DataFrame]:
 
 def _rows(folder: str | Path) -> Iterator[Said]:
     for responses, contexts in parts(folder):
-        keys = zip(responses["dataset"], responses["context_id"], responses["system_id"], strict=True)
+        keys = responses[["dataset", "context_id", "system_id"]].itertuples(index=False, name=None)
         columns = (contexts[name] for name in ("dialogue_id", "turn", "history"))
         yield from map(Said, keys, *columns, responses["response"])
 
@@ -344,7 +281,3 @@ def _with_scores(rows: Iterable[Said], scores: Iterator[tuple[Key, float]]) -> I
     # To the end, where it is seen that no turn has two.
     for _ in scores:
         pass
-
-
-def _second(where: str, key: Key, output: str) -> SchemaError:
-    return SchemaError(f"two scores with output {output!r} for {', '.join(key[1:])}", where=where, expected="one")

@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.ask import Asker, Judgement, Limits, Report, look
-from comperdial.judges.base import key
+from comperdial.judges.base import Family, key
 from comperdial.judges.items import Item, Turns, items_of
-from comperdial.judges.ledger import Answers, Ledger
+from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import FREE, Prices
 from comperdial.judges.tasks import (
     OUTSIDE,
@@ -69,12 +69,15 @@ class Tally:
         How many answers could not be read, for which reasons.
     lacking
         How many items lack what the prompt needs, and what.
+    first
+        How the first answer begins.
     report
         Of the run; None where nothing was asked.
     """
 
     scores: int = 0
     judgements: int = 0
+    first: str | None = None
     failures: Counter[str] = field(default_factory=Counter)
     lacking: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
@@ -91,7 +94,7 @@ class Refusals:
 def judge_items(
     judging: Judging,
     task: Task,
-    items: Callable[[], Iterable[Item]],
+    items: Iterable[Item],
     sink: Sink | None = None,
     *,
     dataset: str,
@@ -107,8 +110,6 @@ def judge_items(
 
     Parameters
     ----------
-    items
-        Makes the items; called once, and again for an error's example.
     sink
         Is handed the tables; None where only the ledger matters.
     dataset
@@ -133,13 +134,17 @@ def judge_items(
 
     ledger = Ledger(judging.ledger, shard)
     if service_of(task).unavailable() is None and unpaid(judging, task) is None:
-        tally.report = _ask(judging, task, items(), done, ledger, dataset, total, refusals)
+        tally.report = _ask(judging, task, items, done, ledger, dataset, total, refusals)
     else:
-        answers = ledger.answers(dataset, family)
-        _replay(task, items(), done, answers)
-        answers.close()
+        _replay(task, items, done, ledger, dataset, family)
     if tally.judgements and not tally.scores:
-        error = _nothing_read(task, items(), ledger.answers(dataset, family), tally)
+        form = task.variant.form
+        error = ComperdialError(
+            _unread(tally.judgements, tally.failures),
+            where=str(ledger.folder(dataset, family)),
+            expected=f"{form.main!r} from {form.low:g} to {form.high:g} in each",
+            hint=f"The first answer: {tally.first!r}",
+        )
         if shard.count == 1:
             raise error
         # One shard cannot tell; it is an error where all are merged.
@@ -167,6 +172,7 @@ def _ask(
             f"the price of {task.judge.model} is not known", where=task.judge.name, hint=to_pay(judging, task)
         )
     given = {"requests": "requests_per_minute", "tokens": "tokens_per_minute", "attempts": "attempts"}
+    limits = Limits(**{name: reached[option] for name, option in given.items() if option in reached})
     budget = judging.budget if service.paid else None
     with ledger.open(dataset, family, budget=budget, paid=service.paid) as writer:
         report = Asker(
@@ -178,7 +184,7 @@ def _ask(
             stride=task.stride,
             retries=task.retries,
             concurrency=reached.get("concurrency"),
-            limits=Limits(**{name: reached[option] for name, option in given.items() if option in reached}),
+            limits=limits,
             price=price,
             total=None if total is None else total * task.samples,
             progress=task.name,
@@ -189,26 +195,25 @@ def _ask(
     return report
 
 
-def _replay(task: Task, items: Iterable[Item], done: Callable[[Judged], None], answers: Answers) -> None:
+def _replay(
+    task: Task, items: Iterable[Item], done: Callable[[Judged], None], ledger: Ledger, dataset: str, family: Family
+) -> None:
     """Make judgements out of the ledger alone."""
     rest, read = iter(items), reader(task)
     missing, named = 0, list[str]()
-    while part := list(itertools.islice(rest, _PART)):
-        judged: Judged = []
-        for item in part:
-            found = [
-                look(answers, item.messages, sample, task.stride, task.retries, read)
-                for sample in range(task.samples if item.messages is not None else 0)
-                if item.messages is not None
-            ]
-            judged.append((item, found))
-            for sample, judgement in enumerate(found):
-                if not judgement.ended:
-                    missing += 1
-                    named += [f"{item.item_id}, {item.system_id}, sample {sample}"] if missing <= _NAMED else []
-        # What there is would be no table without the rest.
-        if not missing:
-            done(judged)
+    with closing(ledger.answers(dataset, family)) as answers:
+        while part := list(itertools.islice(rest, _PART)):
+            judged: Judged = []
+            for item in part:
+                samples = range(task.samples if item.messages is not None else 0)
+                found = [look(answers, str(item.messages), n, task.stride, task.retries, read) for n in samples]
+                judged.append((item, found))
+                lacking = [n for n, judgement in enumerate(found) if not judgement.ended]
+                named += [f"{item.item_id}, {item.system_id}, sample {n}" for n in lacking[: _NAMED - len(named)]]
+                missing += len(lacking)
+            # What there is would be no table without the rest.
+            if not missing:
+                done(judged)
     if missing:
         raise MissingJudgementsError(
             f"{missing} judgements are missing, the first: {'; '.join(named)}",
@@ -216,16 +221,6 @@ def _replay(task: Task, items: Iterable[Item], done: Callable[[Judged], None], a
             expected=f"an answer of {task.judge.name} to {task.variant.name} for each",
             hint="`comperdial judge plan` tells what they cost, `comperdial judge run` asks for them",
         )
-
-
-def _nothing_read(task: Task, items: Iterable[Item], answers: Answers, tally: Tally) -> ComperdialError:
-    example = answers.get(key(answers.family.id, next(i.messages for i in items if i.messages), 0))
-    return ComperdialError(
-        _unread(tally.judgements, tally.failures),
-        where=str(answers.path),
-        expected=f"{task.variant.form.main!r} from {task.variant.form.low:g} to {task.variant.form.high:g} in each",
-        hint=f"The first answer: {example.completion.text[:200]!r}" if example else None,
-    )
 
 
 def _unread(judgements: int, failures: Counter[str]) -> str:
@@ -236,26 +231,43 @@ def _unread(judgements: int, failures: Counter[str]) -> str:
 # --- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _tables(task: Task, part: Judged, tally: Tally, family: str, said: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _tables(task: Task, part: Judged, tally: Tally, family: str, signature: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return tables ``scores`` and ``judgements`` of some items, and count."""
     rows: list[dict[str, Any]] = []
     values: list[tuple[Item, Mapping[str, float]]] = []
     main = task.variant.form.main
-    said_of_all = {"level": task.variant.level, "metric": task.name, "output": slug(main)}
+    shared = {"level": task.variant.level, "metric": task.name, "output": slug(main)}
     for item, judgements in part:
         if item.messages is None:
             tally.lacking[str(item.lacks)] += 1
             continue
+        of_item = {"dataset": item.dataset, "item_id": item.item_id, "system_id": item.system_id, **shared}
         found = []
         for sample, judgement in enumerate(judgements):
-            rows.append({**said_of_all, **_row(main, item, sample, judgement, family)})
-            parsed = judgement.tries[-1][1]
+            answer, parsed = judgement.tries[-1]
+            # Tries that could not be read were paid for as well.
+            tried = [each for each, _ in judgement.tries]
+            tally.first = tally.first or tried[0].completion.text[:200]
+            rows.append(
+                {
+                    **of_item,
+                    "sample": sample,
+                    "key": key(family, answer.messages, answer.sample)[:_KEY],
+                    "tries": len(tried),
+                    "value": parsed.values.get(main) if parsed.failure is None else None,
+                    "failure": parsed.failure,
+                    "rationale": parsed.rationale or None,
+                    "input_tokens": known_sum([each.completion.input_tokens for each in tried]),
+                    "output_tokens": known_sum([each.completion.output_tokens for each in tried]),
+                    "cost": known_sum([each.cost for each in tried]),
+                }
+            )
             if parsed.failure is None:
                 found.append(parsed.values)
             else:
                 tally.failures[parsed.failure] += 1
         values.append((item, _means(found)))
-    scores = scores_frame(task, values, said)
+    scores = scores_frame(task, values, signature)
     judgements_table = schema.validate(pd.DataFrame(rows, columns=schema.table("judgements").columns), "judgements")
     tally.scores += len(scores)
     tally.judgements += len(judgements_table)
@@ -269,27 +281,8 @@ def _means(found: list[Mapping[str, float]]) -> Mapping[str, float]:
     return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}
 
 
-def _row(main: str, item: Item, sample: int, judgement: Judgement, family: str) -> dict[str, Any]:
-    answer, parsed = judgement.tries[-1]
-    tried = [each for each, _ in judgement.tries]
-    return {
-        "dataset": item.dataset,
-        "item_id": item.item_id,
-        "system_id": item.system_id,
-        "sample": sample,
-        "key": key(family, answer.messages, answer.sample)[:_KEY],
-        "tries": len(tried),
-        "value": parsed.values.get(main) if parsed.failure is None else None,
-        "failure": parsed.failure,
-        "rationale": parsed.rationale or None,
-        "input_tokens": _sum([each.completion.input_tokens for each in tried]),
-        "output_tokens": _sum([each.completion.output_tokens for each in tried]),
-        "cost": _sum([each.cost for each in tried]),
-    }
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """Return the sum over all tries, those that could not be read too: they were paid for as well."""
+def known_sum(values: Sequence[float | None]) -> float | None:
+    """Return a sum; None where a value is not known."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
@@ -297,39 +290,31 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def scores_frame(task: Task, values: Sequence[tuple[Item, Mapping[str, float]]], signature: str) -> pd.DataFrame:
     """Lay out what each item was rated as table ``scores``, one output a rating."""
     names = [*task.variant.form.dimensions, *([OUTSIDE] if task.judge.mode == "probabilities" else [])]
-    frames = []
-    for name in names:
-        having = [(item, of_item[name]) for item, of_item in values if name in of_item]
-        if having:
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "dataset": [item.dataset for item, _ in having],
-                        "level": task.variant.level,
-                        "item_id": [item.item_id for item, _ in having],
-                        "system_id": [item.system_id for item, _ in having],
-                        "metric": task.name,
-                        "output": slug(name),
-                        "value": np.array([value for _, value in having], dtype=np.float32),
-                        "cut": 0,
-                        "signature": signature,
-                    }
-                )
-            )
-    if not frames:
-        return schema.empty("scores")
-    return schema.validate(pd.concat(frames, ignore_index=True), "scores")
+    rows = [
+        (item.dataset, item.item_id, item.system_id, output, rated[name])
+        for name, output in zip(names, map(slug, names), strict=True)
+        for item, rated in values
+        if name in rated
+    ]
+    frame = pd.DataFrame(rows, columns=["dataset", "item_id", "system_id", "output", "value"])
+    shared: dict[str, Any] = {"level": task.variant.level, "metric": task.name, "cut": 0, "signature": signature}
+    frame = frame.astype({"value": np.float32}).assign(**shared)[schema.table("scores").columns]
+    return schema.validate(frame, "scores") if rows else schema.empty("scores")
 
 
 def in_memory(judge: Callable[[Sink], Tally]) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
     """Return tables ``scores`` and ``judgements`` of what a function hands to its sink, and what it returns."""
-    parts: list[tuple[pd.DataFrame, pd.DataFrame]] = []
-    tally = judge(lambda scores, judgements: parts.append((scores, judgements)))
-    tables = []
-    for place, name in enumerate(("scores", "judgements")):
-        filled = [part[place] for part in parts if len(part[place])]
-        tables.append(pd.concat(filled, ignore_index=True) if filled else schema.empty(name))
-    return tables[0], tables[1], tally
+    parts: dict[str, list[pd.DataFrame]] = {"scores": [], "judgements": []}
+
+    def sink(*tables: pd.DataFrame) -> None:
+        for made, table in zip(parts.values(), tables, strict=True):
+            made += [table] if len(table) else []
+
+    tally = judge(sink)
+    scores, judgements = (
+        pd.concat(made, ignore_index=True) if made else schema.empty(name) for name, made in parts.items()
+    )
+    return scores, judgements, tally
 
 
 def write_judged(
@@ -343,14 +328,9 @@ def write_judged(
     turns: Turns | None = None,
     shard: Shard = WHOLE,
 ) -> Tally:
-    """Have a data set judged as :func:`judge_items` does, into two Parquet files, in memory that does not grow with it.
+    """Have a data set's tables judged as :func:`judge_items` does, into two Parquet files, in memory that does not grow.
 
-    Parameters
-    ----------
-    folder
-        The data set's tables.
-    turns
-        The scores of the task's turns, at dialogue level.
+    A task at dialogue level is given the scores of its turns.
     """
     made = f"{task.name} ({signature(judging, task)})"
     with (
@@ -365,7 +345,7 @@ def write_judged(
         return judge_items(
             judging,
             task,
-            lambda: items_of(judging, task, folder, turns, shard),
+            items_of(judging, task, folder, turns, shard),
             sink,
             dataset=dataset,
             shard=shard,
@@ -444,21 +424,21 @@ def ask_or_skip(
         return str(error), ""
     costs = unpaid(judging, task)
     why = f"not asked: {costs}" if costs else service_of(task).unavailable()
-    with ExitStack() as stack:
-        turns = None
-        if task.variant.turns:
-            turns = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "turns.parquet"
-            try:
-                _write_turns(judging, task, folder, turns, dataset=dataset)
-            except MissingJudgementsError as error:
-                if why is None and shard.count == 1:
-                    raise
-                return why or f"its turns are not all judged yet ({error.problem}); run it again then", ""
+    with tempfile.TemporaryDirectory() as place:
+        turns = Path(place) / "turns.parquet" if task.variant.turns else None
+        try:
+            if turns:
+                with writing(turns, "scores") as add:
+                    _replay_turns(judging, task, folder, dataset, lambda scores, _: add(scores))
+        except MissingJudgementsError as error:
+            if why is None and shard.count == 1:
+                raise
+            return why or f"its turns are not all judged yet ({error.problem}); run it again then", ""
         try:
             tally = judge_items(
                 judging,
                 task,
-                lambda: items_of(judging, task, folder, turns, shard),
+                items_of(judging, task, folder, turns, shard),
                 dataset=dataset,
                 shard=shard,
                 total=_about(task, folder, shard),
@@ -469,18 +449,19 @@ def ask_or_skip(
     return "", str(tally.report) if tally.report else f"all from the ledger; nothing was asked: {why}"
 
 
-def _write_turns(judging: Judging, task: Task, folder: str | Path, path: Path, *, dataset: str) -> None:
-    """Write the scores of a task's turns as the ledger has them."""
-    step = step_of(judging, task)
-    answers = Ledger(judging.ledger).answers(dataset, family_of(judging, step))
-    said, tally = signature(judging, step), Tally()
-    with writing(path, "scores") as add:
-        _replay(
-            step,
-            items_of(judging, step, folder),
-            lambda part: add(_tables(step, part, tally, answers.family.id, said)[0]),
-            answers,
-        )
+def _replay_turns(judging: Judging, task: Task, folder: str | Path, dataset: str, sink: Sink) -> Tally:
+    """Hand on what the ledger has of the turns that a task needs the scores of."""
+    step, tally = step_of(judging, task), Tally()
+    family, said = family_of(judging, step), signature(judging, step)
+    _replay(
+        step,
+        items_of(judging, step, folder),
+        lambda part: sink(*_tables(step, part, tally, family.id, said)),
+        Ledger(judging.ledger),
+        dataset,
+        family,
+    )
+    return tally
 
 
 def turns_to_count(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> tuple[pd.DataFrame, bool]:
@@ -488,14 +469,11 @@ def turns_to_count(judging: Judging, task: Task, folder: str | Path, *, dataset:
 
     Where it does not have them all, every turn counts as the middle of the scale: never to be judged by.
     """
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "turns.parquet"
-        try:
-            _write_turns(judging, task, folder, path, dataset=dataset)
-            return schema.read(path, "scores"), True
-        except MissingJudgementsError:
-            step = step_of(judging, task)
-            form = step.variant.form
-            middle = {form.main: (form.low + form.high) / 2}
-            stated = [(item, middle) for item in items_of(judging, step, folder) if item.messages]
-            return scores_frame(step, stated, signature(judging, step)), False
+    try:
+        return in_memory(lambda sink: _replay_turns(judging, task, folder, dataset, sink))[0], True
+    except MissingJudgementsError:
+        step = step_of(judging, task)
+        form = step.variant.form
+        middle = {form.main: (form.low + form.high) / 2}
+        stated = [(item, middle) for item in items_of(judging, step, folder) if item.messages]
+        return scores_frame(step, stated, signature(judging, step)), False

@@ -7,7 +7,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -200,16 +201,8 @@ class Judging:
     def tasks(self, dataset: str, *, dialogues: bool = True, turns: bool = True) -> dict[str, Task]:
         """Return the tasks of a data set by metric name.
 
-        A variant that a judge cannot be asked (see :func:`unasked`) is none.
-
-        Parameters
-        ----------
-        dataset
-            Its name.
-        dialogues
-            Whether its dialogues are judged.
-        turns
-            Whether its turns are; without, no dialogue can be judged after its turns either.
+        A variant that a judge cannot be asked (see :func:`unasked`) is none. Where turns are not judged, no dialogue can
+        be judged after its turns either.
         """
         found: dict[str, Task] = {}
         for judge in self.judges_of(dataset):
@@ -224,19 +217,16 @@ class Judging:
         """Load the prompt of a task, and hold it against the fields that the variant states."""
         variant = task.variant
         prompt = prompting.load(variant.prompt, self.prompts, explain=task.explain, question=variant.question)
-        if prompt.fields != set(task.variant.fields):
+        if prompt.fields != set(variant.fields):
+            asks = "question" in prompt.fields
             raise ConfigError(
                 f"the prompt {prompt.name} ({prompt.source}) takes {', '.join(sorted(prompt.fields))}",
                 where=f"params.yaml, judging.variants.{variant.name}",
-                expected=_expected(prompt, variant),
+                expected="`question`: one of its names, or a text"
+                if asks
+                else f"`fields` to say so; it says {', '.join(variant.fields)}",
             )
         return prompt
-
-
-def _expected(prompt: Prompt, variant: Variant) -> str:
-    if "question" in prompt.fields:
-        return "`question`: one of its names, or a text"
-    return f"`fields` to say so; it says {', '.join(variant.fields)}"
 
 
 def slug(dimension: str) -> str:
@@ -260,15 +250,8 @@ def sample_counts(variant: Variant, judge: Judge) -> tuple[int, ...]:
 
 # What a judge's answers do not depend on: how it is reached, and how fast.
 CONNECTION = (
-    "base_url",
-    "key",
-    "free",
-    "concurrency",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "timeout",
-    "attempts",
-)
+    "base_url", "key", "free", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts",
+)  # fmt: skip
 # Of the section `judging`: where things lie and what they may cost, which no score depends on.
 SETTINGS = ("ledger", "prices", "budget")
 
@@ -281,17 +264,14 @@ def read_judging(
     groups: Mapping[str, Collection[str]] | None = None,
     lines: Lines | None = None,
 ) -> Judging:
-    """Check both sections of ``params.yaml``.
+    """Check both sections of ``params.yaml``, as the file has them; None for no such section.
 
     Parameters
     ----------
-    judges, judging
-        The sections, as the file has them; None for no such section.
     datasets
         The names of all data sets there can be; None where that is not known.
     groups
-        Names that stand for several data sets, in ``judging.judges`` and ``judging.asks``
-        (:func:`comperdial.judges.tasks.groups_of`).
+        Names that stand for several data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
     lines
         Where settings are looked up, for messages.
 
@@ -328,14 +308,21 @@ def read_judging(
     )
 
 
+@contextmanager
+def _at(place: Callable[[], str]) -> Iterator[None]:
+    """Say of a mistake where it stands."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(error.problem, where=place(), expected=error.expected) from error
+
+
 def _judge(name: str, entry: parameters.Judge, place: Callable[..., str]) -> Judge:
     if entry.service not in services():
         raise UnknownNameError("service", entry.service, services(), where=place("judges", name, "service"))
     if entry.base_url is not None:
-        try:
+        with _at(lambda: place("judges", name)):
             address(entry.base_url)
-        except ConfigError as error:
-            raise ConfigError(error.problem, where=place("judges", name), expected=error.expected) from error
     return Judge(
         name=name,
         service=entry.service,
@@ -353,11 +340,8 @@ def _variant(name: str, entry: parameters.Variant, place: Callable[..., str]) ->
     # In order of the alphabet: a mapping has none of its own, and what is asked must not depend on it.
     labels = {label.strip(): float(value) for label, value in sorted((entry.labels or {}).items())}
     if labels:
-        try:
+        with _at(lambda: place("judging", "variants", name, "labels")):
             check_labels(labels)
-        except ConfigError as error:
-            where = place("judging", "variants", name, "labels")
-            raise ConfigError(error.problem, where=where, expected=error.expected) from error
     low, high = (min(labels.values()), max(labels.values())) if labels else entry.scale or (1, 5)
     aliases = {key.lower(): tuple(names) for key, names in (entry.aliases or {}).items()}
     return Variant(
@@ -387,14 +371,9 @@ def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, bool]:
-    """Return at which levels a data set is judged, as :meth:`~comperdial.judges.tasks.Judging.tasks` takes it.
+    """Return at which levels a data set is judged, as :meth:`Judging.tasks` takes it.
 
-    Parameters
-    ----------
-    dataset
-        Its name.
-    levels
-        What the catalogue says is rated; None of a data set that is not in it, which is judged at both levels.
+    ``levels`` are those that the catalogue says are rated; None of a data set that is not in it, which is judged at both.
     """
     if dataset in PERTURBATIONS:
         return {"turns": dataset.startswith("turn_"), "dialogues": dataset.startswith("dialogue_")}
@@ -404,11 +383,8 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
 def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
     """Return judges that are asked a question a dimension, whose metrics are one judge together.
 
-    Parameters
-    ----------
-    tasks
-        Of any data sets; those with labels count. Of a level's dimensions ``overall`` may be missing; a level where
-        another is missing is left out.
+    Of the tasks, those with labels count. Of a level's dimensions ``overall`` may be missing; a level where another is
+    missing is left out.
 
     Returns
     -------
@@ -421,16 +397,15 @@ def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
         When two variants ask a judge for one dimension.
     """
     asked: dict[str, dict[tuple[str, str], Task]] = {}
-    for task in tasks:
-        if task.variant.labels:
-            of = asked.setdefault(f"implicit_{task.judge.name}", {})
-            first = of.setdefault((task.variant.level, task.variant.form.main), task)
-            if first.name != task.name:
-                raise ConfigError(
-                    f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
-                    where="params.yaml, judging.asks",
-                    expected="one question a dimension",
-                )
+    for task in (task for task in tasks if task.variant.labels):
+        of = asked.setdefault(f"implicit_{task.judge.name}", {})
+        first = of.setdefault((task.variant.level, task.variant.form.main), task)
+        if first.name != task.name:
+            raise ConfigError(
+                f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
+                where="params.yaml, judging.asks",
+                expected="one question a dimension",
+            )
     found: dict[str, list[str]] = {}
     for name, of in asked.items():
         for level, rated in DIMENSIONS.items():
@@ -542,7 +517,7 @@ def labels(task: Task) -> tuple[str, ...]:
 
 def signature(judging: Judging, task: Task) -> str:
     """Return all that determines the scores, in sacrebleu's manner."""
-    family, form = family_of(judging, task), task.variant.form
+    family, form, labelled = family_of(judging, task), task.variant.form, task.variant.labels
     prompt = judging.prompt(task)
     parts = {
         "prompt": f"{prompt.name}@{prompt.hash[:12]}",
@@ -553,7 +528,7 @@ def signature(judging: Judging, task: Task) -> str:
         **{name: _spelled(value) for name, value in sorted(family.parameters.items())},
         "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
         "form": _digest(canonical(dataclasses.asdict(form))),
-        **({"labels": _worth(task.variant.labels)} if task.variant.labels else {}),
+        **({"labels": ",".join(f"{label}={value:g}" for label, value in labelled.items())} if labelled else {}),
         **({"turns": f"{task.turns}@{_digest(signature(judging, step_of(judging, task)))}"} if task.turns else {}),
         "samples": str(task.samples),
         "retries": str(task.retries),
@@ -582,10 +557,6 @@ def step_of(judging: Judging, task: Task) -> Task:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def _worth(labels: Mapping[str, float]) -> str:
-    return ",".join(f"{label}={value:g}" for label, value in labels.items())
 
 
 def _spelled(value: object) -> str:
@@ -621,9 +592,9 @@ MOST_OUTSIDE = 0.5
 def reader(task: Task) -> Callable[[Completion], Parsed]:
     """Return what reads a task's answers: the text, or the probabilities of the scale's or the variant's labels."""
     form = task.variant.form
-    if worth := task.variant.labels:
+    if values := task.variant.labels:
         # The paper's value is relative to the labels, however probable they are: how much is beside them is told apart.
-        return functools.partial(_weighted, form=form, scale=worth, most_outside=1.0)
+        return functools.partial(_weighted, form=form, scale=values, most_outside=1.0)
     if task.judge.mode == "probabilities":
         scale = {text: float(text) for text in labels(task)}
         return functools.partial(_weighted, form=form, scale=scale, most_outside=MOST_OUTSIDE)

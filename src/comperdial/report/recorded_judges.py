@@ -16,7 +16,7 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
     Parameters
     ----------
     coverage
-        What was counted where recorded answers were taken (:func:`comperdial.judges.recorded.taking.coverage`), of one or more judges.
+        What :func:`comperdial.judges.recorded.taking.coverage` counts, of one or more judges.
     reported
         ``src/comperdial/judges/recorded/chiang2023_reported.csv``.
     prompts

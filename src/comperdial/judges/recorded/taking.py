@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -233,8 +234,8 @@ def judgements(judge: RecordedJudge, found: Ratings, rated: Rated) -> pd.DataFra
     return _table("judgements", judge, rated, kept, tries=1)
 
 
-def _table(name: str, judge: RecordedJudge, rated: Rated, rows: pd.DataFrame, **columns: object) -> pd.DataFrame:
-    shared = {"dataset": rated.dataset, "level": find(judge.format).level, "metric": judge.name}
+def _table(name: str, judge: RecordedJudge, rated: Rated, rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:  # noqa: ANN401
+    shared: dict[str, Any] = {"dataset": rated.dataset, "level": find(judge.format).level, "metric": judge.name}
     table = rows.rename(columns={"dimension": "output"}).astype({"value": "float32"}).assign(**shared, **columns)
     return schema.validate(
         table.reindex(columns=schema.table(name).columns), name, where=f"{judge.name}, as table {name!r}"
