@@ -106,6 +106,7 @@ Vectors(Encoder(sys.argv[1], max_length=64), Path(sys.argv[2])).add(json.load(sy
 """
 
 
+@pytest.mark.ci
 def test_two_processes_with_one_and_two_threads_make_the_same(tmp_path, monkeypatch):
     parts = {"1": TEXTS[:60], "2": TEXTS[30:]}
     stores = {}
