@@ -347,6 +347,14 @@ def test_only_what_may_have_been_charged_is_a_charge():
         assert judge(server).spent == 0.0
 
 
+def test_what_a_gateway_gave_up_may_have_been_charged():
+    """Whoever stands before the service does not know what that has done."""
+    plans = [error(status, "late") for status in (408, 502, 504, 520, 522, 524)]
+    with FaultServer(script=lambda number, _: plans[number - 1] if number <= len(plans) else rated()) as server:
+        report = judge(server, turns=1, budget=10.0, concurrency=1)
+    assert report.charged == pytest.approx(6 * PRICE.of(most_input(json.loads(prompt(0))), 20))
+
+
 def test_a_server_that_bills_more_than_it_may_is_stopped_at_once():
     """It promised 20 tokens."""
     bill = json.loads(rated()) | {"usage": {"prompt_tokens": 700, "completion_tokens": 100_000}}
@@ -419,6 +427,7 @@ def test_a_call_that_fails_is_named_and_the_run_goes_on(tmp_path):
     ("script", "said", "most"),
     [
         (after(0, "shape"), "10 times in a row: .*no list of choices", 20 * 3),
+        (after(20, "cut"), "nothing is answered any more; 10 times in a row: the connection was cut", 20 + 20 * 3),
         (after(20, error(401, "no")), "status 401: no", 20 + 8),
         (after(20, error(404, "no")), "status 404: no", 20 + 8),
         (after(20, error(402, "pay")), "status 402: pay", 20 + 8),

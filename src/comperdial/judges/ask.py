@@ -380,6 +380,7 @@ class Asker:
         self._missing: list[_Slot] = []
         self._wanted = 0
         self._row = ("", 0)
+        self._lost_in_a_row = 0
         self._unkept: list[tuple[int | None, Answer]] = []
         self._versions: set[str] = set()
         self._stopping = asyncio.Event()
@@ -640,8 +641,10 @@ class Asker:
         except Transient as fault:
             self.report.failed.append((name, str(fault)))
             self._given_up[name] = f"{fault}; tried {self._limits.attempts} times"
-            if fault.kind != "not reached":
-                self._despair(fault)
+            self._lost_in_a_row += 1
+            if self._lost_in_a_row >= _HOPELESS:
+                # A server that has gone does not come back by being asked for everything else too.
+                self._stop(f"nothing is answered any more; {_HOPELESS} times in a row: {fault}")
         return None, False
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
@@ -755,6 +758,7 @@ class Asker:
     def _count_answer(self, answer: Answer) -> None:
         report, completion = self.report, answer.completion
         self._row = ("", 0)
+        self._lost_in_a_row = 0
         report.answered += 1
         report.input_tokens += completion.input_tokens or 0
         report.output_tokens += completion.output_tokens or 0
