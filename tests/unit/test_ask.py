@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import io
 import json
@@ -26,6 +27,7 @@ from comperdial.judges.ask import INTERRUPTED, Limits, look
 from comperdial.judges.base import Answer, Completion, JudgeError, key
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import Price, most_input
+from comperdial.judges.services.openai import OpenAI
 from faultserver import FAULTS, PARAMETERS, FaultServer, completion, kept, parse, repeated, table
 
 # Long enough for the 700 tokens that the server counts.
@@ -275,6 +277,21 @@ def test_an_error_of_the_caller_comes_through_and_what_came_is_kept(tmp_path, mo
         with pytest.raises(FileError, match="no more tables"):
             judge(server, tmp_path, **given)
         assert 0 < kept(tmp_path) == server.requests <= 120
+
+
+def test_a_call_that_the_service_cancels_itself_is_no_judgement(tmp_path, monkeypatch):
+    real, numbers = OpenAI.complete, iter(range(1000))
+
+    async def complete(self, *arguments):
+        if next(numbers) == 3:
+            raise asyncio.CancelledError
+        return await real(self, *arguments)
+
+    monkeypatch.setattr(OpenAI, "complete", complete)
+    with FaultServer(script=rated) as server:
+        report = judge(server, tmp_path)
+    with pytest.raises(JudgeError, match="the service cancelled a call of its own"):
+        report.check()
 
 
 def test_in_a_thread_no_signal_is_needed(tmp_path):

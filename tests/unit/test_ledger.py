@@ -435,6 +435,16 @@ def test_who_is_broke_hears_of_the_whole_budget_and_of_all_that_is_spent(tmp_pat
         assert isinstance(claim(writer, 2, worst=0.1), Claimed)
 
 
+def test_a_ledger_where_nothing_may_be_written_can_be_read(tmp_path, monkeypatch):
+    write(tmp_path, answer(1))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    reader = Ledger(tmp_path).answers("demo", FAMILY)
+    assert len(reader) == 1
+    assert reader.get(key(1)) == answer(1)
+    assert not [*tmp_path.glob("ledger.sqlite-*")]
+    reader.close()
+
+
 def version_1(root, *parts, journal=""):
     """Lay out a family as version 1 did."""
     folder = root / "demo" / FAMILY.judge / FAMILY.id

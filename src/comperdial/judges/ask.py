@@ -45,6 +45,7 @@ from comperdial.judges.services.base import Service
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "it was interrupted"
+INSIDE = "the service cancelled a call of its own"
 DRIFT = (
     "%s: the service now says that it runs %s, but the ledger holds answers of %s. Judges drift: scores of both are not "
     "comparable"
@@ -501,7 +502,8 @@ class Asker:
                 else:
                     self._missing.append(slot)
             except _Stopped:
-                pass
+                # Nobody stopped it: without this, what is missing would pass for done.
+                self._stop(INSIDE)
             except Exception as error:
                 self._fail(error)
 

@@ -1045,7 +1045,13 @@ def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
         if path is not None and write:
             path.parent.mkdir(parents=True, exist_ok=True)
         # Readers may have to roll back what a killed process left.
-        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if write else 'rw'}"
+        mode = "rwc" if write else "rw"
+        if path is not None and not (
+            write or os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists()
+        ):
+            # Nobody writes here; to read a file in WAL mode would take a file beside it.
+            mode = "ro&immutable=1"
+        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={mode}"
         base = sqlite3.connect(
             where, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
         )
