@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import io
 import json
@@ -26,6 +27,7 @@ from comperdial.judges.ask import INTERRUPTED, Limits, look
 from comperdial.judges.base import Answer, Completion, JudgeError, key
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import Price, most_input
+from comperdial.judges.services.openai import OpenAI
 from faultserver import FAULTS, PARAMETERS, FaultServer, completion, kept, parse, repeated, table
 
 # Long enough for the 700 tokens that the server counts.
@@ -277,6 +279,21 @@ def test_an_error_of_the_caller_comes_through_and_what_came_is_kept(tmp_path, mo
         assert 0 < kept(tmp_path) == server.requests <= 120
 
 
+def test_a_call_that_the_service_cancels_itself_is_no_judgement(tmp_path, monkeypatch):
+    real, numbers = OpenAI.complete, iter(range(1000))
+
+    async def complete(self, *arguments):
+        if next(numbers) == 3:
+            raise asyncio.CancelledError
+        return await real(self, *arguments)
+
+    monkeypatch.setattr(OpenAI, "complete", complete)
+    with FaultServer(script=rated) as server:
+        report = judge(server, tmp_path)
+    with pytest.raises(JudgeError, match="the service cancelled a call of its own"):
+        report.check()
+
+
 def test_in_a_thread_no_signal_is_needed(tmp_path):
     with FaultServer(script=rated) as server:
         thread = threading.Thread(target=judge, args=(server, tmp_path))
@@ -345,6 +362,14 @@ def test_only_what_may_have_been_charged_is_a_charge():
         assert report.charged == pytest.approx(3 * PRICE.of(most_input(json.loads(prompt(0))), 20), rel=0.01)
     with FaultServer(script=lambda number, _: "half" if number == 1 else rated()) as server:
         assert judge(server).spent == 0.0
+
+
+def test_what_a_gateway_gave_up_may_have_been_charged():
+    """Whoever stands before the service does not know what that has done."""
+    plans = [error(status, "late") for status in (408, 502, 504, 520, 522, 524)]
+    with FaultServer(script=lambda number, _: plans[number - 1] if number <= len(plans) else rated()) as server:
+        report = judge(server, turns=1, budget=10.0, concurrency=1)
+    assert report.charged == pytest.approx(6 * PRICE.of(most_input(json.loads(prompt(0))), 20))
 
 
 def test_a_server_that_bills_more_than_it_may_is_stopped_at_once():
@@ -419,6 +444,7 @@ def test_a_call_that_fails_is_named_and_the_run_goes_on(tmp_path):
     ("script", "said", "most"),
     [
         (after(0, "shape"), "10 times in a row: .*no list of choices", 20 * 3),
+        (after(20, "cut"), "nothing is answered any more; 10 times in a row: the connection was cut", 20 + 20 * 3),
         (after(20, error(401, "no")), "status 401: no", 20 + 8),
         (after(20, error(404, "no")), "status 404: no", 20 + 8),
         (after(20, error(402, "pay")), "status 402: pay", 20 + 8),

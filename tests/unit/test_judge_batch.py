@@ -189,6 +189,7 @@ class Service:
             if isinstance(status, str):
                 result |= {"response": None, "error": {"code": status, "message": body}}
             (done if status == 200 else failed).append(json.dumps(result))
+        made["request_counts"] |= {"completed": len(done)}
         for role, lines in (("output_file_id", self.mangle(done)), ("error_file_id", failed)):
             made[role] = None
             if lines:
@@ -367,6 +368,8 @@ def test_a_batch_that_may_have_been_made_is_looked_for(here, service, fault):
     service.batches = {"old": old | {"created_at": 1, "id": "old"}, **service.batches}
     for _ in range(3):
         service.create(None, None, None, json.dumps(SOMEBODYS))
+    # A service need not say when one was made.
+    service.create(None, None, None, json.dumps(SOMEBODYS))["created_at"] = None
     (found,) = here.settle()
     assert service.count("list") == 3
     assert (found and found.id) == ("batch-0" if fault == "cut" else None)
@@ -563,6 +566,16 @@ def test_broken_lines_lose_nothing(here, service):
     assert here.collect(skip_broken=True).missing == 1
     (made,) = here.submit()
     assert made.requests == 1
+
+
+def test_answers_that_are_not_in_the_file_yet_are_waited_for(here, service):
+    service.mangle = lambda lines: lines[:3]
+    outcome = here.through()
+    assert "the service answered 14 requests, and its files hold 3" in outcome.broken[0]
+    assert here.submit() == []
+    service.batches["batch-0"].pop("output_file_id")
+    service.mangle = lambda lines: lines
+    assert (here.collect().broken, len(here.answers), here.ledger.submissions()) == ([], REQUESTS, [])
 
 
 def test_one_odd_answer_is_broken_alone(here, service):

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -401,6 +402,47 @@ def test_an_export_that_is_killed_loses_nothing_and_counts_nothing_twice(tmp_pat
     write(tmp_path, answer(4))
     Ledger(tmp_path).export()
     assert len([*tmp_path.glob("demo/*/*/part-*")]) == 1
+
+
+def test_what_is_exported_is_on_the_disk_before_it_is_removed_elsewhere(tmp_path, monkeypatch):
+    synced = []
+
+    def fsync(handle):
+        place = Path(f"/proc/self/fd/{handle}").readlink()
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as there:
+            synced.append((place, there.execute("SELECT count(*) FROM answers").fetchone()[0]))
+
+    write(tmp_path, answer(1))
+    monkeypatch.setattr(os, "fsync", fsync)
+    Ledger(tmp_path).export()
+    (folder,) = tmp_path.glob("demo/*/*")
+    for path in (*folder.iterdir(), folder, folder.parent, tmp_path / "demo", tmp_path):
+        assert (path, 1) in synced
+
+
+def test_only_a_ledger_is_exported(tmp_path):
+    with pytest.raises(FileError, match="no such folder"):
+        Ledger(tmp_path / "typo").export()
+    assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_who_is_broke_hears_of_the_whole_budget_and_of_all_that_is_spent(tmp_path, shards):
+    write(tmp_path, answer(1, cost=0.6))
+    Ledger(tmp_path).export()
+    with opened(tmp_path, Shard(1, shards), budget=0.8) as writer:
+        assert claim(writer, 2, worst=0.3) == Broke(0.6 / shards, 0.8 / shards)
+        assert isinstance(claim(writer, 2, worst=0.1), Claimed)
+
+
+def test_a_ledger_where_nothing_may_be_written_can_be_read(tmp_path, monkeypatch):
+    write(tmp_path, answer(1))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    reader = Ledger(tmp_path).answers("demo", FAMILY)
+    assert len(reader) == 1
+    assert reader.get(key(1)) == answer(1)
+    assert not [*tmp_path.glob("ledger.sqlite-*")]
+    reader.close()
 
 
 def version_1(root, *parts, journal=""):

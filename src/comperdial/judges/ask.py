@@ -45,6 +45,7 @@ from comperdial.judges.services.base import Service
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "it was interrupted"
+INSIDE = "the service cancelled a call of its own"
 DRIFT = (
     "%s: the service now says that it runs %s, but the ledger holds answers of %s. Judges drift: scores of both are not "
     "comparable"
@@ -380,6 +381,7 @@ class Asker:
         self._missing: list[_Slot] = []
         self._wanted = 0
         self._row = ("", 0)
+        self._lost_in_a_row = 0
         self._unkept: list[tuple[int | None, Answer]] = []
         self._versions: set[str] = set()
         self._stopping = asyncio.Event()
@@ -500,7 +502,8 @@ class Asker:
                 else:
                     self._missing.append(slot)
             except _Stopped:
-                pass
+                # Nobody stopped it: without this, what is missing would pass for done.
+                self._stop(INSIDE)
             except Exception as error:
                 self._fail(error)
 
@@ -640,8 +643,10 @@ class Asker:
         except Transient as fault:
             self.report.failed.append((name, str(fault)))
             self._given_up[name] = f"{fault}; tried {self._limits.attempts} times"
-            if fault.kind != "not reached":
-                self._despair(fault)
+            self._lost_in_a_row += 1
+            if self._lost_in_a_row >= _HOPELESS:
+                # A server that has gone does not come back by being asked for everything else too.
+                self._stop(f"nothing is answered any more; {_HOPELESS} times in a row: {fault}")
         return None, False
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
@@ -755,6 +760,7 @@ class Asker:
     def _count_answer(self, answer: Answer) -> None:
         report, completion = self.report, answer.completion
         self._row = ("", 0)
+        self._lost_in_a_row = 0
         report.answered += 1
         report.input_tokens += completion.input_tokens or 0
         report.output_tokens += completion.output_tokens or 0

@@ -113,7 +113,7 @@ class BatchApi:
                 if isinstance(batch.metadata, dict) and batch.metadata.get(_TAG) == name:
                     return batch
                 # The newest come first.
-                if created(batch) < since - _SLACK:
+                if 0 < created(batch) < since - _SLACK:
                     return None
             return None
 
@@ -500,8 +500,9 @@ def collect(
 ) -> Outcome:
     """Ask once how far a batch is; if it has ended, put its answers into the ledger.
 
-    A batch with lines that cannot be read stays: what the others say is kept, and it can be collected again. Requests
-    that are refused for good are kept as such if the service answers others of their family, and those are few.
+    A batch with lines that cannot be read, or with fewer answers than the service says, stays: what the others say is
+    kept, and it can be collected again. Requests that are refused for good are kept as such if the service answers
+    others of their family, and those are few.
 
     Parameters
     ----------
@@ -522,6 +523,12 @@ def collect(
         with ledger.open(submission.dataset, submission.family, paid=service.paid) as writer:
             outcome.collected = True
             _keep(service, writer, _results(service, files, outcome.broken), outcome, read, price, accept_refused)
+            counts, found = outcome.batch.request_counts, outcome.answers + len(outcome.broken)
+            if counts and type(counts.completed) is int and counts.completed > found:
+                # They are paid for: to forget them now would be to ask, and to pay, again.
+                outcome.broken.append(
+                    f"{submission.name}: the service answered {counts.completed:,} requests, and its files hold {found:,}"
+                )
             if skip_broken or not outcome.broken:
                 writer.transact([(writer.do_end, (submission.name,))])
     return outcome

@@ -25,6 +25,7 @@ import hashlib
 import json
 import logging
 import math
+import os
 import re
 import secrets
 import sqlite3
@@ -369,13 +370,13 @@ class Ledger:
         refuse_secrets(family.parameters, f"parameters of judge {family.judge!r}")
         with ExitStack() as stack:
             owner = stack.enter_context(self._joined(f"{dataset}/{folder.parent.name}/{folder.name}", paid=paid))
-            limit = None if budget is None else self._share(budget)
-            writer = Writer(self, dataset, family, owner, limit)
+            limit = (None, 0) if budget is None else self._share(budget)
+            writer = Writer(self, dataset, family, owner, *limit)
             stack.callback(writer.close)
             yield writer
 
-    def _share(self, budget: float) -> int:
-        """Return how much the file that this process writes may hold."""
+    def _share(self, budget: float) -> tuple[int, int]:
+        """Return how much the file that this process writes may hold, and what its share of all other files is."""
         others = [
             path
             for path in self._databases()
@@ -385,7 +386,8 @@ class Ledger:
                 self.shard.count > 1 and (found := _SHARD.fullmatch(path.name)) and int(found[2]) == self.shard.count
             )
         ]
-        return (pico(budget) - pico(self._exported_cost()) - sum(map(_total, others))) // self.shard.count
+        elsewhere = -(-(pico(self._exported_cost()) + sum(map(_total, others))) // self.shard.count)
+        return pico(budget) // self.shard.count - elsewhere, elsewhere
 
     @contextmanager
     def _joined(self, what: str, *, paid: bool) -> Iterator[str]:
@@ -457,11 +459,13 @@ class Ledger:
         """
         if self.root is None or self.shard.count > 1:
             raise RuntimeError("only a whole ledger with files is exported")
+        if not self.root.is_dir():
+            raise FileError("no such folder", where=str(self.root), expected="a ledger", hint="Name it by --ledger")
         made: list[tuple[str, Family, int]] = []
         running = self.root / ".running"
         with _writing(self.root):
             running.mkdir(parents=True, exist_ok=True)
-        with FileLock(running / "join.lock"):
+        with _writing(running), FileLock(running / "join.lock"):
             if any(map(alive, running.glob("*.owner"))):
                 raise ConfigError("somebody judges", where=str(self.root), hint="Export when it has ended")
             found: dict[tuple[str, str], Family] = {}
@@ -493,6 +497,7 @@ class Ledger:
         table, added, cost = answers.merged()
         answers.close()
         if not added:
+            _sync(folder)
             return 0
         old = [path for paths in _parts(folder) for path in paths]
         number = 1 + max((int(match[1]) for path in old if (match := _PART.fullmatch(path.name))), default=0)
@@ -504,6 +509,7 @@ class Ledger:
             content |= {"id": family.id, "version": VERSION, "parts": [name], "answers": table.num_rows, "cost": cost}
             text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
             write_text(folder / "family.json", text)
+            _sync(folder)
             for path in [*old, *folder.glob("journal-*.jsonl")]:
                 if path.name != name:
                     path.unlink(missing_ok=True)
@@ -691,9 +697,11 @@ Operation = tuple[Callable[..., Any], tuple[Any, ...]]
 class Writer(Answers):
     """The answers of one family, for reading and adding; made by :meth:`Ledger.open`."""
 
-    def __init__(self, ledger: Ledger, dataset: str, family: Family, owner: str, limit: int | None) -> None:
+    def __init__(
+        self, ledger: Ledger, dataset: str, family: Family, owner: str, limit: int | None, elsewhere: int
+    ) -> None:
         super().__init__(ledger, dataset, family)
-        self._owner, self._limit = owner, limit
+        self._owner, self._limit, self._elsewhere = owner, limit, elsewhere
         self._folder = ledger.root
         # A file that one process has for itself is read through the connection that writes.
         alone = ledger.root is None or ledger.shard.count > 1
@@ -804,7 +812,7 @@ class Writer(Answers):
                 return Wait(0.05, "own")
             if self._others_pay():
                 return Wait(0.5, "money")
-            return Broke(self._sum() / _DOLLAR, self._limit / _DOLLAR)
+            return self._broke(self._limit)
         if rates and (seconds := self._pace(rates, tokens)) > 0:
             return Wait(seconds, "pace")
         self._committed = self._sum() + amount
@@ -877,7 +885,7 @@ class Writer(Answers):
         ]
         amount = sum(worst for *_, worst in free)
         if self._limit is not None and self._sum() + amount > self._limit:
-            return Broke(self._sum() / _DOLLAR, self._limit / _DOLLAR)
+            return self._broke(self._limit)
         if free:
             self._committed = self._sum() + amount
             now = int(time.time())
@@ -965,6 +973,9 @@ class Writer(Answers):
         """Say whether other processes have reserved some of the budget."""
         return any(self._runs(owner) for (owner,) in self._base.execute(_UNDER_WAY).fetchall())
 
+    def _broke(self, limit: int) -> Broke:
+        return Broke((self._sum() + self._elsewhere) / _DOLLAR, (limit + self._elsewhere) / _DOLLAR)
+
     def _sum(self) -> int:
         if self._committed is None:
             self._committed = _committed(self._base)
@@ -1034,7 +1045,13 @@ def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
         if path is not None and write:
             path.parent.mkdir(parents=True, exist_ok=True)
         # Readers may have to roll back what a killed process left.
-        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={'rwc' if write else 'rw'}"
+        mode = "rwc" if write else "rw"
+        if path is not None and not (
+            write or os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists()
+        ):
+            # Nobody writes here; to read a file in WAL mode would take a file beside it.
+            mode = "ro&immutable=1"
+        where = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode={mode}"
         base = sqlite3.connect(
             where, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
         )
@@ -1085,6 +1102,16 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(f"cannot be written ({error.strerror})", where=str(error.filename or path)) from error
+
+
+def _sync(folder: Path) -> None:
+    """Return once a family is on the disk, which is nowhere else from then on: files, and the names of all folders."""
+    for path in (*folder.iterdir(), folder, *folder.parents[:3]):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextmanager

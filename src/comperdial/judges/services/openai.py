@@ -47,6 +47,8 @@ _MOST = 300
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
 _MISTAKES = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)
 _NOT_REACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+# Of whoever stands before the service, and does not know what that has done: it may have answered, and charge.
+_GATEWAY = frozenset({408, 502, 504, 520, 522, 524})
 # What we set ourselves, and what would give answers that we do not read.
 _OURS = ("model", "messages", "stream", "n")
 
@@ -203,7 +205,8 @@ class OpenAI(Service):
             hint = "The account has no quota left: see to it, and run again"
             raise JudgeError(problem, where=where, hint=hint) from None
         if status in (408, 409, 425, 429) or status >= 500:
-            raise Transient(str(status), problem, after=read_wait(error.response.headers)) from None
+            after = read_wait(error.response.headers)
+            raise Transient(str(status), problem, after=after, charged=status in _GATEWAY) from None
         if status < 400 or status in (401, 403, 404, 405):
             raise JudgeError(problem, where=where, hint=self._advice(status)) from None
         raise Refused(str(status), problem) from None
