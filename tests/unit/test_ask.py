@@ -158,7 +158,8 @@ def test_four_processes_some_of_them_killed_share_work_and_budget(tmp_path, proc
         for process in started:
             process.join()
         settle(server)
-        assert [process.exitcode for process in started] == [-signal.SIGKILL] * 2 + [0] * 2
+        # The second one may have come to its end before it was to be killed.
+        assert [process.exitcode for process in started] in ([-9, -9, 0, 0], [-9, 0, 0, 0])
         delivered, spent = server.delivered.total(), Ledger(tmp_path).spent()
         assert delivered * COST <= spent + 1e-9
         assert spent <= limit

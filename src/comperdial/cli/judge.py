@@ -151,5 +151,8 @@ def _export(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import Ledger
 
     ledger = Ledger(options.ledger)
-    for dataset, family, added in ledger.export():
+    moved = ledger.export()
+    for dataset, family, added in moved:
         print(f"{ledger.folder(dataset, family)}: {added:,} answers")
+    if not moved:
+        print(f"{options.ledger}: nothing to move")

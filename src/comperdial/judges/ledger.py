@@ -91,6 +91,7 @@ _SCHEMA = f"""
 CREATE TABLE families (number INTEGER PRIMARY KEY, dataset TEXT, id TEXT, content TEXT, UNIQUE (dataset, id));
 CREATE TABLE answers (family INTEGER, key TEXT, {", ".join(COLUMNS)});
 CREATE UNIQUE INDEX answer ON answers (family, key);
+CREATE INDEX version ON answers (family, model);
 CREATE TABLE calls (
   number INTEGER PRIMARY KEY, family INTEGER, key TEXT, owner TEXT, worst INTEGER, time INTEGER, ended TEXT,
   batch TEXT, sample INTEGER, messages TEXT
