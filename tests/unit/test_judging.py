@@ -513,7 +513,7 @@ def test_run_goes_on_after_answers_that_nobody_can_read(command, monkeypatch, ca
 
     monkeypatch.setattr(Rules, "complete", complete)
     assert command("run", "--variants", "cpds-d", "cpds-s") == 0
-    assert capsys.readouterr().out.count("8 judgements left without") == 2
+    assert capsys.readouterr().out.count("8 judgements have none") == 2
 
 
 ABSENT = {"absent": {"service": "transformers", "model": "./no-such-model"}, "rules": {"service": "rules"}}

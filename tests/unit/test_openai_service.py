@@ -206,7 +206,8 @@ def test_counts_that_are_none_are_unknown(counts):
 def test_statuses_to_try_again_on(status):
     with pytest.raises(Transient, match=f"status {status}: busy") as caught:
         against((status, b'{"error": {"message": "busy"}}'))
-    assert (caught.value.kind, caught.value.charged, caught.value.after) == (str(status), False, None)
+    # What a gateway gave up may have been answered, and billed, behind it.
+    assert (caught.value.kind, caught.value.charged, caught.value.after) == (str(status), status in (408, 502), None)
 
 
 def test_a_server_that_is_not_there():

@@ -127,11 +127,18 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from comperdial.core.errors import UnknownNameError
+    from comperdial.core.errors import FileError, UnknownNameError
     from comperdial.judges.show import show
 
     folder = options.results / "judgements" / options.dataset
     known = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
+    if not known:
+        raise FileError(
+            "no judgements have been made of this data set",
+            where=str(folder),
+            expected="METRIC.parquet for each metric of a judge",
+            hint="`snakemake` makes them; `judge run` only asks",
+        )
     for name in options.metrics or ():
         if name not in known:
             raise UnknownNameError("metric", name, known, where=str(folder))

@@ -240,6 +240,8 @@ class Report:
         )
 
     def _advice(self) -> str:
+        if self.stopped is not None and "of the budget" in self.stopped:
+            return f"What came is kept ({self.answered:,} answers, {self.price}): raise the budget (--budget) to go on"
         if self.answered or self.charged:
             return f"What came is kept ({self.answered:,} answers, {self.price}): run again to go on"
         if self.faults["not reached"]:
@@ -264,7 +266,7 @@ class Report:
         if faults:
             lines.append(f"{self.repeated:,} calls sent again after faults: {faults}")
         if self.unread or self.unparsed:
-            lines.append(f"{self.unread:,} answers without a rating; {self.unparsed:,} judgements left without")
+            lines.append(f"{self.unread:,} new answers without a rating; {self.unparsed:,} judgements have none")
         if self.refused:
             lines.append(f"{self.refused:,} requests refused for good; --retry-refused asks them again")
         if self.charged:
@@ -670,7 +672,11 @@ class Asker:
 
     def _despair(self, fault: Transient) -> None:
         """Stop when the same happens again and again, and nothing else ever did."""
-        if self._in_a_row(fault.kind) >= _HOPELESS and not self.report.answered:
+        row = self._in_a_row(fault.kind)
+        if row == _HOPELESS and self.report.answered and fault.kind not in self._warned:
+            self._warned.add(fault.kind)
+            log.warning("no answer for %d calls in a row (%s); still trying", row, fault)
+        if row >= _HOPELESS and not self.report.answered:
             self._stop(f"nothing is answered; {_HOPELESS} times in a row: {fault}")
 
     @asynccontextmanager
