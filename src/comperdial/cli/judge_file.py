@@ -78,13 +78,15 @@ def _file(options: argparse.Namespace) -> None:
     from comperdial.config.checking import Lines
     from comperdial.core.files import check_table_output
     from comperdial.judges.files import file_task, judge_file, why_silent
-    from comperdial.judges.tasks import read_judging
+    from comperdial.judges.tasks import groups_of, read_judging
+    from comperdial.studies import with_studies
 
     check_table_output(options.output)
     check_table_output(options.judgements, "--judgements")
     path = _params(options)
-    config = load_yaml(path)
-    judging = read_judging(config.get("judges"), config.get("judging"), lines=Lines(path))
+    # A study's variants too.
+    config = with_studies(load_yaml(path))
+    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
     given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
     judging = dataclasses.replace(judging, **given)
     if server := _server(options, judging.judges):
