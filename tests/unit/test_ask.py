@@ -262,6 +262,19 @@ def test_items_are_taken_as_there_is_room_and_handed_on_in_order(monkeypatch):
     assert report.done == report.total == 36 * SAMPLES
 
 
+def test_a_refused_request_does_not_hold_back_what_comes_after_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(ask, "_PART", 20)
+    when = []
+    with FaultServer(script=lambda number, _: error(400, "no") if number == 3 else rated()) as server:
+        report = judge(
+            server, tmp_path, 400, samples=1, done=lambda part: when.append((server.requests, len(part))), price=None
+        )
+        assert judge(server, tmp_path, 400, samples=1, price=None).asked == 0
+    report.check()
+    assert (report.done, report.refused, sum(size for _, size in when)) == (400, 1, 400)
+    assert when[0][0] < 300
+
+
 @pytest.mark.parametrize("where", ["items", "done", "read"])
 def test_an_error_of_the_caller_comes_through_and_what_came_is_kept(tmp_path, monkeypatch, where):
     monkeypatch.setattr(ask, "_PART", 2)

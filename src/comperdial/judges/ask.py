@@ -437,7 +437,7 @@ class Asker:
                     for _ in workers:
                         await queue.put(None)
                     await asyncio.wait(workers)
-                    if self._unkept and isinstance(self._error, FileError):
+                    if self._unkept:
                         self._error = await self._rescue(self._error)
                     if self._error is None:
                         await self._settle_refusals()
@@ -465,6 +465,9 @@ class Asker:
         while self.report.stopped is None and (item := next(items, None)) is not None:
             if not parts or len(parts[-1].items) >= _PART:
                 parts.append(_Part())
+                # Those between answers are the requests' own; what waits for them can go.
+                if len(parts) > 2 and self.report.answered >= _ENOUGH and not self._row[1]:
+                    await self._settle_refusals()
                 while len(parts) > 1 and (self.report.failed or not parts[0].open):
                     part = parts.popleft()
                     # What would be incomplete is not handed on, and not held.
@@ -842,7 +845,7 @@ class Asker:
     # --- refusals --------------------------------------------------------------------------------------------------
 
     async def _refuse(self, name: str, messages: str, sample: int, refused: Refused) -> None:
-        """Note a refusal. It is kept in the end, if those are few: else something else than the requests is wrong."""
+        """Note a refusal. It is kept if those are few: else something else than the requests is wrong."""
         reason = self._given_up[name] = str(refused)
         if refused.kind in FOR_GOOD:
             self._refusals[name] = refusal(messages, sample, reason, int(time.time()))
@@ -851,7 +854,7 @@ class Asker:
         if self._accept_refused:
             return
         # Whatever the reason: it may have the number of the request in it.
-        row, count = self._in_a_row(refused.kind), len(self._refusals)
+        row, count = self._in_a_row(refused.kind), self.report.refused + len(self._refusals)
         if row >= _HOPELESS:
             self._stop(f"the service refused {row} requests in a row, the last with: {reason}. {_ACCEPT}")
         elif too_many(count, self.report.asked):
@@ -859,7 +862,7 @@ class Asker:
                 f"the service refused {count:,} of {self.report.asked:,} requests, the last with: {reason}. {_ACCEPT}"
             )
 
-    async def _rescue(self, error: FileError) -> FileError:
+    async def _rescue(self, error: BaseException | None) -> BaseException | None:
         """Try once more to keep what came when nothing could be written; say how many answers are lost for all that."""
         self._writer.make_room()
         lost = 0
@@ -871,23 +874,29 @@ class Asker:
                 lost += 1
         if not lost:
             return error
-        problem = f"{error.problem}; {lost:,} answers that came then are lost, and count as spent"
-        return FileError(problem, where=error.where, expected=error.expected, hint=error.hint)
+        known = error if isinstance(error, ComperdialError) else FileError(str(error), where=str(self._writer.path))
+        problem = f"{known.problem}; {lost:,} answers that came then are lost, and count as spent"
+        return FileError(problem, where=known.where, expected=known.expected, hint=known.hint)
 
     async def _settle_refusals(self) -> None:
-        """Keep refusals, if the service answers anything else of their family; else their requests failed."""
+        """Keep the refusals so far, if the service answers anything else of their family; else their requests failed."""
         known = self.report.answered or self._accept_refused or len(self._writer)
         if (self.report.stopped is not None and self.report.stopped != INTERRUPTED) or not known:
             self.report.failed += [(name, answer.completion.text) for name, answer in self._refusals.items()]
             return
-        for answer in self._refusals.values():
+        refusals, self._refusals = self._refusals, {}
+        for answer in refusals.values():
             await self._commit(self._writer.do_keep, None, answer)
-        self.report.refused += len(self._refusals)
-        for slot in self._missing:
+        self.report.refused += len(refusals)
+        missing, self._missing = self._missing, []
+        for slot in missing:
             judgement = look(self._writer, slot.messages, slot.index, self._stride, self._retries, self._read)
             if judgement.ended:
                 slot.judgements[slot.index] = judgement
+                slot.part.open -= 1
                 self._count(judgement, asked=True)
+            else:
+                self._missing.append(slot)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

@@ -87,8 +87,8 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
         gives no probabilities.
     """
     if variant not in judging.variants:
-        turns = [name for name, known in judging.variants.items() if known.level == "turn"]
-        raise UnknownNameError("variant", variant, turns, where="--variant")
+        known = [name for name, entry in judging.variants.items() if entry.level == "turn"]
+        raise UnknownNameError("variant", variant, known, where="--variant")
     if judge not in judging.judges:
         raise UnknownNameError("judge", judge, judging.judges, where="--judge")
     asked, who = judging.variants[variant], judging.judges[judge]
