@@ -203,7 +203,7 @@ def test_ctrl_c_ends_agents_that_are_at_work(here):
     command = ["challenge", "run", "dialogues.json", "--roster", "roster.yaml", "--output", "runs.jsonl"]
     done = subprocess.run([sys.executable, "-m", "comperdial.cli", *command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "comperdial: interrupted\n")
-    assert {path.suffix for path in here.iterdir()} == {".py", ".yaml", ".json", ".pid"}
+    assert {path.suffix for path in here.iterdir() if path.name != "__pycache__"} == {".py", ".yaml", ".json", ".pid"}
     [agent] = here.glob("*.pid")
     with pytest.raises(ProcessLookupError):
         os.kill(int(agent.stem), 0)
