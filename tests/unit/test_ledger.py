@@ -676,3 +676,13 @@ def test_a_pause_is_everybodys_and_grows_only_with_new_faults(tmp_path, monkeypa
         clock.now += 100.0
         hold(first, after=1.0)
         assert wait(second) == 3.0
+
+
+def test_another_machine_is_refused_while_this_one_judges(tmp_path, monkeypatch):
+    """SQLite's shared memory does not cross machines: what two wrote at a time would be lost, and budgets passed."""
+    with Ledger(tmp_path).open("demo", FAMILY):
+        monkeypatch.setattr("platform.node", lambda: "another")
+        with pytest.raises(ConfigError, match=r"another machine judges now.*a shard for each machine"):
+            Ledger(tmp_path).open("demo", FAMILY).__enter__()
+    with Ledger(tmp_path).open("demo", FAMILY):
+        pass

@@ -26,6 +26,7 @@ import json
 import logging
 import math
 import os
+import platform
 import re
 import secrets
 import sqlite3
@@ -402,7 +403,9 @@ class Ledger:
         folder = self.root / ".running"
         with _writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        owner = secrets.token_hex(8)
+        # Which machine this is, too: what processes share in SQLite does not cross machines.
+        here = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+        owner = f"{here}-{secrets.token_hex(8)}"
         name = (
             f"{self.shard.count}.{'paid' if paid else 'free'}.{hashlib.sha256(what.encode()).hexdigest()[:8]}.{owner}"
         )
@@ -414,8 +417,15 @@ class Ledger:
                 )
             with _writing(folder), FileLock(folder / "join.lock"):
                 for path in folder.glob("*.*.*.*.owner"):
-                    count, kind, other, _, _ = path.name.split(".")
+                    count, kind, other, whose, _ = path.name.split(".")
                     if alive(path):
+                        if self.shard.count == int(count) == 1 and not whose.startswith(f"{here}-"):
+                            raise ConfigError(
+                                "another machine judges now, and this ledger is for the processes of one",
+                                where=str(self.path),
+                                expected="a shard for each machine: `shards` in params.yaml, or --shard 1/2",
+                                hint="Or wait until it has ended",
+                            )
                         if int(count) != self.shard.count and (
                             other == name.split(".")[2] or kind == "paid" == name.split(".")[1]
                         ):
