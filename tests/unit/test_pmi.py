@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import tinymodels
 import torch
 import transformers
 
+import tinymodels
 from comperdial.metrics import create
 from comperdial.metrics.pmi import prompt
 
