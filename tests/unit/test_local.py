@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from comperdial.cli import main
 from comperdial.evaluation import fitting
 from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
+from comperdial.studies.local_metrics.frame import ablation_scores, evaluate
+from making import make
 
 METRICS = {"distinct": {"kind": "distinct"}, "f1_context": {"kind": "with_context", "metric": "f1"}}
 PARTS = {
@@ -213,3 +216,81 @@ def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path,
     assert "f1_context" not in (tmp_path / "less.json").read_text()
     assert main([*command, str(tmp_path / "less.json"), "--leave-out", "overlaps"]) == 1
     assert "did you mean" in capsys.readouterr().err.lower()
+
+
+# The study
+
+
+def correlated(**changes):
+    row = {"dataset": "one", "level": "turn", "against": "turn", "target": "overall", "metric": "pmi", "output": "pmi"}
+    row |= {"grouping": "pooled", "coefficient": "spearman", "value": 0.5, "low": 0.3, "high": 0.7, "p": 0.01, "n": 24}
+    return row | {"rank": 1, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"} | changes
+
+
+def made_table(tmp_path):
+    rows = [
+        correlated(),
+        correlated(dataset="two", value=0.3, low=np.nan, high=np.nan, rank=2),
+        correlated(metric="meteor", output="meteor", value=0.2),
+    ]
+    for name in ("one", "two"):
+        frame = pd.DataFrame([row for row in rows if row["dataset"] == name])
+        schema.write(tmp_path / f"{name}.parquet", frame[schema.table("correlations").columns], "correlations")
+    (tmp_path / "rows.yaml").write_text(
+        "rows:\n  - {label: PMI, metric: pmi, output: pmi, figure: true}\n  - {label: METEOR, metric: meteor, output: meteor}\n"
+        "  - {label: DEnsity, metric: density, output: density}\n"
+    )
+    (tmp_path / "costs.csv").write_text(
+        "metric,seconds,usd,how,machine,date\npmi,12.3,0,measured,a laptop,2026-01-01\n"
+    )
+    make(
+        "studies.local_metrics.tables:local_metrics",
+        tmp_path / "local_metrics",
+        {
+            "correlations": [tmp_path / "one.parquet", tmp_path / "two.parquet"],
+            "rows": tmp_path / "rows.yaml",
+            "costs": tmp_path / "costs.csv",
+        },
+        titles={"one": "Set one", "two": "Set two"},
+        not_run={"density": "no weights"},
+    )
+    return (tmp_path / "local_metrics.md").read_text()
+
+
+def test_the_table_shows_values_intervals_ranks_costs_and_what_was_not_run(tmp_path):
+    page = made_table(tmp_path)
+    assert "| PMI | 0.400 | 0.500 [0.30, 0.70] #1 | 0.300 #2 |" in page
+    # No mean over some of the sets, which would look like one over all.
+    assert "| METEOR | – | 0.200 [0.30, 0.70] #1 | – |" in page
+    assert "density: not run: no weights" in page
+    assert "| PMI | 12.3 | 0.00 | measured |" in page
+
+
+def test_readme_gets_the_short_form(tmp_path):
+    made_table(tmp_path)
+    page = tmp_path / "README.md"
+    page.write_text("Before.\n<!-- local-metrics-table -->\nold\n<!-- /local-metrics-table -->\nAfter.\n")
+    assert main(["readme", str(tmp_path / "local_metrics.csv"), "--output", str(page)]) == 0
+    assert "| PMI | 0.500 | 0.300 | 12.3 | 0.00 |" in page.read_text()
+    assert "METEOR" not in page.read_text()
+    assert page.read_text().startswith("Before.")
+    assert page.read_text().endswith("After.\n")
+
+
+def test_the_ablation_is_evaluated_as_any_metric_and_gpt_4_beside_it(study, tmp_path):
+    sets = read(study)
+    scores = ablation_scores(sets, FEATURES, [0.1, 1])
+    names = list(scores["one"]["output"].unique())
+    assert names == ["all parts", *(f"without {part}" for part in PARTS), *(f"{part} alone" for part in PARTS)]
+    shutil.copytree(study / "tables/one", folder := tmp_path / "one")
+    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    recorded = ratings.assign(dimension="relevance", source="gpt-4", annotator_id="gpt-4", rating=6 - ratings["rating"])
+    schema.write(folder / "turn_ratings.parquet", pd.concat([ratings, recorded]), "turn_ratings")
+    outputs = [("local", "all parts"), ("gpt-4_recorded", "mean")]
+    found = evaluate(folder, scores["one"], outputs, target=None, main_target="Overall", resamples=50, seed=1)
+    found = found[found["coefficient"] == "pearson"].set_index("metric")
+    assert found.loc["gpt-4_recorded", "value"] == pytest.approx(-1)
+    held = fitting.held_out(sets, FEATURES, [0.1, 1])["one"]
+    assert found.loc["local", "value"] == pytest.approx(np.corrcoef(held, sets[0].ratings)[0, 1], abs=1e-6)
+    assert found.loc["local", "low"] < found.loc["local", "value"] < found.loc["local", "high"]
+    assert found.loc["local", "rank"] == 1

@@ -94,7 +94,7 @@ def _cost_section(frame: pd.DataFrame, costs: pd.DataFrame) -> Section:
             cost = known.loc[metric]
             rows.append([label, number(cost["seconds"], digits=1), number(cost["usd"], digits=2), str(cost["how"])])
     return Section(
-        "1,000 responses", [("", "Metric"), ("Cost", "Seconds"), ("Cost", "US dollars"), ("Cost", "How")], rows
+        "1,000 responses", [("", "Metric"), ("Cost", "CPU seconds"), ("Cost", "US dollars"), ("Cost", "How")], rows
     )
 
 
