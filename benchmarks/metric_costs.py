@@ -23,7 +23,7 @@ from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import metric_named
 from comperdial.metrics.scoring import batches
 from comperdial.studies import with_studies
-from comperdial.studies.local_metrics.frame import read_rows
+from comperdial.studies.local_metrics.tables import read_rows
 
 STUDY = Path("src/comperdial/studies/local_metrics")
 COLUMNS = ["metric", "seconds", "usd", "how", "machine", "date"]

@@ -63,7 +63,8 @@ def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str
         "| Spearman, turn level | " + " | ".join(names) + " | s / 1,000 | $ / 1,000 |",
         "|:--|" + "--:|" * (len(names) + 2),
     ]
-    for label, own in shown.groupby("label", sort=False):
+    for label in map(str, dict.fromkeys(shown["label"])):
+        own = shown[shown["label"] == label]
         values = [number(cells[label, dataset]["value"]) if (label, dataset) in cells else "–" for dataset in datasets]
         cost = [number(own["seconds"].iloc[0], digits=1), number(own["usd"].iloc[0], digits=2)]
         lines.append(f"| {label} | " + " | ".join([*values, *cost]) + " |")

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.config import load_yaml
-from comperdial.core.errors import ConfigError, NothingToShowError
+from comperdial.core.errors import NothingToShowError
 from comperdial.core.names import Output
 from comperdial.evaluation import Detail, correlations, differences, ranked
 from comperdial.evaluation.fitting import FittedSet, held_out
@@ -18,22 +17,12 @@ from comperdial.evaluation.rated import RatedSet
 from comperdial.metrics.local import Coefficients, Features
 from comperdial.report.tables import pooled
 from comperdial.schema.dimensions import chosen_dimension
+from comperdial.stats import Coefficient
 
-COEFFICIENTS = ("pearson", "spearman")
+COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
 # What people did not rate and GPT-4 did, where Zhang et al. 2024 recorded it; the mean of its dimensions.
 RATER, RECORDED = "gpt-4", ("gpt-4_recorded", "mean")
 WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
-
-
-def read_rows(path: str | Path) -> list[dict[str, Any]]:
-    """Read ``rows.yaml``: label, metric and output of each row, and whether the figure shows it."""
-    rows = load_yaml(path).get("rows") or []
-    for count, row in enumerate(rows, start=1):
-        if not {"label", "metric", "output"} <= {*row} <= {"label", "metric", "output", "figure"}:
-            raise ConfigError(
-                f"the row is {row!r}", where=f"{path}, row {count}", expected="`label`, `metric`, `output`, `figure`"
-            )
-    return rows
 
 
 def evaluate(
@@ -77,10 +66,10 @@ def evaluate(
 def _as_scores(one: RatedSet) -> pd.DataFrame:
     """Return the recorded ratings of GPT-4 as table ``scores``: the mean over the dimensions that people did not rate."""
     ratings = one.ratings[one.ratings["source"] == RATER]
-    means = ratings.groupby(["dataset", "context_id", "system_id"], as_index=False)["rating"].mean()
+    means = ratings.groupby(["dataset", "context_id", "system_id"])["rating"].mean().rename("value").reset_index()
     metric, output = RECORDED
     dimensions = "+".join(sorted(ratings["dimension"].unique()))
-    frame = means.rename(columns={"context_id": "item_id", "rating": "value"}).assign(
+    frame = means.rename(columns={"context_id": "item_id"}).assign(
         level="turn", metric=metric, output=output, cut=0, signature=f"recorded ratings|by:{RATER}|mean of:{dimensions}"
     )
     return schema.validate(frame[schema.table("scores").columns], "scores") if len(frame) else schema.empty("scores")

@@ -29,8 +29,11 @@ def with_means(frame: pd.DataFrame, row: str, datasets: Sequence[str]) -> pd.Dat
     groups = there.groupby([row, "coefficient"], sort=False)
     means = groups.agg(value=("value", "mean"), sets=("dataset", "nunique")).reset_index()
     means = means[means["sets"] == len(datasets)].drop(columns="sets")
-    empty = {"low": np.nan, "high": np.nan, "p": 0.0, "rank": pd.NA, "coverage": 1.0}
-    return pd.concat([frame.astype({"rank": object}), means.assign(dataset=_MEAN, **empty)], ignore_index=True)
+    rows = [
+        {"low": np.nan, "high": np.nan, "p": 0.0, "rank": None, "coverage": 1.0, "dataset": _MEAN, **mean}
+        for mean in means.to_dict("records")
+    ]
+    return pd.DataFrame([*frame.to_dict("records"), *rows], columns=frame.columns)
 
 
 def _columns(titles: Mapping[str, str]) -> list[Column]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comperdial.config import load_yaml
 from comperdial.core.artifact import figure, files, table
+from comperdial.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +22,17 @@ _NAME = "local_metrics"
 _FOLDER = "src/comperdial/studies/local_metrics"
 _RESULTS = f"results/{_NAME}"
 _COEFFICIENTS = "src/comperdial/metrics/local_coefficients.json"
+
+
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
+    """Read ``rows.yaml``: label, metric and output of each row, and whether the figure shows it."""
+    rows = load_yaml(path).get("rows") or []
+    for count, row in enumerate(rows, start=1):
+        if not {"label", "metric", "output"} <= {*row} <= {"label", "metric", "output", "figure"}:
+            raise ConfigError(
+                f"the row is {row!r}", where=f"{path}, row {count}", expected="`label`, `metric`, `output`, `figure`"
+            )
+    return rows
 
 
 def _datasets(plan: Plan) -> list[str]:
@@ -40,8 +53,6 @@ def _tables(plan: Plan, dataset: str) -> list[str]:
 
 
 def _shown() -> list[str]:
-    from comperdial.studies.local_metrics.frame import read_rows
-
     return [f"{row['metric']}:{row['output']}" for row in read_rows(f"{_FOLDER}/rows.yaml")]
 
 
@@ -92,7 +103,7 @@ def _inputs(plan: Plan) -> dict[str, Any]:
 
 def _frame(correlations: Sequence[Path], rows: Path, costs: Path, datasets: Sequence[str]) -> pd.DataFrame:
     from comperdial.report.inputs import read_correlations, read_reported
-    from comperdial.studies.local_metrics.frame import local_frame, read_rows
+    from comperdial.studies.local_metrics.frame import local_frame
 
     known = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
     return local_frame(read_correlations(correlations), read_rows(rows), known, datasets)
@@ -111,7 +122,6 @@ def local_metrics(
 ) -> Document:
     """Show how well metrics that run here agree with people, and what they cost."""
     from comperdial.report.inputs import read_reported
-    from comperdial.studies.local_metrics.frame import read_rows
     from comperdial.studies.local_metrics.show import local_document
 
     said = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
