@@ -53,7 +53,7 @@ def _tables(plan: Plan, dataset: str) -> list[str]:
 
 
 def _shown() -> list[str]:
-    return [f"{row['metric']}:{row['output']}" for row in read_rows(f"{_FOLDER}/rows.yaml")]
+    return [f"{row['metric']}:{row['output']}" for row in read_rows(Path(__file__).with_name("rows.yaml"))]
 
 
 @files(
@@ -147,7 +147,11 @@ def local_metrics_figure(
 
 
 def _parts(plan: Plan) -> list[str]:
-    """Return the metrics that `local` looks at; none if it cannot run here, or one of them has no scores."""
+    """Return the metrics that `local` looks at; none if it cannot run here, or a data set or a metric's scores lack."""
+    from comperdial.metrics.local import FEATURES
+
+    if not {*load_yaml(FEATURES)["fitted_on"]} <= {*_datasets(plan)}:
+        return []
     parts = list(plan.combined.get("local", ()))
     there = all(
         name in plan.metrics and plan.has_scores(dataset, name) for name in parts for dataset in _datasets(plan)
@@ -157,7 +161,7 @@ def _parts(plan: Plan) -> list[str]:
 
 @files(
     {"correlations": f"{_RESULTS}/ablation.parquet"},
-    of=lambda plan: [{}] if _datasets(plan) and _parts(plan) else [],
+    of=lambda plan: [{}] if _parts(plan) else [],
     inputs=lambda plan: {
         "tables": [path for dataset in _datasets(plan) for path in _tables(plan, dataset)],
         "scores": [plan.score_file(dataset, name) for dataset in _datasets(plan) for name in _parts(plan)],
@@ -224,7 +228,7 @@ def _sets(tables: Sequence[Path], scores: Sequence[Path], known: Path) -> list[F
 
 @table(
     "local_ablation",
-    of=lambda plan: [{}] if _datasets(plan) and _parts(plan) else [],
+    of=lambda plan: [{}] if _parts(plan) else [],
     inputs=lambda plan: {"correlations": f"{_RESULTS}/ablation.parquet", "known": _COEFFICIENTS},
     settings=lambda plan: {"titles": plan.titles(_datasets(plan))},
     caption="The learned metric without each of its parts and with each alone, held out, and the weights of its features.",
