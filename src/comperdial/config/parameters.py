@@ -491,7 +491,10 @@ class Training(Strict):
         if self.phases[-1].loss != "selection":
             raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
         if self.feature == "cls" and self.attention == "shared":
-            problem, expected = "feature 'cls' with attention 'shared'", "attention 'full', in which it sees the response"
+            problem, expected = (
+                "feature 'cls' with attention 'shared'",
+                "attention 'full', in which it sees the response",
+            )
             raise rule(problem, expected, "feature")
         return self
 

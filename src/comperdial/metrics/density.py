@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -97,16 +96,16 @@ class Density(Metric):
             told = batch.facts[index] if self.facts else ()
             if self.facts and not told:
                 continue
-            history: Sequence[Sequence[int]] = [tokens[utterance["text"]] for utterance in batch.histories[index]]
+            history = [tokens[utterance["text"]] for utterance in batch.histories[index]]
             context, of_context = reader.context(history, [tokens[fact] for fact in told])
             response, of_response = reader.response(tokens[batch.responses[index]])
             cut[index] = of_context + of_response
             asked.setdefault(tuple(context), {}).setdefault(tuple(response), []).append(index)
         groups, places = [], []
-        for context, responses in asked.items():
+        for asking, responses in asked.items():
             rows = list(responses)
             for start in range(0, len(rows), _ROW):
                 chosen = rows[start : start + _ROW]
-                groups.append(Group(context, chosen))
+                groups.append(Group(asking, chosen))
                 places.append([responses[row] for row in chosen])
         return groups, places

@@ -92,6 +92,7 @@ def train(
     target: Path,
     *,
     origin: Mapping[str, Any],
+    unknown: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Train a model and write its folder.
 
@@ -111,6 +112,8 @@ def train(
         The trained model's folder.
     origin
         What the card says of the corpora: licences, checksums, by corpus.
+    unknown
+        Data sets whose texts are not among ``evaluated``: the card names them.
 
     Returns
     -------
@@ -142,7 +145,9 @@ def train(
     reader = Reader(runtime.load_tokenizer(encoder), settings.lengths)
     pairs = Pairs([dialogue for place, dialogue in enumerate(kept) if place not in apart], reader)
     tried = Pairs([kept[place] for place in sorted(apart)], reader)
-    log.info("%d pairs of %d dialogues to train on, %d dialogues held out", len(pairs), len(pairs.dialogues), len(apart))
+    log.info(
+        "%d pairs of %d dialogues to train on, %d dialogues held out", len(pairs), len(pairs.dialogues), len(apart)
+    )
 
     model = make(settings, encoder)
     plan = Plan(
@@ -159,7 +164,7 @@ def train(
         **{
             key: value
             for key, value in asdict(settings).items()
-            if key not in ("phases", "encoder", "overlap", "check_every")
+            if key not in ("phases", "encoder", "overlap", "negatives", "check_every")
         },
     }
     done = loop.train(model, pairs, choices(tried, settings.seed), plan, folder, settled=settled)
@@ -178,6 +183,7 @@ def train(
             }
             for corpus, count in given.items()
         },
+        "not checked for overlap": list(unknown),
         "pairs": len(pairs),
         "held-out dialogues": len(apart),
         "held-out": _figures(model, tried, settings.seed),
@@ -258,9 +264,7 @@ def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gauss
     with_facts = [int(pair) for pair in order if pairs.has_facts(pair)][:_MOST]
     found = {}
     for key, chosen in (("plain", [int(pair) for pair in order[:_MOST]]), ("facts", with_facts)):
-        groups = [
-            Group(pairs.context(pair, facts=key == "facts"), [pairs.response(pair)]) for pair in chosen
-        ]
+        groups = [Group(pairs.context(pair, facts=key == "facts"), [pairs.response(pair)]) for pair in chosen]
         if len(groups) < 2:
             continue
         moments = Moments(model.size)
@@ -298,7 +302,10 @@ def write(
         arrays |= {f"{key}.mean": gaussian.mean, f"{key}.covariance": packed(gaussian.covariance)}
     with replacing(target / GAUSSIANS) as temporary:
         save_file(arrays, temporary)
-    bytes_ = {name: {"sha256": sha256(target / name), "bytes": (target / name).stat().st_size} for name in (WEIGHTS, GAUSSIANS)}
+    bytes_ = {
+        name: {"sha256": sha256(target / name), "bytes": (target / name).stat().st_size}
+        for name in (WEIGHTS, GAUSSIANS)
+    }
     write_json(target / CARD, {**card, "files": bytes_})
     write_text(target / "README.md", readable({**card, "files": bytes_}))
 
@@ -316,7 +323,9 @@ def readable(card: Mapping[str, Any]) -> str:
     lines = [f"# {card['name']}", "", "DEnsity (Park et al. 2023), trained by `comperdial train`; docs/density.md."]
     phases = card["phases"]
     lines += ["", f"- Encoder: {card['encoder']}; its tables of words and positions are not trained and not in here."]
-    lines += [f"- Seed {card['settings']['seed']}, {card['pairs']:,} training pairs, {card['seconds']['training']:,} s."]
+    lines += [
+        f"- Seed {card['settings']['seed']}, {card['pairs']:,} training pairs, {card['seconds']['training']:,} s."
+    ]
     lines += ["- Recall@1 and MRR on held-out dialogues, the right response among ten:"]
     lines += [
         f"  - {corpus}: {found['recall_at_1']:.3f}, {found['mrr']:.3f} ({found['n']} dialogues)"
@@ -332,7 +341,9 @@ def readable(card: Mapping[str, Any]) -> str:
     lines += ["", "## Corpora", ""]
     for corpus, told in card["corpora"].items():
         overlap = f"{told['dialogues']:,} dialogues, {told['removed for overlap']:,} left out for overlap with evaluation data"
-        lines.append(f"- {corpus}: {overlap}; licence: {told.get('licence', 'not stated')}. {told.get('citation', '')}".rstrip())
+        lines.append(
+            f"- {corpus}: {overlap}; licence: {told.get('licence', 'not stated')}. {told.get('citation', '')}".rstrip()
+        )
     lines += ["", "The weights are half precision; the Gaussians are of the features that these rounded weights give."]
     lines += ["The corpora's own licences hold for their texts, none of which is in this folder.", ""]
     return "\n".join(lines)
@@ -380,10 +391,16 @@ def read_card(trained: str) -> dict[str, Any]:
         if card["form"] != FORM:
             raise FileError(f"form {card['form']}", where=str(path), expected=f"form {FORM}: train the model anew")
         settings_of(card)
-        _ = card["encoder"].split("@")[0], [card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)], card["features"]
+        _ = (
+            card["encoder"].split("@")[0],
+            [card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)],
+            card["features"],
+        )
     except (TypeError, KeyError, AttributeError) as error:
-        raise FileError("no card of a trained model", where=str(path), expected="what `comperdial train` writes") from error
-    return card  # type: ignore[no-any-return]
+        raise FileError(
+            "no card of a trained model", where=str(path), expected="what `comperdial train` writes"
+        ) from error
+    return card
 
 
 def settings_of(card: Mapping[str, Any]) -> Settings:

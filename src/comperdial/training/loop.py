@@ -130,7 +130,8 @@ def train(
     done: list[dict[str, Any]] = []
     name = json.dumps({"version": VERSION, **settled}, sort_keys=True)
     for number, phase in enumerate(plan.phases):
-        name = _digest(f"{name} {json.dumps(asdict(phase), sort_keys=True)}")
+        told = asdict(phase) | ({"negatives": asdict(plan.negatives)} if phase.loss == "selection" else {})
+        name = _digest(f"{name} {json.dumps(told, sort_keys=True)}")
         place = folder / f"{number}-{phase.loss}-{name}"
         if not (place / "done.json").is_file():
             if near is None and phase.loss == "selection" and plan.negatives.near:
@@ -343,7 +344,6 @@ class _Run:
             save_file(tensors, temporary, metadata={"state": told})
 
     def _resume(self) -> None:
-        import torch
         from safetensors import safe_open
 
         states: dict[str, dict[str, torch.Tensor]] = {}
@@ -477,7 +477,9 @@ def load(model: SelectionModel, path: Path) -> None:
     try:
         found = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise FileError(f"the weights cannot be read ({error})", where=str(path), expected="whole safetensors") from error
+        raise FileError(
+            f"the weights cannot be read ({error})", where=str(path), expected="whole safetensors"
+        ) from error
     wrong = sorted(set(found) ^ set(weights)) or sorted(n for n in weights if found[n].shape != weights[n].shape)
     if wrong:
         raise FileError(f"not this model's weights ({wrong[0]})", where=str(path), expected="those of its encoder")

@@ -65,7 +65,7 @@ class Reader:
         cut = max(0, len(said) - self.lengths.history) + max(0, len(told) - self.lengths.facts)
         return [
             first,
-            *(told[: self.lengths.facts] + [end] if told else []),
+            *([*told[: self.lengths.facts], end] if told else []),
             *said[max(0, len(said) - self.lengths.history) :],
         ], cut
 

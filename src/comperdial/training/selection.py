@@ -47,8 +47,8 @@ class Architecture:
         ``shared`` or ``full``, as this module says.
     feature
         Of a context and a response: ``cls``, the encoder's first vector (with ``attention: full``), as in the paper; or
-        ``pair``: u, v, |u - v| and u * v of the mean vectors u of the context and v of the response, which one dense
-        layer and tanh bring down to the encoder's size.
+        ``pair``: u, v, |u - v| and u * v of the mean vectors u of the context and v of the response, brought to one
+        length, which a dense layer and tanh make a vector of the encoder's size.
     """
 
     attention: Literal["shared", "full"] = "shared"
@@ -119,6 +119,8 @@ class SelectionModel:
         # Rows x (the context, then the candidates) x tokens: whose token it is.
         chosen = (owners[:, None, :] == parts[None, :, None]).to(hidden.dtype)
         means = (chosen @ hidden) / chosen.sum(dim=2, keepdim=True).clamp(min=1)
+        # Unit vectors, as their cosine is what the in-batch loss is of, with entries of about 1.
+        means = torch.nn.functional.normalize(means, dim=2) * self.size**0.5
         v = means[:, 1:]
         u = means[:, :1].expand_as(v)
         there = torch.tensor([[place < len(group.candidates) for place in range(most)] for group in groups])
