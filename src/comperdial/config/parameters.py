@@ -456,9 +456,9 @@ class TrainingLengths(Strict):
 class TrainingNegatives(Strict):
     """How many negative responses of each kind a context has."""
 
-    random: Seed = 5
+    random: Seed = 3
     near: Seed = 2
-    dialogue: Seed = 2
+    dialogue: Seed = 1
     altered: Seed = 2
 
     @model_validator(mode="after")

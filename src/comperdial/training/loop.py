@@ -219,6 +219,7 @@ class _Run:
                 self._save()
         bar.close()
         write_json(self.folder / "done.json", {"seconds": round(self.seconds), "log": self.log})
+        (self.folder / "state.safetensors").unlink()
         self._end()
         return True
 

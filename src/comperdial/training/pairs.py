@@ -79,11 +79,11 @@ class Reader:
 class Negatives:
     """How many negative responses of each kind a context has in training."""
 
-    random: int = 5
+    random: int = 3
     """Utterances of other dialogues of the same corpus."""
     near: int = 2
     """Utterances of the same corpus that are about what was said last."""
-    dialogue: int = 2
+    dialogue: int = 1
     """Other utterances of the same dialogue, before or after."""
     altered: int = 2
     """The right response spoilt: words repeated, left out, in disorder, or those of what was said before."""
