@@ -20,11 +20,13 @@ from comperdial.core.errors import ConfigError, FileError, MissingResourceError,
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
 from comperdial.models import runtime
-from comperdial.training import density, loop
+from comperdial.training import density, loop, selection
+from comperdial.training import trained as models_here
 from comperdial.training.gaussian import RCOND, Gaussian, Moments
 from comperdial.training.overlap import without_overlap
-from comperdial.training.pairs import Lengths, Nearest, Negatives, Pairs, Reader
-from comperdial.training.selection import Group
+from comperdial.training.pairs import Nearest, Negatives, Pairs
+from comperdial.training.reading import Lengths, Reader
+from comperdial.training.selection import Architecture, Group
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,7 +107,7 @@ def test_facts_are_the_speaker_s_own_and_history_loses_its_beginning(pairs):
 
 @pytest.mark.parametrize("kinds", [KINDS, Negatives(random=6, near=0, dialogue=0, altered=0)])
 def test_negatives_are_others_and_each_once(pairs, bert, kinds):
-    model = density.make(settings(bert), models.find(str(bert)))
+    model = selection.make(models.find(str(bert)), Architecture())
     table = model.encoder.get_input_embeddings().weight.detach().numpy()
     near = Nearest(pairs, table, 1)
     for pair in range(len(pairs)):
@@ -158,7 +160,7 @@ def run(bert, folder, stops=(), **said):
     reader = Reader(runtime.load_tokenizer(models.find(str(bert))), LENGTHS)
     made = Pairs(dialogues(15), reader)
     for stop in (*stops, None):
-        model = density.make(told, models.find(str(bert)))
+        model = selection.make(models.find(str(bert)), Architecture(), told.dropout)
         done = loop.train(
             model, made, density.choices(made, 1), plan, folder, settled={},
             stop=lambda phase, step, at=stop: (phase, step) == at,
@@ -182,7 +184,7 @@ def test_interrupted_and_taken_up_again_gives_the_same_weights(bert, tmp_path, d
 def test_tables_of_words_and_positions_stay_as_they_are(bert, tmp_path):
     trained, _ = run(bert, tmp_path)
     assert not [name for name in trained if "word_embeddings" in name or "position_embeddings" in name]
-    model = density.make(settings(bert), models.find(str(bert)))
+    model = selection.make(models.find(str(bert)), Architecture())
     changed = [name for name, weight in model.trained().items() if not torch.equal(weight, trained[name])]
     assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
 
@@ -218,7 +220,7 @@ def test_the_losses_are_equations_1_and_4():
 @pytest.mark.parametrize("feature", ["pair", "cls"])
 def test_candidates_read_together_are_as_read_alone(bert, pairs, feature):
     attention = "shared" if feature == "pair" else "full"
-    model = density.make(settings(bert, feature=feature, attention=attention), models.find(str(bert)))
+    model = selection.make(models.find(str(bert)), Architecture(attention, feature))
     model.start(1)
     model.network.eval()
     groups = [pairs.group(pair, KINDS, np.random.default_rng(pair), facts=True) for pair in range(4)]
@@ -248,7 +250,7 @@ def test_moments_and_distances_are_numpy_s_and_scipy_s(rank):
     expected = [mahalanobis(row, found.mean, inverse) for row in asked]
     np.testing.assert_allclose(found.mahalanobis(asked), expected, rtol=1e-8)
     np.testing.assert_allclose(found.euclidean(asked), np.linalg.norm(asked - found.mean, axis=1), rtol=1e-8)
-    np.testing.assert_array_equal(density.unpacked(density.packed(found.covariance)), found.covariance)
+    np.testing.assert_array_equal(models_here.unpacked(models_here.packed(found.covariance)), found.covariance)
 
 
 def test_one_feature_has_no_covariance():
@@ -274,7 +276,7 @@ def test_the_metric_is_the_plain_computation_of_each_item(trained, facts):
         [RESPONSES[item] for item in kept], histories=[HISTORIES[item] for item in kept],
         facts=[given[item] for item in kept] if given else None,
     )  # fmt: skip
-    model = density.load(str(trained))
+    model = models_here.load(str(trained))
     gaussian: Gaussian = model.gaussians["facts" if facts else "plain"]
     tokenizer = model.reader.tokenizer
     for row, item in enumerate(kept):
@@ -300,7 +302,7 @@ def test_the_metric_is_the_plain_computation_of_each_item(trained, facts):
 
 def test_the_signature_names_model_and_encoder(trained, bert):
     metric = create("density", trained=str(trained))
-    assert f"trained:{density.label(str(trained))}|facts:no|dtype:fp32" in metric.signature()
+    assert f"trained:{models_here.label(str(trained))}|facts:no|dtype:fp32" in metric.signature()
     assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in metric.signature()
 
 
@@ -332,10 +334,10 @@ def test_a_model_that_is_not_there_is_not_run(trained, tmp_path):
 def test_an_altered_model_is_refused(trained, tmp_path):
     for path in trained.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    weights = tmp_path / density.WEIGHTS
+    weights = tmp_path / models_here.WEIGHTS
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(MissingResourceError, match=r"weights\.safetensors of trained model .* is altered"):
-        density.load(str(tmp_path))
+        models_here.load(str(tmp_path))
     weights.write_bytes(b"")
     assert "is altered" in create("density", trained=str(tmp_path)).unavailable()
     (tmp_path / "card.json").write_text('{"form": 1}')

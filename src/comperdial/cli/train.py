@@ -32,7 +32,7 @@ def _train(options: argparse.Namespace) -> None:
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.evaluated import evaluation_texts
     from comperdial.models import runtime
-    from comperdial.training import density
+    from comperdial.training import density, trained
 
     parameters = read_parameters(load_yaml(options.params), lines=Lines(options.params))
     if options.name not in parameters.training:
@@ -41,7 +41,7 @@ def _train(options: argparse.Namespace) -> None:
         raise MissingResourceError(lacking)
     entry = parameters.training[options.name]
     catalogue = load_catalogue(parameters.catalogue)
-    settings = density.settings_of({"settings": entry.model_dump(exclude={"corpora"})})
+    settings = density.settings_of(entry.model_dump(exclude={"corpora"}))
     dialogues, origin = [], {}
     for name, corpus in entry.corpora.items():
         source = catalogue.file(corpus.source) if corpus.source else None
@@ -53,7 +53,7 @@ def _train(options: argparse.Namespace) -> None:
             origin[name] = {"sha256": sha256(path)}
         dialogues += corpora.read_corpus(name, corpus.format, path)
     evaluated, unknown = evaluation_texts(catalogue)
-    target = options.output or density.TRAINED / options.name
+    target = options.output or trained.TRAINED / options.name
     card = density.train(
         options.name,
         settings,
