@@ -306,7 +306,7 @@ class _Run:
         features, scores = self.model.read(groups)
         loss = selection_loss(scores, [len(group.candidates) for group in groups])
         if self.phase.contrastive:
-            right = _rights(groups)
+            right = _rights(groups).to(features.device)
             loss = loss + self.phase.contrastive * contrastive_loss(features, right, self.phase.temperature)
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} in step {self.step}")
