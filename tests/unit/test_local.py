@@ -194,7 +194,7 @@ def test_scores_that_there_are_make_the_same_as_computing_them(study, coefficien
 
 
 def test_it_says_why_it_cannot_run(coefficients, tmp_path):
-    assert "comperdial train local" in create("local", coefficients=str(tmp_path / "none.json")).unavailable()
+    assert "comperdial fit" in create("local", coefficients=str(tmp_path / "none.json")).unavailable()
     said = json.loads(coefficients.read_text())
     other = tmp_path / "other.json"
     other.write_text(json.dumps(said | {"signatures": said["signatures"] | {"distinct": "distinct|text:raw|v:1"}}))
@@ -207,7 +207,7 @@ def test_it_says_why_it_cannot_run(coefficients, tmp_path):
 
 
 def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path, capsys):
-    command = ["train", "local", "--features", str(study / "features.yaml"), "--tables", str(study / "tables")]
+    command = ["fit", "--features", str(study / "features.yaml"), "--tables", str(study / "tables")]
     command += ["--scores", str(study / "scores"), "--output"]
     assert main([*command, str(tmp_path / "first.json")]) == 0
     assert main([*command, str(tmp_path / "second.json")]) == 0

@@ -247,7 +247,7 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
         for left in lefts
     }
     return {
-        "about": "Coefficients of the metric `local`; written by `comperdial train local`, described in docs/local-metric.md",
+        "about": "Coefficients of the metric `local`; written by `comperdial fit`, described in docs/local-metric.md",
         "date": date,
         "fitted_on": {
             one.dataset: {"group": one.group, "responses": int((~np.isnan(one.ratings)).sum())} for one in sets

@@ -113,7 +113,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What ``comperdial train local`` writes.
+    """What ``comperdial fit`` writes.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class Coefficients:
             raise FileError(
                 f"no coefficients of `local` ({error!r})",
                 where=str(path),
-                expected="what `comperdial train local` writes",
+                expected="what `comperdial fit` writes",
             ) from None
 
 
@@ -176,7 +176,7 @@ class Local(Metric):
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
     coefficients: str = ""
-    """A file that ``comperdial train local`` has written; without, the one that this package ships."""
+    """A file that ``comperdial fit`` has written; without, the one that this package ships."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ class Local(Metric):
     def unavailable(self) -> str | None:
         """Say which part cannot run, or would give other scores than those that the coefficients were fitted on."""
         if not self._path.is_file():
-            return f"{self._path.name} is not on this machine; `comperdial train local` writes it"
+            return f"{self._path.name} is not on this machine; `comperdial fit` writes it"
         try:
             parts = self.parts
         except ComperdialError as error:
@@ -230,7 +230,7 @@ class Local(Metric):
             known = self._read.signatures[name]
             if _plain(part.signature()) != _plain(known):
                 return (
-                    f"its part {name} is {part.signature()}, and the coefficients are of {known}; `comperdial train local` "
+                    f"its part {name} is {part.signature()}, and the coefficients are of {known}; `comperdial fit` "
                     "fits new ones"
                 )
         return None
