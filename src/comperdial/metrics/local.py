@@ -68,9 +68,17 @@ class Features:
         return np.array([part == FACTS for part, names in self.parts.items() for _ in names])
 
     def made(self) -> dict[str, Metric]:
-        """Return the metrics."""
+        """Return the metrics; a file that an option names lies in the folder of this module."""
+        beside = {path.name: str(path) for path in FEATURES.parent.glob("local_*.yaml")}
         return {
-            name: create(entry["kind"], **{key: value for key, value in entry.items() if key != "kind"})
+            name: create(
+                entry["kind"],
+                **{
+                    key: beside.get(value, value) if isinstance(value, str) else value
+                    for key, value in entry.items()
+                    if key != "kind"
+                },
+            )
             for name, entry in self.metrics.items()
         }
 
