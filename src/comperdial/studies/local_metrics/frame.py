@@ -50,10 +50,9 @@ def evaluate(
     people = one.ratings[one.ratings["source"] == "human"]
     wanted = chosen_dimension(target, main_target, people["dimension"])
     both = pd.concat([scores, _as_scores(one)], ignore_index=True)
+    shown = pd.MultiIndex.from_frame(both[["metric", "output"]]).isin(outputs)
     samples = [
-        sample.only(outputs)
-        for sample in one.samples(both, "human")
-        if sample.target == wanted and sample.level == "turn"
+        sample for sample in one.samples(both[shown], "human") if sample.target == wanted and sample.level == "turn"
     ]
     if not any(sample.names for sample in samples):
         raise NothingToShowError("no score of any row", where=str(folder))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NAME = "local_metrics"
 _FOLDER = "src/comperdial/studies/local_metrics"
 _RESULTS = f"results/{_NAME}"
+FEATURES = Path(__file__).parents[2] / "metrics/local_features.yaml"
 _COEFFICIENTS = "src/comperdial/metrics/local_coefficients.json"
 
 
@@ -59,7 +60,11 @@ def _shown() -> list[str]:
 @files(
     {"correlations": f"{_RESULTS}/{{dataset}}.parquet"},
     of=_datasets,
-    inputs=lambda plan, dataset: {"tables": _tables(plan, dataset), "scores": plan.scores(dataset, _shown())},
+    inputs=lambda plan, dataset: {
+        "tables": _tables(plan, dataset),
+        # What `local` looks at is scored even where its coefficients are still to be fitted.
+        "scores": plan.scores(dataset, [*_shown(), *load_yaml(FEATURES)["metrics"]]),
+    },
     settings=lambda plan, dataset: {**_drawn(plan), **plan.target(dataset), "names": _shown()},
     libraries=("scipy",),
 )
@@ -148,8 +153,6 @@ def local_metrics_figure(
 
 def _parts(plan: Plan) -> list[str]:
     """Return the metrics that `local` looks at; none if it cannot run here, or a data set or a metric's scores lack."""
-    from comperdial.metrics.local import FEATURES
-
     if not {*load_yaml(FEATURES)["fitted_on"]} <= {*_datasets(plan)}:
         return []
     parts = list(plan.combined.get("local", ()))
