@@ -1,4 +1,4 @@
-"""Correlations without each group of units in turn, such as one system's: does a coefficient hang on one of them?
+"""Correlations without each group of units in turn: which of them, such as the units of one system, each hangs on.
 
 The values are those of the units that are left, correlated anew; only the work is shared: sums, ranks and concordant
 pairs of what is left follow from those of all units and of the group.
