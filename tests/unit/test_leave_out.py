@@ -68,6 +68,8 @@ def test_lowest_is_seen_from_the_sign_of_all_and_names_who_carries_everything():
     assert at[0] == at[1] == left[0].argmin()
     assert (value[0], value[1]) == (left[0].min(), left[1].max())
     assert (at[2], np.isnan(value[2])) == (1, True)
+    nothing = lowest_without([], x[:0], y, groups, "kendall")
+    assert [len(part) for part in nothing] == [0, 0]
     # Scores of two groups only, and a coefficient of 0, which cannot fall.
     assert at[3:].tolist() == [-1, -1] and np.isnan(value[3:]).all()
 

@@ -104,7 +104,7 @@ def lowest_without(
     found = without_each_group(scores, ratings, groups, name)
     table, codes = np.asarray(scores, np.float64), np.asarray(groups, np.intp)
     there = ~(np.isnan(table) | np.isnan(np.asarray(ratings, np.float64)))
-    scored = np.stack([np.bincount(codes[row], minlength=found.shape[1]) > 0 for row in there]).reshape(found.shape)
+    scored = np.array([np.bincount(codes[row], minlength=found.shape[1]) for row in there]).reshape(found.shape) > 0
     sign = np.sign(np.asarray(values, np.float64))
     from_above = np.where(np.isnan(found), -np.inf, found * sign[:, np.newaxis])
     from_above = np.where(scored, from_above, np.inf)
@@ -251,8 +251,8 @@ def _within(x: Integers, y: Integers, groups: Integers) -> Floats:
     level, rank = _within_group(y, groups), _within_group(x, groups)
     levels, ranks = int(level.max()) + 1, int(rank.max()) + 1
     if count * levels * ranks > _COUNTED:
-        members = (groups == group for group in range(count))
-        return np.array([concordance(x[own], y[own]).sum() * own.sum() for own in members])
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+        return np.array([concordance(x[own], y[own]).sum() * len(own) for own in members])
     counts = np.bincount((groups * levels + level) * ranks + rank, minlength=count * levels * ranks)
     counts = counts.reshape(count, levels, ranks)
     upto = np.cumsum(counts, axis=2)
