@@ -252,7 +252,8 @@ def _within(x: Integers, y: Integers, groups: Integers) -> Floats:
     levels, ranks = int(level.max()) + 1, int(rank.max()) + 1
     if count * levels * ranks > _COUNTED:
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-        return np.array([concordance(x[own], y[own]).sum() * len(own) for own in members])
+        sides = x.astype(np.float64), y.astype(np.float64)
+        return np.array([concordance(*(side[own] for side in sides)).sum() * len(own) for own in members])
     counts = np.bincount((groups * levels + level) * ranks + rank, minlength=count * levels * ranks)
     counts = counts.reshape(count, levels, ranks)
     upto = np.cumsum(counts, axis=2)
