@@ -168,6 +168,7 @@ def correlation_document(
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         cells = records_by(of_pair, ["metric", "output", "coefficient"])
         rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells})}
+        ways: dict[str, Callable[[Mapping[Any, Any]], str]]
         ways = {"value": with_interval, "without one system": leave_out.lowest}
         shown = ways if of_pair["loso_system"].notna().any() else {"value": with_interval}
         columns = [
