@@ -385,7 +385,7 @@ def tests(
             "In brackets the 95 % interval, which leaves out 0 just where p < 0.05. The test takes systems and dialogues as "
             "what was sampled (docs/meta-evaluation.md)",
             "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient",
-            "PERM-BOTH: the p of a test that takes all responses as independent, as tests in the literature do; it calls too many "
+            "PERM-BOTH: the p of a test that takes all responses as independent, as the literature does; it calls too many "
             "differences significant",
             FEW_SYSTEMS,
             REFERENCES,
