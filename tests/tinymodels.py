@@ -80,3 +80,21 @@ def bert(folder: Path, positions: int = 64, seed: int = 9) -> str:
     )  # fmt: skip
     tokenizer = transformers.BertTokenizer(vocab, do_lower_case=True)
     return _save(folder, transformers.BertForNextSentencePrediction, config, tokenizer, seed)
+
+
+def llama(folder: Path, positions: int = 160, seed: int = 10) -> str:
+    """Save a Llama with grouped heads, tied embeddings and a byte-level BPE that takes digits apart; return its folder."""
+    vocab, merges = _merges(["<|endoftext|>"], 340)
+    tokenizer = tokenizers.Tokenizer(BPE(vocab=vocab, merges=merges))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+        [tokenizers.pre_tokenizers.Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    end = "<|endoftext|>"
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, pad_token=end)
+    config = transformers.LlamaConfig(
+        vocab_size=len(vocab), hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=positions, initializer_range=_SPREAD, tie_word_embeddings=True,
+        bos_token_id=0, eos_token_id=0, pad_token_id=0,
+    )  # fmt: skip
+    return _save(folder, transformers.LlamaForCausalLM, config, fast, seed)

@@ -163,6 +163,7 @@ class Metric(Strict):
 
     kind: Text
     datasets: Maybe[Distinct[Text]] = None
+    skip: Maybe[Distinct[Text]] = None
     main: Main = None
     label: Label = None
 

@@ -49,7 +49,7 @@ from comperdial.perturbations import modules as strategy_modules
 from comperdial.studies import ALONE, FOLDER, with_studies
 
 # What an entry of a metric says beside what it is.
-ABOUT = ("datasets", "main", "label")
+ABOUT = ("datasets", "skip", "main", "label")
 SCORES = "results/scores"
 STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
@@ -337,8 +337,9 @@ class Plan:
         return _without(self.config["metrics"][name], "kind", *ABOUT)
 
     def is_wanted(self, dataset: str, metric: str) -> bool:
-        """Say whether a data set is scored with a metric: all are, unless the metric's entry names some."""
-        return dataset in self.config["metrics"][metric].get("datasets", [dataset])
+        """Say whether a data set is scored with a metric: all are, unless the entry names some, or some to skip."""
+        entry = self.config["metrics"][metric]
+        return dataset in entry.get("datasets", [dataset]) and dataset not in entry.get("skip", [])
 
     @remembered
     def has_scores(self, dataset: str, metric: str) -> bool:

@@ -118,3 +118,58 @@ def log_likelihoods(head: Any, hidden: torch.Tensor, targets: torch.Tensor) -> n
         picked = logits.gather(1, targets[start : start + _ROWS, None])[:, 0]
         found.append((picked - logits.logsumexp(dim=1)).cpu().numpy())
     return np.concatenate(found).astype(np.float64)
+
+
+class Forest:
+    """Texts of which each is one input of the model, with all that may follow it side by side at its end.
+
+    Every end has the positions after its start and sees only the start and itself, so its likelihood is what it would be
+    alone, and the start, the long part, goes through the model once, not once an end.
+
+    Parameters
+    ----------
+    starts, ends
+        Tokens; to each start, which has one token or more, its ends.
+
+    Attributes
+    ----------
+    inputs
+        What the model takes.
+    sources, targets
+        Which hidden states predict which tokens: of each start in turn the tokens after its first, then its ends'.
+    bounds
+        Where the next start's begin.
+    """
+
+    def __init__(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[Sequence[int]]], network: Any) -> None:  # noqa: ANN401
+        import torch
+
+        device = network.device
+        tails = [np.concatenate([np.asarray(end, int) for end in own]) for own in ends]
+        lengths = [len(start) + len(tail) for start, tail in zip(starts, tails, strict=True)]
+        shape = (len(starts), max(lengths))
+        # Padding (-1) sees the start and other padding, and nothing sees it.
+        tokens, position, branch = np.zeros(shape, int), np.zeros(shape, int), np.full(shape, -1)
+        sources, targets = [], []
+        for row, (start, own, tail, length) in enumerate(zip(starts, ends, tails, lengths, strict=True)):
+            size = len(start)
+            offset = np.concatenate([np.arange(len(end)) for end in own])
+            tokens[row, :length] = [*start, *tail]
+            position[row, :length] = [*range(size), *(size + offset)]
+            branch[row, :length] = [*[0] * size, *np.repeat(np.arange(1, len(own) + 1), [len(end) for end in own])]
+            before = np.arange(length) - 1
+            before[size:][offset == 0] = size - 1
+            sources.append(row * shape[1] + before[1:])
+            targets.append(tokens[row, 1:length])
+        branches = torch.from_numpy(branch).to(device)
+        seen = (branches[:, None, :] == 0) | (branches[:, None, :] == branches[:, :, None])
+        seen &= torch.ones(shape[1], shape[1], dtype=torch.bool, device=device).tril()
+        mask = torch.zeros(seen.shape, dtype=network.dtype, device=device)
+        self.inputs: dict[str, torch.Tensor] = {
+            "input_ids": torch.from_numpy(tokens).to(device),
+            "position_ids": torch.from_numpy(position).to(device),
+            "attention_mask": mask.masked_fill_(~seen, torch.finfo(network.dtype).min)[:, None],
+        }
+        self.sources = torch.from_numpy(np.concatenate(sources)).to(device)
+        self.targets = torch.from_numpy(np.concatenate(targets)).to(device)
+        self.bounds = np.cumsum([len(found) for found in targets])[:-1]

@@ -57,6 +57,8 @@ class ModelMetric(NeedsModel):
 
     architecture: ClassVar[str] = "AutoModel"
     """The class of transformers that the model is loaded as."""
+    cpu_tokens: ClassVar[int] = 512
+    """The most tokens of a batch on a cpu: few for encoders, whose cache then holds it."""
 
     @cached_property
     def _network(self) -> Any:  # noqa: ANN401
@@ -68,5 +70,5 @@ class ModelMetric(NeedsModel):
 
     def _batches(self, lengths: Sequence[int]) -> Iterable[list[int]]:
         """Group items by length, with a progress bar."""
-        groups = list(runtime.batches(lengths))
+        groups = list(runtime.batches(lengths, runtime.batch_tokens(self.cpu_tokens)))
         return self._progress(groups, len(groups))

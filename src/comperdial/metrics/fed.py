@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,9 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.metrics._history import utterances
-from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, special_token, unique
+from comperdial.metrics._likelihood import Forest, encode, halves, log_likelihoods, most_tokens, special_token, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
-
-if TYPE_CHECKING:
-    import torch
 
 _FOLLOWUPS = Path(__file__).with_name("fed_followups.yaml")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -54,6 +51,8 @@ class Fed(ModelMetric):
     kind: ClassVar[str] = "fed"
     needs: ClassVar[tuple[str, ...]] = ("histories",)
     architecture: ClassVar[str] = "AutoModelForCausalLM"
+    # Its weights are read once a batch: four times as fast as with batches of 512.
+    cpu_tokens: ClassVar[int] = 4096
 
     model: str = "DialoGPT-large"
     followups: str = ""
@@ -61,12 +60,15 @@ class Fed(ModelMetric):
     spaces: Literal["kept", "stripped"] = "kept"
     """The spaces around <|endoftext|>: ``kept`` as the string has them, or ``stripped``, as early
     tokenizers of transformers did unasked, and as DialoGPT was trained."""
+    scored: Literal["whole", "follow-up"] = "whole"
+    """Whose likelihood L is: the ``whole`` string's, as in the paper's code, or the ``follow-up``'s alone, given all before."""
     max_length: int = 1024
     """The most tokens of a string. What is over is cut from the left of the dialogue, but for the first marker."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self, "spaces", ("kept", "stripped"))
+        check_choice(self, "scored", ("whole", "follow-up"))
         check_number(self, "max_length", 3, 1_000_000)
         # Read now: a file that is wrong should say so before a model is loaded.
         _ = self._sets
@@ -117,57 +119,18 @@ class Fed(ModelMetric):
         sizes = np.array([len(end) for end in ends])
         losses = np.empty((len(starts), len(ends)))
         for items in self._batches([len(start) + int(sizes.sum()) for start in starts]):
-            forest = _Forest([starts[item] for item in items], ends, self._network)
+            forest = Forest([starts[item] for item in items], [ends] * len(items), self._network)
             with torch.inference_mode():
                 hidden = body(**forest.inputs, use_cache=False).last_hidden_state.flatten(0, 1)
                 found = log_likelihoods(head, hidden[forest.sources], forest.targets)
             for item, values in zip(items, np.split(found, forest.bounds), strict=True):
                 shared = len(starts[item]) - 1
                 own = np.add.reduceat(values[shared:], np.cumsum(sizes) - sizes)
-                losses[item] = -(values[:shared].sum() + own) / (shared + sizes)
+                if self.scored == "follow-up":
+                    losses[item] = -own / sizes
+                else:
+                    losses[item] = -(values[:shared].sum() + own) / (shared + sizes)
         return losses
-
-
-class _Forest:
-    """Dialogues of which each is one input of the model, with all follow-ups side by side at its end.
-
-    Every follow-up has the positions after the dialogue and sees only the dialogue and itself, so its likelihood is
-    what it would be alone, and the dialogue, the long part, goes through the model once, not once a follow-up.
-    """
-
-    def __init__(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]], network: Any) -> None:  # noqa: ANN401
-        import torch
-
-        device = network.device
-        tail = np.concatenate([np.asarray(end) for end in ends])
-        owner = np.repeat(np.arange(1, len(ends) + 1), [len(end) for end in ends])
-        offset = np.concatenate([np.arange(len(end)) for end in ends])
-        lengths = [len(start) + len(tail) for start in starts]
-        shape = (len(starts), max(lengths))
-        # Padding (-1) sees the dialogue and other padding, and nothing sees it.
-        tokens, position, branch = np.zeros(shape, int), np.zeros(shape, int), np.full(shape, -1)
-        sources, targets = [], []
-        for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-            size = len(start)
-            tokens[row, :length] = [*start, *tail]
-            position[row, :length] = [*range(size), *(size + offset)]
-            branch[row, :length] = [*[0] * size, *owner]
-            before = np.arange(length) - 1
-            before[size:][offset == 0] = size - 1
-            sources.append(row * shape[1] + before[1:])
-            targets.append(tokens[row, 1:length])
-        branches = torch.from_numpy(branch).to(device)
-        seen = (branches[:, None, :] == 0) | (branches[:, None, :] == branches[:, :, None])
-        seen &= torch.ones(shape[1], shape[1], dtype=torch.bool, device=device).tril()
-        mask = torch.zeros(seen.shape, dtype=network.dtype, device=device)
-        self.inputs: dict[str, torch.Tensor] = {
-            "input_ids": torch.from_numpy(tokens).to(device),
-            "position_ids": torch.from_numpy(position).to(device),
-            "attention_mask": mask.masked_fill_(~seen, torch.finfo(network.dtype).min)[:, None],
-        }
-        self.sources = torch.from_numpy(np.concatenate(sources)).to(device)
-        self.targets = torch.from_numpy(np.concatenate(targets)).to(device)
-        self.bounds = np.cumsum([len(found) for found in targets])[:-1]
 
 
 def read_followups(path: Path) -> FollowUps:

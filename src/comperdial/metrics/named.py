@@ -13,7 +13,7 @@ from comperdial.metrics import Metric, create, kinds
 Entries = Mapping[str, Mapping[str, Any]]
 
 # What an entry says that is no option of the metric.
-_NO_OPTIONS = ("kind", "datasets", "main", "label")
+_NO_OPTIONS = ("kind", "datasets", "skip", "main", "label")
 PARAMS = Path("params.yaml")
 # Where the package is used from its repository.
 SHIPPED = Path(__file__).parents[3] / PARAMS.name

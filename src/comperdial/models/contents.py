@@ -39,7 +39,7 @@ _SHARD: dict[Kind, str] = {"safetensors": r"\w[\w-]*\.safetensors", "pickle": r"
 
 def is_weights(name: str) -> bool:
     """Return whether a file of that name holds weights, or says where they are."""
-    return name in INDEX.values() or any(re.fullmatch(rule, name) for rule in _SHARD.values())
+    return name in INDEX.values() or name.endswith(".gguf") or any(re.fullmatch(rule, name) for rule in _SHARD.values())
 
 
 def shards(index: Path, kind: Kind) -> dict[str, str]:
@@ -159,7 +159,7 @@ class Manifest:
     files
         The files that count, and what their bytes are.
     converted
-        The pickles that the weights among them were made from.
+        The pickles, or the GGUF file, that the weights among them were made from.
     """
 
     name: str

