@@ -24,6 +24,7 @@ from comperdial.config.checking import (
     Number,
     Section,
     Seed,
+    Share,
     Strict,
     Text,
     VariableName,
@@ -411,6 +412,91 @@ class RecordedJudge(Strict):
     label: Label = None
 
 
+class Corpus(Strict):
+    """Dialogues to train on: a file of the catalogue or of the user's, and its format."""
+
+    format: Text
+    source: Maybe[Text] = None
+    path: Maybe[FilePath] = None
+
+    @model_validator(mode="after")
+    def _has_one_place(self) -> Corpus:
+        if (self.source is None) == (self.path is None):
+            found = "both" if self.path else "neither"
+            raise rule(f"{found} of `source` and `path`", "`source` (a file of the catalogue) or `path` (a local one)")
+        return self
+
+
+class TrainingPhase(Strict):
+    """A stretch of training with its own loss and learning rate."""
+
+    loss: Literal["in-batch", "selection"]
+    steps: Count
+    batch: Annotated[int, Field(ge=2), Expected("a whole number of contexts, 2 or more")]
+    learning_rate: AboveZero
+    head_learning_rate: AboveZero = 0.001
+    warmup: Count = 100
+    temperature: AboveZero = 0.1
+    contrastive: FromZero = 0
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TrainingPhase:
+        if self.contrastive and self.loss != "selection":
+            raise rule("`contrastive` beside the in-batch loss", "it in a phase with the selection loss", "contrastive")
+        return self
+
+
+class TrainingLengths(Strict):
+    """The most tokens of each part of an input."""
+
+    history: Count = 72
+    facts: Count = 56
+    response: Annotated[int, Field(ge=2), Expected("a whole number of 2 or more")] = 40
+
+
+class TrainingNegatives(Strict):
+    """How many negative responses of each kind a context has."""
+
+    random: Seed = 5
+    near: Seed = 2
+    dialogue: Seed = 2
+    altered: Seed = 2
+
+    @model_validator(mode="after")
+    def _are_some(self) -> TrainingNegatives:
+        if not self.random + self.near + self.dialogue + self.altered:
+            raise rule("no negative responses", "one or more of some kind")
+        return self
+
+
+class Training(Strict):
+    """How a learned metric is trained (`comperdial train`)."""
+
+    encoder: Text
+    corpora: Annotated[dict[DatasetName, Corpus], Field(min_length=1)]
+    phases: Annotated[list[TrainingPhase], Field(min_length=1)]
+    attention: Literal["shared", "full"] = "shared"
+    feature: Literal["pair", "cls"] = "pair"
+    lengths: TrainingLengths = TrainingLengths()
+    negatives: TrainingNegatives = TrainingNegatives()
+    seed: Seed = 2024
+    held_out: Count = 400
+    overlap: Count = 13
+    facts: Share = 0.5
+    dropout: Share = 0
+    dtype: Literal["fp32", "bf16"] = "bf16"
+    check_every: Count = 250
+
+    @model_validator(mode="after")
+    def _ends_with_selection(self) -> Training:
+        if self.phases[-1].loss != "selection":
+            raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
+        if self.feature == "cls" and self.attention == "shared":
+            problem, expected = "feature 'cls' with attention 'shared'", "attention 'full', in which it sees the response"
+            raise rule(problem, expected, "feature")
+        return self
+
+
 class Allotment(Strict):
     """What a job may use on a cluster; other names are resources of the scheduler's."""
 
@@ -549,6 +635,7 @@ class Parameters(JudgingSections):
     metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
     recorded: Section[dict[MetricName, Recorded]] = {}
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
+    training: Section[dict[MetricName, Training]] = {}
     shards: Section[dict[str, Shards]] = {}
     resources: Section[Resources] = Resources()
     evaluation: Evaluation

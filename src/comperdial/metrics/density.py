@@ -1,0 +1,112 @@
+"""DEnsity: how close a response lies to what people say, in the feature space of a response-selection model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from comperdial.metrics.base import Batch, Metric, Scores, check_choice
+from comperdial.models import runtime
+from comperdial.training import density
+from comperdial.training.selection import Group
+
+# Responses to one context that are read in one row behind it.
+_ROW = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Density(Metric):
+    """DEnsity of Park et al. 2023, without a reference; higher is better in all outputs.
+
+    A selection model reads context and response (:mod:`comperdial.training`). ``density`` is minus the Mahalanobis
+    distance (the square root of equation 3, as in section 4.3) of its feature from those of people's responses,
+    ``euclidean`` minus the Euclidean distance, ``classifier`` the model's own score f(c, r).
+    """
+
+    kind: ClassVar[str] = "density"
+    needs: ClassVar[tuple[str, ...]] = ("histories",)
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+
+    trained: str = "density"
+    """A model that ``comperdial train`` made: its name, below ``data/models``, or its folder."""
+    facts: bool = False
+    """Whether the model reads the facts too; the Gaussian is then that of pairs with facts."""
+    dtype: Literal["fp32", "bf16"] = "fp32"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "dtype", runtime.DTYPES)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the two distances, each with its sign turned, and the selection score."""
+        return ("density", "euclidean", "classifier")
+
+    def needed_by(self, output: str) -> tuple[str, ...]:
+        """Return the facts too, where they are read."""
+        return ("histories", "facts") if self.facts else ("histories",)
+
+    @property
+    def runs_model(self) -> bool:
+        """Say yes."""
+        return True
+
+    def unavailable(self) -> str | None:
+        """Say so when a package, the trained model or its encoder is not on this machine."""
+        return runtime.missing_packages() or density.missing(self.trained, facts=self.facts)
+
+    def signed(self, option: str) -> object:
+        """Name the trained model by its checksum, and its encoder."""
+        return density.label(self.trained) if option == "trained" else super().signed(option)
+
+    @cached_property
+    def _model(self) -> density.Trained:
+        return density.load(self.trained, self.dtype)
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score each distinct response to a context once; those to one context are read together."""
+        from tqdm import tqdm
+
+        model = self._model
+        gaussian = model.gaussian(facts=self.facts)
+        values = np.full((len(batch), 3), np.nan)
+        cut = np.zeros(len(batch), dtype=np.int32)
+        groups, places = self._groups(batch, cut)
+        bar = tqdm(total=len(groups), desc=self.kind, delay=2, disable=None)
+        for items, features, scores in density.read(model.network, groups):
+            found = np.stack([-gaussian.mahalanobis(features), -gaussian.euclidean(features), scores], axis=1)
+            owners = [indices for item in items for indices in places[item]]
+            for row, indices in zip(found, owners, strict=True):
+                values[indices] = row
+            bar.update(len(items))
+        bar.close()
+        return Scores({name: values[:, column] for column, name in enumerate(self.outputs)}, cut)
+
+    def _groups(self, batch: Batch, cut: np.ndarray) -> tuple[list[Group], list[list[list[int]]]]:
+        """Return the contexts with their responses, and of each response its places in the batch; count what is cut."""
+        reader = self._model.reader
+        texts = {utterance["text"] for history in batch.histories for utterance in history}
+        texts |= {*batch.responses, *(fact for facts in batch.facts if self.facts for fact in facts)}
+        distinct = sorted(texts)
+        tokens = dict(zip(distinct, reader.encode(distinct), strict=True))
+        asked: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
+        for index in range(len(batch)):
+            told = batch.facts[index] if self.facts else ()
+            if self.facts and not told:
+                continue
+            history: Sequence[Sequence[int]] = [tokens[utterance["text"]] for utterance in batch.histories[index]]
+            context, of_context = reader.context(history, [tokens[fact] for fact in told])
+            response, of_response = reader.response(tokens[batch.responses[index]])
+            cut[index] = of_context + of_response
+            asked.setdefault(tuple(context), {}).setdefault(tuple(response), []).append(index)
+        groups, places = [], []
+        for context, responses in asked.items():
+            rows = list(responses)
+            for start in range(0, len(rows), _ROW):
+                chosen = rows[start : start + _ROW]
+                groups.append(Group(context, chosen))
+                places.append([responses[row] for row in chosen])
+        return groups, places
