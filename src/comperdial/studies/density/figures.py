@@ -207,7 +207,9 @@ def figure_4(
         for ax in axes[:, 0]:
             ax.set_ylabel("Score")
         for column in range(columns):
-            axes[(len(there) - 1 - column) // columns][column].set_xlabel(f"Mean rating ({sample.target})")
+            last = axes[(len(there) - 1 - column) // columns][column]
+            last.set_xlabel(f"Mean rating ({sample.target})")
+            last.tick_params(labelbottom=True)
         titled(
             drawn,
             "Figure 4. Scores against ratings",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,9 +74,9 @@ def _files(datasets: Sequence[str], end: str = "") -> list[str]:
     return [f"{RESULTS}/{name}{end}.parquet" for name in datasets]
 
 
-def _settings(plan: Plan, datasets: Sequence[str]) -> dict[str, Any]:
+def _settings(plan: Plan, datasets: Sequence[str], outputs: Iterable[str]) -> dict[str, Any]:
     """Return what the tables of correlations are told: titles, which metrics there are, and why some have no scores."""
-    named = {name.partition(":")[0] for dataset in datasets for name in shown(dataset)}
+    named = {name.partition(":")[0] for name in outputs}
     return {
         # A job's JSON keeps the order of lists alone.
         "datasets": list(datasets),
@@ -229,7 +229,10 @@ def _notes(frame: pd.DataFrame) -> list[str]:
     "density_table_1",
     of=_once,
     inputs=lambda plan: {"correlations": _files(of_responses(plan)), "reported": _REPORTED},
-    settings=lambda plan: {**_settings(plan, of_responses(plan)), "sections": rows()["responses"]},
+    settings=lambda plan: {
+        **_settings(plan, of_responses(plan), shown(SCATTERED)),
+        "sections": rows()["responses"],
+    },
     caption="DEnsity's Table 1: correlation of metrics with people's ratings of responses, ours next to the reported values.",
     category=_CATEGORY,
 )
@@ -429,7 +432,10 @@ def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
         "differences": _files(of_responses(plan), "_differences"),
         "reported": _REPORTED,
     },
-    settings=lambda plan: {**_settings(plan, of_responses(plan)), "ablation": rows()["ablation"]},
+    settings=lambda plan: {
+        **_settings(plan, of_responses(plan), [f"{name}:" for _, name in rows()["ablation"]["metrics"]]),
+        "ablation": rows()["ablation"],
+    },
     caption="DEnsity's Table 2: what the contrastive loss and the distance do, ours next to the reported values.",
     category=_CATEGORY,
 )
@@ -452,7 +458,7 @@ def table_2(
     known = known.assign(metric=known["contrastive"] + known["metric"])
     sections = [
         {
-            "section": f"{'with' if loss == 'yes' else 'without'} contrastive loss",
+            "section": _loss(loss),
             "rows": [
                 {"label": distance, "metric": metric, "output": output, "reported": loss + distance}
                 for distance, output in ablation["outputs"]
@@ -532,7 +538,11 @@ def _gains(pairs: pd.DataFrame, ablation: Mapping[str, Any], datasets: Sequence[
         **plan.target(SCATTERED),
         "rows": rows()["examples"],
         "title": plan.title(SCATTERED),
-        **{key: value for key, value in _settings(plan, [SCATTERED]).items() if key in ("metrics", "not_run")},
+        **{
+            key: value
+            for key, value in _settings(plan, [SCATTERED], _examples()).items()
+            if key in ("metrics", "not_run")
+        },
     },
     caption="DEnsity's Table 3: what metrics say of the paper's four examples, ours next to the reported scores.",
     category=_CATEGORY,
@@ -634,7 +644,7 @@ def _placed(values: Any, place: int | None) -> tuple[float, float]:  # noqa: ANN
         "ceilings": f"{RESULTS}/{DIALOGUES}_ceilings.parquet",
         "reported": _REPORTED,
     },
-    settings=lambda plan: {**_settings(plan, [DIALOGUES]), "sections": rows()["dialogues"]},
+    settings=lambda plan: {**_settings(plan, [DIALOGUES], shown(DIALOGUES)), "sections": rows()["dialogues"]},
     caption="DEnsity's Table 4: correlation with people's ratings of whole dialogues, ours next to the reported values.",
     category=_CATEGORY,
 )
@@ -688,3 +698,104 @@ def table_4(
             *_notes(frame[frame["section"] != "People"]),
         ],
     )
+
+
+# Response selection
+
+
+def _cards(plan: Plan) -> dict[str, Any]:
+    """Return the card of each trained model that is here, by the metric that is made with it."""
+    from comperdial.training.density import CARD, folder_of
+
+    trained = {name: getattr(plan.metrics.get(name), "trained", None) for _, name in rows()["ablation"]["metrics"]}
+    paths = {name: folder_of(model) / CARD for name, model in trained.items() if model}
+    return {name: str(path) for name, path in paths.items() if path.is_file()}
+
+
+@table(
+    "density_table_5",
+    of=_once,
+    inputs=lambda plan: {"reported": f"{FOLDER}/selection.csv", "cards": list(_cards(plan).values())},
+    settings=lambda plan: {
+        "trained": list(_cards(plan)),
+        "losses": rows()["ablation"]["metrics"],
+        "not_run": {
+            name: plan.unavailable.get(name, "its model has no card here")
+            for _, name in rows()["ablation"]["metrics"]
+            if name not in _cards(plan)
+        },
+    },
+    caption="DEnsity's Table 5: how well the models select the right response, with and without the contrastive loss.",
+    category=_CATEGORY,
+)
+def table_5(
+    *,
+    reported: Path,
+    cards: Sequence[Path],
+    trained: Sequence[str],
+    losses: Sequence[Sequence[str]],
+    not_run: Mapping[str, str],
+) -> Document:
+    """Show how well the models select responses."""
+    from comperdial.core.files import read_json
+    from comperdial.report.inputs import read_reported
+
+    known = read_reported(reported, ("source", "place", "corpus", "contrastive", "measure"), given=("value",))
+    records = known.assign(source="paper").drop(columns="place").to_dict("records")
+    for (loss, _), card in _paired(losses, trained, cards):
+        for corpus, found in read_json(card)["held-out"].items():
+            about = {"source": "ours", "corpus": corpus, "contrastive": loss, "n": found["n"]}
+            records += [
+                about | {"measure": measure, "value": found[key]}
+                for measure, key in (("recall@1", "recall_at_1"), ("MRR", "mrr"))
+            ]
+    frame = pd.DataFrame(records).reindex(columns=["source", "corpus", "contrastive", "measure", "value", "n"])
+    made = []
+    for source, title in (
+        ("paper", "The paper: BERT, a model for each corpus, on its test split"),
+        ("ours", "Ours: MiniLM, one model, on held-out dialogues of the corpora it was trained on"),
+    ):
+        of_source = frame[frame["source"] == source]
+        columns = [
+            Column(_corpus(corpus, of_source), measure, value_of("value"), (corpus, measure))
+            for corpus in dict.fromkeys(of_source["corpus"])
+            for measure in ("recall@1", "MRR")
+        ]
+        cells = records_by(of_source, ["contrastive", "corpus", "measure"])
+        lines = {
+            (loss,): [_loss(loss) + (f", {_NOT_RUN}" if source == "ours" and name in not_run else "")]
+            for loss, name in losses
+        }
+        made.append(pivot(title, cells, lines, ["Trained"], columns))
+    return Document(
+        title="Table 5. Selecting the right response",
+        caption="The share of contexts whose right response has the highest selection score (recall@1), and the mean reciprocal "
+        "rank of the right response (MRR).",
+        sections=made,
+        tidy=frame,
+        notes=[
+            "The two parts are not to be compared: other models, other dialogues, and among ours the right response is one of "
+            "ten; how many the paper's is one of, its text does not say (it trains with 15 or 19 wrong ones)",
+            "Ours are of dialogues by which the best checkpoint was chosen, so that they are somewhat too high",
+            f"Paper: {CITED}",
+            *(f"{_loss(loss)}: {_NOT_RUN}: {not_run[name]}" for loss, name in losses if name in not_run),
+        ],
+    )
+
+
+def _paired(
+    losses: Sequence[Sequence[str]], trained: Sequence[str], cards: Sequence[Path]
+) -> list[tuple[tuple[str, str], Path]]:
+    """Return each loss and metric with the card of its model, as far as there is one."""
+    of = dict(zip(trained, cards, strict=True))
+    return [((loss, name), of[name]) for loss, name in losses if name in of]
+
+
+def _loss(contrastive: str) -> str:
+    return f"{'with' if contrastive == 'yes' else 'without'} contrastive loss"
+
+
+def _corpus(corpus: str, frame: pd.DataFrame) -> str:
+    """Return what a corpus is called, with how many contexts its numbers are of where that is known."""
+    counted = frame.loc[frame["corpus"] == corpus, "n"].dropna()
+    return corpus.replace("_", " ") + (f" (n = {int(counted.iloc[0])})" if len(counted) else "")
