@@ -87,7 +87,7 @@ def adversarial_frame(ratios: pd.DataFrame, labels: Mapping[str, str]) -> pd.Dat
 def figure_3(*, ratios: Sequence[Path], wanted: Sequence[tuple[str, str]]) -> tuple[Figure, pd.DataFrame]:
     """Draw the accuracy on worse answers."""
     from comperdial import schema
-    from comperdial.report.plots.style import SERIES, drawing, figure_and_axes, lines_behind, titled
+    from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, titled
 
     labels = dict(wanted)
     frame = adversarial_frame(pd.concat([schema.read(path, "ratios") for path in ratios]), labels)
@@ -95,21 +95,19 @@ def figure_3(*, ratios: Sequence[Path], wanted: Sequence[tuple[str, str]]) -> tu
         raise NothingToShowError("none of the metrics that the figure shows was run")
     names = {RECORDED: "Khalid and Lee's pairs, of DailyDialog and PersonaChat"}
     panels = list(dict.fromkeys(frame["dataset"]))
-    there = [label for label in labels.values() if label in set(frame["label"])]
+    there = {name: label for name, label in labels.items() if label in set(frame["label"])}
     with drawing():
         from matplotlib.lines import Line2D
 
         drawn, axes = figure_and_axes(1, len(panels), (3.9 * len(panels) + 0.3, 2.7), sharey=True)
-        handles = []
         for ax, dataset in zip(axes[0], panels, strict=True):
             of_panel = frame[frame["dataset"] == dataset]
             kinds = [kind for kind in STRATEGIES.values() if kind in set(of_panel["kind"])]
-            for place, label in enumerate(there):
+            for place, (name, label) in enumerate(there.items()):
                 own = of_panel[of_panel["label"] == label]
-                colour, marker, _ = SERIES[place]
                 x = own["kind"].map(kinds.index).to_numpy(dtype=float) + (place - (len(there) - 1) / 2) * 0.15
                 reach = [own["accuracy"] - own["low"], own["high"] - own["accuracy"]]
-                ax.errorbar(x, own["accuracy"], yerr=reach, fmt=marker, color=colour, ms=4.5, lw=1.0, capsize=0)
+                ax.errorbar(x, own["accuracy"], yerr=reach, ls="", elinewidth=1.0, **_style(name))
             ax.axhline(0.5, color="0.6", lw=0.8, zorder=0)
             ax.set_xticks(range(len(kinds)), [kind.replace(" ", "\n").replace("-", "-\n") for kind in kinds])
             ax.set_ylim(0, 1.02)
@@ -117,10 +115,7 @@ def figure_3(*, ratios: Sequence[Path], wanted: Sequence[tuple[str, str]]) -> tu
             lines_behind(ax, "y")
             ax.set_xlim(-0.5, len(kinds) - 0.5)
         axes[0][0].set_ylabel("Answer scores higher\n(share of pairs)")
-        handles = [
-            Line2D([], [], color=SERIES[place][0], marker=SERIES[place][1], ls="", ms=4.5, label=label)
-            for place, label in enumerate(there)
-        ]
+        handles = [Line2D([], [], ls="", label=label, **_style(name)) for name, label in there.items()]
         titled(
             drawn,
             "Figure 3. Answers and worse versions of them",
@@ -134,6 +129,13 @@ def figure_3(*, ratios: Sequence[Path], wanted: Sequence[tuple[str, str]]) -> tu
             columns=2,
         )
     return drawn, frame
+
+
+def _style(name: str) -> dict[str, Any]:
+    """Return the mark of an output: its form says which score, its filling which loss."""
+    metric, output = output_name(name)
+    colour, marker = {"density": ("#0072b2", "o"), "classifier": ("#d55e00", "s")}.get(output, ("#000000", "X"))
+    return {"color": colour, "marker": marker, "mfc": "white" if metric == "density-selection" else colour, "ms": 4.5}
 
 
 def _counted(frame: pd.DataFrame) -> str:

@@ -274,7 +274,7 @@ def table_1(
 # Paired tests
 
 
-def tests_frame(
+def difference_frame(
     differences: pd.DataFrame, sections: Sequence[Mapping[str, Any]], datasets: Sequence[str]
 ) -> pd.DataFrame:
     """Return how much higher DEnsity correlates than each other metric of the rows, with the paired test.
@@ -347,7 +347,7 @@ def _p(name: str) -> Callable[[Mapping[Any, Any]], str]:
     caption="Whether DEnsity correlates better with people's ratings than each other metric: differences with paired tests.",
     category=_CATEGORY,
 )
-def tests(
+def paired_tests(
     *,
     differences: Sequence[Path],
     sections: Sequence[Mapping[str, Any]],
@@ -359,7 +359,7 @@ def tests(
     from comperdial.core.files import read_table
 
     found = pd.concat([read_table(path) for path in differences], ignore_index=True)
-    frame = tests_frame(found, sections, datasets)
+    frame = difference_frame(found, sections, datasets)
     if frame.empty:
         raise NothingToShowError(f"there are no scores of DEnsity ({why or 'no such metric in params.yaml'})")
     columns = [
