@@ -18,7 +18,7 @@ from comperdial.report.inputs import read_reported
 from comperdial.studies import with_studies
 from comperdial.studies.density.figures import histogram_frame
 from comperdial.studies.density.results import STRATEGIES, drawn, rows
-from comperdial.studies.density.tables import frame_of, difference_frame
+from comperdial.studies.density.tables import difference_frame, frame_of
 from making import make
 
 STUDY = "src/comperdial/studies/density"
