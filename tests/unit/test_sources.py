@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import io
 import threading
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -82,6 +83,20 @@ def test_download(server, tmp_path):
     assert debris(target.parent) == []
     sources.fetch(make_source(server.url), target)
     assert server.asked == 1, "a file that is there is not asked for again"
+
+
+def test_a_member_of_an_archive(server, tmp_path):
+    source = dataclasses.replace(make_source(server.url), member="inside/thing.txt")
+    target = tmp_path / "thing.bin"
+    with pytest.raises(SourceError, match=r"is not in the archive.*expected a zip archive with inside/thing\.txt"):
+        sources.fetch(source, target)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside/thing.txt", CONTENT)
+    server.content = packed.getvalue()
+    sources.fetch(source, target)
+    assert target.read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["thing.bin"]
 
 
 def test_an_interrupted_download_is_begun_again_and_never_taken_for_whole(server, tmp_path):

@@ -129,13 +129,14 @@ def make_parser() -> argparse.ArgumentParser:
         prompts,
         recorded,
         render,
+        train,
         validate,
         why,
     )
 
     groups = (
         compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
-        annotate, render, validate, why,
+        annotate, render, train, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -28,7 +28,8 @@ class Source:
     """A public file: where it comes from, what its bytes are, who may use it.
 
     ``revision`` is the branch or tag that was asked for, of a file that is pinned by the lock file; without an entry
-    there, ``sha256`` is empty and the file is not pinned.
+    there, ``sha256`` is empty and the file is not pinned. ``member`` names the file inside the zip archive that the URL
+    gives; all else said here is then of the member.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Source:
     licence: str
     citation: str
     revision: str | None = None
+    member: str | None = None
 
     @property
     def pinned(self) -> bool:
@@ -113,6 +115,7 @@ class _File(Strict):
     sha256: Maybe[_Sha256] = None
     bytes: Maybe[Count] = None
     revision: Maybe[Annotated[str, Field(pattern=r"^[\w./-]+$"), Expected("a branch or a tag")]] = None
+    member: Maybe[Text] = None
 
     @model_validator(mode="after")
     def _is_pinned(self) -> _File:
@@ -125,6 +128,10 @@ class _File(Strict):
             raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
         if self.commit and self.commit not in self.url:
             raise rule("the URL does not name the commit", "a URL pinned to the commit", "url")
+        if self.member and self.revision:
+            raise rule(
+                "a member of an archive that is not pinned", "`commit`, `sha256` and `bytes` of the member", "member"
+            )
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
         return self

@@ -139,7 +139,7 @@ def _jsonl(path: Path) -> Iterator[Record]:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        record = parse_json(line, where)
+        record = parse_json(line, where, expected="a JSON object")
         given = record.get("utterances") if isinstance(record, dict) else None
         if not isinstance(given, list) or not all(map(_is_utterance, given)):
             raise SchemaError(
@@ -148,7 +148,9 @@ def _jsonl(path: Path) -> Iterator[Record]:
         facts = record.get("facts") or {}
         if not isinstance(facts, dict) or not all(isinstance(lines, list) for lines in facts.values()):
             raise SchemaError(f"facts are {facts!r}", where=where, expected="a list of texts for each speaker")
-        said = [("AB"[place % 2], u) if isinstance(u, str) else (u["speaker"], u["text"]) for place, u in enumerate(given)]
+        said = [
+            ("AB"[place % 2], u) if isinstance(u, str) else (u["speaker"], u["text"]) for place, u in enumerate(given)
+        ]
         yield [speaker for speaker, _ in said], [text for _, text in said], facts
 
 
@@ -165,7 +167,9 @@ def _csv(path: Path) -> Iterator[Record]:
     for number, record in enumerate(reader, start=1):
         if lacking := [column for column in ("dialogue_id", "speaker", "text") if record.get(column) is None]:
             raise SchemaError(
-                f"no {lacking[0]!r}", where=f"{path}, record {number}", expected="the columns dialogue_id, speaker, text"
+                f"no {lacking[0]!r}",
+                where=f"{path}, record {number}",
+                expected="the columns dialogue_id, speaker, text",
             )
         dialogues.setdefault(record["dialogue_id"], []).append((record["speaker"], record["text"]))
     for said in dialogues.values():

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import time
+import zipfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
@@ -143,6 +144,8 @@ def _bring(source: Source, url: str, target: Path, mirror: str | Path | None, at
             commit, hint = None, "The mirror's copy is altered or incomplete: copy it anew"
         else:
             commit = _download(source, url, temporary, attempts)
+            if source.member:
+                _unpack(source, temporary)
             hint = "The file upstream is not the one pinned in data/sources.yaml"
         if source.pinned and status(source, temporary) != "present":
             raise SourceError(
@@ -152,6 +155,25 @@ def _bring(source: Source, url: str, target: Path, mirror: str | Path | None, at
                 hint=hint,
             )
     return commit
+
+
+def _unpack(source: Source, path: Path) -> None:
+    """Replace a zip archive by the one member of it that is wanted."""
+    archive = path.with_name(f"{path.name}.zip")
+    path.rename(archive)
+    try:
+        with zipfile.ZipFile(archive) as found, found.open(str(source.member)) as member, path.open("wb") as file:
+            # No more than the file should have: a small archive can hold a huge one.
+            file.write(member.read(source.bytes + 1))
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise SourceError(
+            f"source {source.name!r} is not in the archive",
+            where=source.url,
+            expected=f"a zip archive with {source.member}",
+            hint="The archive upstream is not the one that data/sources.yaml means",
+        ) from error
+    finally:
+        archive.unlink()
 
 
 def in_mirror(source: Source, mirror: str | Path | None = None) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -11,8 +10,8 @@ import numpy as np
 
 from comperdial.metrics.base import Batch, Metric, Scores, check_choice
 from comperdial.models import runtime
-from comperdial.training import density
-from comperdial.training.selection import Group
+from comperdial.training.selection import Group, read
+from comperdial.training.trained import Trained, label, load, missing
 
 # Responses to one context that are read in one row behind it.
 _ROW = 12
@@ -56,15 +55,15 @@ class Density(Metric):
 
     def unavailable(self) -> str | None:
         """Say so when a package, the trained model or its encoder is not on this machine."""
-        return runtime.missing_packages() or density.missing(self.trained, facts=self.facts)
+        return runtime.missing_packages() or missing(self.trained, facts=self.facts)
 
     def signed(self, option: str) -> object:
         """Name the trained model by its checksum, and its encoder."""
-        return density.label(self.trained) if option == "trained" else super().signed(option)
+        return label(self.trained) if option == "trained" else super().signed(option)
 
     @cached_property
-    def _model(self) -> density.Trained:
-        return density.load(self.trained, self.dtype)
+    def _model(self) -> Trained:
+        return load(self.trained, self.dtype)
 
     def compute(self, batch: Batch) -> Scores:
         """Score each distinct response to a context once; those to one context are read together."""
@@ -76,7 +75,7 @@ class Density(Metric):
         cut = np.zeros(len(batch), dtype=np.int32)
         groups, places = self._groups(batch, cut)
         bar = tqdm(total=len(groups), desc=self.kind, delay=2, disable=None)
-        for items, features, scores in density.read(model.network, groups):
+        for items, features, scores in read(model.network, groups):
             found = np.stack([-gaussian.mahalanobis(features), -gaussian.euclidean(features), scores], axis=1)
             owners = [indices for item in items for indices in places[item]]
             for row, indices in zip(found, owners, strict=True):
@@ -97,16 +96,16 @@ class Density(Metric):
             told = batch.facts[index] if self.facts else ()
             if self.facts and not told:
                 continue
-            history: Sequence[Sequence[int]] = [tokens[utterance["text"]] for utterance in batch.histories[index]]
+            history = [tokens[utterance["text"]] for utterance in batch.histories[index]]
             context, of_context = reader.context(history, [tokens[fact] for fact in told])
             response, of_response = reader.response(tokens[batch.responses[index]])
             cut[index] = of_context + of_response
             asked.setdefault(tuple(context), {}).setdefault(tuple(response), []).append(index)
         groups, places = [], []
-        for context, responses in asked.items():
+        for asking, responses in asked.items():
             rows = list(responses)
             for start in range(0, len(rows), _ROW):
                 chosen = rows[start : start + _ROW]
-                groups.append(Group(context, chosen))
+                groups.append(Group(asking, chosen))
                 places.append([responses[row] for row in chosen])
         return groups, places

@@ -1,16 +1,10 @@
-"""Train DEnsity (Park et al. 2023): dialogues in, a selection model and Gaussians of its features out.
-
-A trained model is a folder: ``weights.safetensors``, the weights that training changed, in half precision;
-``gaussians.safetensors``, mean and covariance in double precision; ``card.json``, what it was made of and how well it
-selects, and ``README.md``, the same to read. The rest of the encoder is the model that the card names.
-"""
+"""Train DEnsity (Park et al. 2023): dialogues in, a selection model and Gaussians of its features out."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,26 +15,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from comperdial import models
-from comperdial.core.errors import ConfigError, FileError, MissingResourceError
-from comperdial.core.files import read_json, replacing, sha256, write_json, write_text
+from comperdial.core.errors import ConfigError, MissingResourceError
+from comperdial.core.files import replacing, sha256, write_json, write_text
 from comperdial.data.corpora import Dialogue
 from comperdial.models import runtime
-from comperdial.training import loop
+from comperdial.training import loop, selection
 from comperdial.training.gaussian import Gaussian, Moments
 from comperdial.training.loop import Phase, Plan
 from comperdial.training.overlap import without_overlap
-from comperdial.training.pairs import Lengths, Negatives, Pairs, Reader
-from comperdial.training.selection import Architecture, Group, SelectionModel
+from comperdial.training.pairs import Negatives, Pairs
+from comperdial.training.reading import Lengths, Reader
+from comperdial.training.selection import Architecture, Group, SelectionModel, read
+from comperdial.training.trained import CARD, FORM, GAUSSIANS, WEIGHTS, packed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 log = logging.getLogger(__name__)
-
-WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card.json"
-TRAINED = Path("data/models")
-FORM = 1
-"""Raised when a trained model's folder takes another form."""
 
 # The right response and nine of other dialogues, as recall@1 is reported.
 _CHOICES = Negatives(random=9, near=0, dialogue=0, altered=0)
@@ -92,6 +83,7 @@ def train(
     target: Path,
     *,
     origin: Mapping[str, Any],
+    unknown: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Train a model and write its folder.
 
@@ -111,6 +103,8 @@ def train(
         The trained model's folder.
     origin
         What the card says of the corpora: licences, checksums, by corpus.
+    unknown
+        Data sets whose texts are not among ``evaluated``: the card names them.
 
     Returns
     -------
@@ -142,9 +136,11 @@ def train(
     reader = Reader(runtime.load_tokenizer(encoder), settings.lengths)
     pairs = Pairs([dialogue for place, dialogue in enumerate(kept) if place not in apart], reader)
     tried = Pairs([kept[place] for place in sorted(apart)], reader)
-    log.info("%d pairs of %d dialogues to train on, %d dialogues held out", len(pairs), len(pairs.dialogues), len(apart))
+    log.info(
+        "%d pairs of %d dialogues to train on, %d dialogues held out", len(pairs), len(pairs.dialogues), len(apart)
+    )
 
-    model = make(settings, encoder)
+    model = selection.make(encoder, Architecture(settings.attention, settings.feature), settings.dropout)
     plan = Plan(
         settings.phases,
         settings.negatives,
@@ -159,7 +155,7 @@ def train(
         **{
             key: value
             for key, value in asdict(settings).items()
-            if key not in ("phases", "encoder", "overlap", "check_every")
+            if key not in ("phases", "encoder", "overlap", "negatives", "check_every")
         },
     }
     done = loop.train(model, pairs, choices(tried, settings.seed), plan, folder, settled=settled)
@@ -178,6 +174,7 @@ def train(
             }
             for corpus, count in given.items()
         },
+        "not checked for overlap": list(unknown),
         "pairs": len(pairs),
         "held-out dialogues": len(apart),
         "held-out": _figures(model, tried, settings.seed),
@@ -191,21 +188,6 @@ def train(
     }
     write(target, card, weights, {key: moments[0] for key, moments in gaussians.items()})
     return card
-
-
-def make(settings: Settings, encoder: models.Model) -> SelectionModel:
-    """Return a selection model on an encoder, with the head not yet trained."""
-    import torch
-
-    # On a CPU the plain form of attention is faster: heads are small, and masks differ from row to row.
-    network = runtime.load(encoder, attn_implementation="eager")
-    network.config.attention_probs_dropout_prob = settings.dropout
-    for part in network.modules():
-        if isinstance(part, torch.nn.Dropout):
-            part.p = settings.dropout
-        if hasattr(part, "dropout_prob"):
-            part.dropout_prob = settings.dropout
-    return SelectionModel(network, Architecture(settings.attention, settings.feature))
 
 
 def choices(pairs: Pairs, seed: int) -> list[Group]:
@@ -241,7 +223,7 @@ def rounded(model: SelectionModel) -> dict[str, npt.NDArray[np.float16]]:
 
 
 # Pairs that a Gaussian is of: far more than a feature has dimensions.
-_MOST = 12_000
+_MOST = 8_000
 
 
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:
@@ -258,9 +240,7 @@ def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gauss
     with_facts = [int(pair) for pair in order if pairs.has_facts(pair)][:_MOST]
     found = {}
     for key, chosen in (("plain", [int(pair) for pair in order[:_MOST]]), ("facts", with_facts)):
-        groups = [
-            Group(pairs.context(pair, facts=key == "facts"), [pairs.response(pair)]) for pair in chosen
-        ]
+        groups = [Group(pairs.context(pair, facts=key == "facts"), [pairs.response(pair)]) for pair in chosen]
         if len(groups) < 2:
             continue
         moments = Moments(model.size)
@@ -270,15 +250,13 @@ def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gauss
     return found
 
 
-def read(model: SelectionModel, groups: Sequence[Group]) -> Any:  # noqa: ANN401
-    """Yield, a batch at a time, which groups it holds, and the features and scores of their candidates, in order."""
-    import torch
-
-    model.network.eval()
-    for items in loop.batches(groups):
-        with torch.inference_mode():
-            features, scores = model.read([groups[item] for item in items])
-        yield items, features.float().cpu().numpy(), scores.float().cpu().numpy()
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """Return the settings of an entry of ``training``, less its corpora."""
+    said = dict(given)
+    said["phases"] = tuple(Phase(**phase) for phase in said["phases"])
+    said["lengths"] = Lengths(**said["lengths"])
+    said["negatives"] = Negatives(**said["negatives"])
+    return Settings(**said)
 
 
 def write(
@@ -298,7 +276,10 @@ def write(
         arrays |= {f"{key}.mean": gaussian.mean, f"{key}.covariance": packed(gaussian.covariance)}
     with replacing(target / GAUSSIANS) as temporary:
         save_file(arrays, temporary)
-    bytes_ = {name: {"sha256": sha256(target / name), "bytes": (target / name).stat().st_size} for name in (WEIGHTS, GAUSSIANS)}
+    bytes_ = {
+        name: {"sha256": sha256(target / name), "bytes": (target / name).stat().st_size}
+        for name in (WEIGHTS, GAUSSIANS)
+    }
     write_json(target / CARD, {**card, "files": bytes_})
     write_text(target / "README.md", readable({**card, "files": bytes_}))
 
@@ -316,7 +297,9 @@ def readable(card: Mapping[str, Any]) -> str:
     lines = [f"# {card['name']}", "", "DEnsity (Park et al. 2023), trained by `comperdial train`; docs/density.md."]
     phases = card["phases"]
     lines += ["", f"- Encoder: {card['encoder']}; its tables of words and positions are not trained and not in here."]
-    lines += [f"- Seed {card['settings']['seed']}, {card['pairs']:,} training pairs, {card['seconds']['training']:,} s."]
+    lines += [
+        f"- Seed {card['settings']['seed']}, {card['pairs']:,} training pairs, {card['seconds']['training']:,} s."
+    ]
     lines += ["- Recall@1 and MRR on held-out dialogues, the right response among ten:"]
     lines += [
         f"  - {corpus}: {found['recall_at_1']:.3f}, {found['mrr']:.3f} ({found['n']} dialogues)"
@@ -332,144 +315,12 @@ def readable(card: Mapping[str, Any]) -> str:
     lines += ["", "## Corpora", ""]
     for corpus, told in card["corpora"].items():
         overlap = f"{told['dialogues']:,} dialogues, {told['removed for overlap']:,} left out for overlap with evaluation data"
-        lines.append(f"- {corpus}: {overlap}; licence: {told.get('licence', 'not stated')}. {told.get('citation', '')}".rstrip())
-    lines += ["", "The weights are half precision; the Gaussians are of the features that these rounded weights give."]
-    lines += ["The corpora's own licences hold for their texts, none of which is in this folder.", ""]
-    return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained model, ready to read contexts and responses."""
-
-    network: SelectionModel
-    reader: Reader
-    gaussians: Mapping[str, Gaussian]
-    where: Path
-
-    def gaussian(self, *, facts: bool) -> Gaussian:
-        """Return the Gaussian of pairs with or without facts."""
-        return self.gaussians["facts" if facts else "plain"]
-
-
-def folder_of(trained: str) -> Path:
-    """Return the folder of a trained model: itself, or of that name below ``data/models``."""
-    return Path(trained).expanduser() if "/" in trained or trained.startswith((".", "~")) else TRAINED / trained
-
-
-def read_card(trained: str) -> dict[str, Any]:
-    """Read the card of a trained model.
-
-    Raises
-    ------
-    MissingResourceError
-        When it is not there.
-    FileError
-        When it is no such card.
-    """
-    path = folder_of(trained) / CARD
-    if not path.is_file():
-        raise MissingResourceError(
-            f"trained model {trained!r} is not present",
-            where=str(path.parent),
-            expected=f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}",
-            hint="Run `dvc pull` for the one that comes with the repository, or `comperdial train` (docs/density.md)",
+        lines.append(
+            f"- {corpus}: {overlap}; licence: {told.get('licence', 'not stated')}. {told.get('citation', '')}".rstrip()
         )
-    card = read_json(path)
-    try:
-        if card["form"] != FORM:
-            raise FileError(f"form {card['form']}", where=str(path), expected=f"form {FORM}: train the model anew")
-        settings_of(card)
-        _ = card["encoder"].split("@")[0], [card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)], card["features"]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise FileError("no card of a trained model", where=str(path), expected="what `comperdial train` writes") from error
-    return card  # type: ignore[no-any-return]
-
-
-def settings_of(card: Mapping[str, Any]) -> Settings:
-    """Return the settings that a card records."""
-    said = dict(card["settings"])
-    said["phases"] = tuple(Phase(**phase) for phase in said["phases"])
-    said["lengths"] = Lengths(**said["lengths"])
-    said["negatives"] = Negatives(**said["negatives"])
-    return Settings(**said)
-
-
-def missing(trained: str, *, facts: bool = False) -> str | None:
-    """Say why a trained model cannot be used on this machine; None when it can."""
-    try:
-        card = read_card(trained)
-        if facts and "facts" not in card["features"]:
-            return f"trained model {trained!r} has seen no facts"
-        settings = settings_of(card)
-        found = models.find(settings.encoder)
-    except MissingResourceError as error:
-        return error.problem
-    if f"{found.name}@{found.digest}" != card["encoder"]:
-        return f"trained model {trained!r} is of {card['encoder']}, and {found.name}@{found.digest} is here"
-    for name in (WEIGHTS, GAUSSIANS):
-        path = folder_of(trained) / name
-        if not path.is_file() or path.stat().st_size != card["files"][name]["bytes"]:
-            return f"{name} of trained model {trained!r} is {'altered' if path.is_file() else 'not present'}"
-    return None
-
-
-def label(trained: str) -> str:
-    """Return how a signature names a trained model: by its bytes and its encoder; ``…@absent`` where it is not."""
-    try:
-        card = read_card(trained)
-    except MissingResourceError:
-        return f"{Path(trained).name}@absent"
-    told = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
-    told |= {key: card["settings"][key] for key in ("attention", "feature", "lengths")}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    return f"{card['name']}@{digest},encoder:{card['encoder']}"
-
-
-def load(trained: str, dtype: str = "fp32") -> Trained:
-    """Load a trained model, with every byte of it checked.
-
-    Raises
-    ------
-    MissingResourceError
-        When it, or its encoder, is not there or altered.
-    """
-    import torch
-    from safetensors.numpy import load_file
-
-    if problem := missing(trained):
-        raise MissingResourceError(problem, where=str(folder_of(trained)), hint="docs/density.md says how to get it")
-    card, folder = read_card(trained), folder_of(trained)
-    for name in (WEIGHTS, GAUSSIANS):
-        if (found := sha256(folder / name)) != card["files"][name]["sha256"]:
-            raise MissingResourceError(
-                f"{name} of trained model {trained!r} is altered: sha256 {found}",
-                where=str(folder),
-                expected=card["files"][name]["sha256"],
-                hint="Run `dvc pull --force`, or train it anew",
-            )
-    settings = settings_of(card)
-    encoder = models.verified(settings.encoder)
-    model = make(settings, encoder)
-    loop.load(model, folder / WEIGHTS)
-    model.network.requires_grad_(requires_grad=False)
-    if dtype == "bf16":
-        model.encoder.to(torch.bfloat16)
-    arrays = load_file(folder / GAUSSIANS)
-    gaussians = {
-        key: Gaussian(arrays[f"{key}.mean"], unpacked(arrays[f"{key}.covariance"])) for key in card["features"]
-    }
-    return Trained(model, Reader(runtime.load_tokenizer(encoder), settings.lengths), gaussians, folder)
-
-
-def packed(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the lower triangle of a symmetric matrix, row by row."""
-    return np.ascontiguousarray(covariance[np.tril_indices(len(covariance))])
-
-
-def unpacked(triangle: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the symmetric matrix of :func:`packed`."""
-    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = triangle
-    return np.tril(matrix) + np.tril(matrix, -1).T
+    lines += ["", "The weights are half precision; the Gaussians are of the features that these rounded weights give."]
+    lines += [
+        "None of the corpora's texts is in this folder. Whoever passes the weights on should know the licences above:"
+    ]
+    lines += ["one with NC does not allow commercial use.", ""]
+    return "\n".join(lines)

@@ -13,6 +13,11 @@ from comperdial.core.errors import ConfigError
 Array = npt.NDArray[np.float64]
 
 
+RCOND = 1e-10
+"""The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies
+less than by a hundred-thousandth of their spread is rounding."""
+
+
 class Moments:
     """Mean and covariance of features that come in pieces, in float64, each feature seen once.
 
@@ -61,7 +66,7 @@ class Gaussian:
     @cached_property
     def inverse(self) -> Array:
         """Return the pseudo-inverse of the covariance, which has one even where features do not fill their space."""
-        return np.linalg.pinv(self.covariance, hermitian=True)
+        return np.asarray(np.linalg.pinv(self.covariance, rcond=RCOND, hermitian=True), dtype=np.float64)
 
     def mahalanobis(self, features: npt.ArrayLike) -> Array:
         """Return the Mahalanobis distance of each of n features, n x size, from the mean.

@@ -13,7 +13,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.core.errors import FileError
 from comperdial.core.files import read_json, replacing, write_json, write_text
 from comperdial.training.pairs import Nearest, Negatives, Pairs
-from comperdial.training.selection import Group, SelectionModel
+from comperdial.training.selection import Group, SelectionModel, batches, load
 
 if TYPE_CHECKING:
     import torch
@@ -130,7 +129,8 @@ def train(
     done: list[dict[str, Any]] = []
     name = json.dumps({"version": VERSION, **settled}, sort_keys=True)
     for number, phase in enumerate(plan.phases):
-        name = _digest(f"{name} {json.dumps(asdict(phase), sort_keys=True)}")
+        told = asdict(phase) | ({"negatives": asdict(plan.negatives)} if phase.loss == "selection" else {})
+        name = _digest(f"{name} {json.dumps(told, sort_keys=True)}")
         place = folder / f"{number}-{phase.loss}-{name}"
         if not (place / "done.json").is_file():
             if near is None and phase.loss == "selection" and plan.negatives.near:
@@ -218,6 +218,7 @@ class _Run:
                 self._save()
         bar.close()
         write_json(self.folder / "done.json", {"seconds": round(self.seconds), "log": self.log})
+        (self.folder / "state.safetensors").unlink()
         self._end()
         return True
 
@@ -305,7 +306,7 @@ class _Run:
         features, scores = self.model.read(groups)
         loss = selection_loss(scores, [len(group.candidates) for group in groups])
         if self.phase.contrastive:
-            right = _rights(groups)
+            right = _rights(groups).to(features.device)
             loss = loss + self.phase.contrastive * contrastive_loss(features, right, self.phase.temperature)
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} in step {self.step}")
@@ -343,7 +344,6 @@ class _Run:
             save_file(tensors, temporary, metadata={"state": told})
 
     def _resume(self) -> None:
-        import torch
         from safetensors import safe_open
 
         states: dict[str, dict[str, torch.Tensor]] = {}
@@ -446,44 +446,12 @@ def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = Fal
     return Recalled(float((ranks == 1).mean()), float((1 / ranks).mean()))
 
 
-def batches(groups: Sequence[Group]) -> Iterator[list[int]]:
-    """Put groups of about one length together, as many as suit the device."""
-    from comperdial.models import runtime
-
-    yield from runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))
-
-
 def save(weights: Mapping[str, torch.Tensor], path: Path) -> None:
     """Write weights as safetensors."""
     from safetensors.torch import save_file
 
     with replacing(path) as temporary:
         save_file({name: weight.detach().contiguous().cpu() for name, weight in weights.items()}, temporary)
-
-
-def load(model: SelectionModel, path: Path) -> None:
-    """Give a model the weights of a file.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be read, or holds other weights than the model has.
-    """
-    import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    weights = model.trained()
-    try:
-        found = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"the weights cannot be read ({error})", where=str(path), expected="whole safetensors") from error
-    wrong = sorted(set(found) ^ set(weights)) or sorted(n for n in weights if found[n].shape != weights[n].shape)
-    if wrong:
-        raise FileError(f"not this model's weights ({wrong[0]})", where=str(path), expected="those of its encoder")
-    with torch.no_grad():
-        for name, weight in weights.items():
-            weight.copy_(found[name])
 
 
 def _digest(text: str) -> str:

@@ -8,13 +8,15 @@ row of its own in which the context sees it too, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from comperdial.core.errors import ConfigError
+from comperdial.core.errors import ConfigError, FileError
+from comperdial.models import Model, runtime
 
 if TYPE_CHECKING:
     import torch
@@ -47,8 +49,8 @@ class Architecture:
         ``shared`` or ``full``, as this module says.
     feature
         Of a context and a response: ``cls``, the encoder's first vector (with ``attention: full``), as in the paper; or
-        ``pair``: u, v, |u - v| and u * v of the mean vectors u of the context and v of the response, which one dense
-        layer and tanh bring down to the encoder's size.
+        ``pair``: u, v, |u - v| and u * v of the mean vectors u of the context and v of the response, brought to one
+        length, which a dense layer and tanh make a vector of the encoder's size.
     """
 
     attention: Literal["shared", "full"] = "shared"
@@ -119,6 +121,8 @@ class SelectionModel:
         # Rows x (the context, then the candidates) x tokens: whose token it is.
         chosen = (owners[:, None, :] == parts[None, :, None]).to(hidden.dtype)
         means = (chosen @ hidden) / chosen.sum(dim=2, keepdim=True).clamp(min=1)
+        # Unit vectors, as their cosine is what the in-batch loss is of, with entries of about 1.
+        means = torch.nn.functional.normalize(means, dim=2) * self.size**0.5
         v = means[:, 1:]
         u = means[:, :1].expand_as(v)
         there = torch.tensor([[place < len(group.candidates) for place in range(most)] for group in groups])
@@ -202,3 +206,61 @@ class SelectionModel:
             **options,
         )
         return found.last_hidden_state.float()
+
+
+def make(encoder: Model, architecture: Architecture, dropout: float = 0.0) -> SelectionModel:
+    """Return a selection model on an encoder, with a head that is not trained yet."""
+    import torch
+
+    # On a CPU the plain form of attention is faster: heads are small, and masks differ from row to row.
+    network = runtime.load(encoder, attn_implementation="eager")
+    network.config.attention_probs_dropout_prob = dropout
+    for part in network.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = dropout
+        if hasattr(part, "dropout_prob"):
+            part.dropout_prob = dropout
+    return SelectionModel(network, architecture)
+
+
+def batches(groups: Sequence[Group]) -> Iterator[list[int]]:
+    """Put groups of about one length together, as many as suit the device."""
+    yield from runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))
+
+
+def read(model: SelectionModel, groups: Sequence[Group]) -> Any:  # noqa: ANN401
+    """Yield, a batch at a time, which groups it holds, and the features and scores of their candidates, in order."""
+    import torch
+
+    model.network.eval()
+    for items in batches(groups):
+        with torch.inference_mode():
+            features, scores = model.read([groups[item] for item in items])
+        yield items, features.float().cpu().numpy(), scores.float().cpu().numpy()
+
+
+def load(model: SelectionModel, path: Path) -> None:
+    """Give a model the weights of a file.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be read, or holds other weights than the model has.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    weights = model.trained()
+    try:
+        found = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise FileError(
+            f"the weights cannot be read ({error})", where=str(path), expected="whole safetensors"
+        ) from error
+    wrong = sorted(set(found) ^ set(weights)) or sorted(n for n in weights if found[n].shape != weights[n].shape)
+    if wrong:
+        raise FileError(f"not this model's weights ({wrong[0]})", where=str(path), expected="those of its encoder")
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(found[name])
