@@ -705,7 +705,7 @@ def table_4(
 
 def _cards(plan: Plan) -> dict[str, Any]:
     """Return the card of each trained model that is here, by the metric that is made with it."""
-    from comperdial.training.density import CARD, folder_of
+    from comperdial.training.trained import CARD, folder_of
 
     trained = {name: getattr(plan.metrics.get(name), "trained", None) for _, name in rows()["ablation"]["metrics"]}
     paths = {name: folder_of(model) / CARD for name, model in trained.items() if model}
