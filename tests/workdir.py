@@ -18,8 +18,9 @@ TARGETS = (
     "results/summary/usr_persona/metrics.json",
 )
 
-# A study is a folder, which may be missing: its data sets are not in the small catalogue.
+# A study is a folder, which may be missing: the data sets of these are not in the small catalogue.
 STUDY = "src/comperdial/studies/llm_evaluators/"
+LOCAL = "src/comperdial/studies/local_metrics/"
 
 
 @dataclass
@@ -78,7 +79,7 @@ def copied(workdir: Workdir, target: Path) -> Workdir:
 def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = False) -> Workdir:
     """Copy what git has or would take, without the published results.
 
-    A small data set and a configuration for it are put in, and the study of other sets is left out, unless the copy is to
+    A small data set and a configuration for it are put in, and studies of other sets are left out, unless the copy is to
     be as it ships.
     """
     listed = subprocess.run(
@@ -91,7 +92,7 @@ def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = Fal
         made = name.startswith("results/") and name != "results/.gitignore"
         if made or name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
             continue
-        if name.startswith(STUDY) and not shipped:
+        if name.startswith((STUDY, LOCAL)) and not shipped:
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target / name)

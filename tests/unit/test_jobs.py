@@ -416,3 +416,26 @@ print(*sorted({"torch", "transformers", "matplotlib", "scipy", "sklearn", "nltk"
     environment = os.environ | {"PYTHONPATH": str(root / "src"), "COMPERDIAL_MODELS": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_a_metric_made_of_others_scores_takes_them_as_inputs(config, tmp_path):
+    """What `local` looks at is not computed a second time, where the data set has scores of it made in the same way."""
+    weights = {name: {"weight": 1, "mean": 0, "scale": 1} for name in ("words", "distinct:distinct-1", "f1_raw:f1")}
+    said = {
+        "metrics": {"distinct": {"kind": "distinct"}, "f1_raw": {"kind": "f1"}},
+        "parts": {"controls": list(weights)},
+        # Raw text in params.yaml, normalised text here.
+        "signatures": {
+            "distinct": "distinct|text:normalised|over:words|v:1",
+            "f1_raw": "f1|text:normalised|unit:word|v:1",
+        },
+        "fits": {"": {"features": weights}},
+        "contexts": {},
+    }
+    (tmp_path / "coefficients.json").write_text(json.dumps(said))
+    made = with_(config, "metrics/mine", {"kind": "local", "coefficients": str(tmp_path / "coefficients.json")})
+    jobs = Jobs(with_(made, "datasets", ["usr_persona"]))
+    told = json.loads(jobs.told(jobs.artifacts["score_from_parts"], {"dataset": "usr_persona", "metric": "mine"}))
+    assert told["inputs"]["parts"] == ["results/scores/usr_persona/distinct.parquet"]
+    assert told["settings"]["names"] == ["distinct"]
+    assert "mine" not in {names["metric"] for names in jobs.artifacts["score"].of(jobs.plan)}

@@ -123,6 +123,7 @@ def make_parser() -> argparse.ArgumentParser:
         dimensions,
         do,
         evaluate,
+        fit,
         judge,
         models,
         perturb,
@@ -135,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
         annotate, render, train, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")

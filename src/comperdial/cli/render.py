@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_catalogue
 from comperdial.config import parse_yaml
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.files import check_input, form_path
+from comperdial.core.files import check_input, form_path, read_table
 
 if TYPE_CHECKING:
     from comperdial.core.artifact import Artifact
@@ -30,8 +30,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     command.add_argument("--output", type=Path, help="the files' common name; a suffix is not needed")
     command.set_defaults(run=_render)
-    command = commands.add_parser("readme", help="write the USR table into a page, in place")
-    command.add_argument("table", type=Path, help="results/tables/usr.csv")
+    command = commands.add_parser("readme", help="write the table of USR or of local metrics into a page")
+    command.add_argument("table", type=Path, help="results/tables/usr.csv or local_metrics.csv")
     command.add_argument("--output", type=Path, required=True, help="the page")
     add_catalogue(command)
     command.set_defaults(run=_readme)
@@ -130,5 +130,10 @@ def _readme(options: argparse.Namespace) -> None:
     from comperdial.report.inputs import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
-    texts = ("level", "label", "dataset", "coefficient", "reported_starred")
-    readme.update(options.output, read_reported(options.table, texts, ("ours", "p", "reported")), titles)
+    texts = ("level", "label", "dataset", "coefficient")
+    if "seconds" in read_table(options.table):
+        found = read_reported(options.table, (*texts, "figure"), ("value", "seconds", "usd"))
+        readme.update_local(options.output, found, titles)
+        return
+    found = read_reported(options.table, (*texts, "reported_starred"), ("ours", "p", "reported"))
+    readme.update(options.output, found, titles)

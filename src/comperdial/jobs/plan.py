@@ -347,6 +347,24 @@ class Plan:
         can = metric in self.here or _fits(self.score_file(dataset, metric), self.metrics[metric].signature())
         return can and self.is_wanted(dataset, metric)
 
+    @cached_property
+    def combined(self) -> dict[str, Mapping[str, Metric]]:
+        """The metrics that are made of other metrics' scores, with these."""
+        return {
+            name: getattr(self.metrics[name], "parts", {}) for name in self.here if hasattr(self.metrics[name], "parts")
+        }
+
+    @remembered
+    def parts_of(self, dataset: str, metric: str) -> list[str]:
+        """Return the parts of a combined metric that a data set is scored with here, in the same way."""
+        return [
+            name
+            for name, part in self.combined[metric].items()
+            if name in self.metrics
+            and self.metrics[name].signature() == part.signature()
+            and self.has_scores(dataset, name)
+        ]
+
     def shards(self, dataset: str) -> int:
         """Return into how many shards the scoring and judging of a data set is cut."""
         shards = self.config.get("shards") or {}

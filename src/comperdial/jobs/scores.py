@@ -24,7 +24,8 @@ def _scored(plan: Plan, *, sharded: bool) -> Iterator[dict[str, str]]:
         if (plan.shards(dataset) > 1) == sharded:
             for metric in plan.here:
                 # Scores of a metric that cannot run here are nobody's output: pulled ones are taken as they are.
-                yield {"dataset": dataset, "metric": metric}
+                if metric not in plan.combined:
+                    yield {"dataset": dataset, "metric": metric}
 
 
 def _how_scored(plan: Plan, dataset: str, metric: str, shard: str = "1-of-1") -> dict[str, Any]:
@@ -106,6 +107,44 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
     from comperdial.schema.parquet import merge
 
     merge(shards, outputs["scores"])
+
+
+@files(
+    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    of=lambda plan: [
+        {"dataset": dataset, "metric": metric}
+        for dataset in plan.datasets
+        for metric in plan.combined
+        if metric in plan.here
+    ],
+    inputs=lambda plan, dataset, metric: {
+        **_scored_tables(plan, dataset, metric),
+        "parts": [plan.score_file(dataset, part) for part in plan.parts_of(dataset, metric)],
+    },
+    settings=lambda plan, dataset, metric: {
+        **{key: value for key, value in _how_scored(plan, dataset, metric).items() if key not in ("kind", "shard")},
+        "names": plan.parts_of(dataset, metric),
+    },
+    code=lambda plan, dataset, metric: metric_modules(plan.metrics[metric]),
+)
+def score_from_parts(
+    *,
+    outputs: Mapping[str, Path],
+    systems: Path,
+    contexts: Path,
+    responses: Path,
+    parts: Sequence[Path],
+    metric: str,
+    options: Mapping[str, Any],
+    signature: str,
+    names: Sequence[str],
+) -> None:
+    """Score a data set with a metric that is made of others' scores; what these have scored is not computed again."""
+    from comperdial.metrics import local
+
+    local.score_from(
+        local.Local(**options), metric, responses.parent, dict(zip(names, parts, strict=True)), outputs["scores"]
+    )
 
 
 def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:

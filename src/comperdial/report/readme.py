@@ -1,8 +1,8 @@
-"""The README's table, written between two marks from the published results."""
+"""The README's tables, each written between two marks from the published results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +14,7 @@ from comperdial.report.leave_out import MARK
 from comperdial.stats.correlation import is_starred
 
 MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")
+LOCAL_MARKS = ("<!-- local-metrics-table -->", "<!-- /local-metrics-table -->")
 
 
 def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
@@ -28,11 +29,6 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
     titles
         A title for each data set.
     """
-    text = read_text(page)
-    if any(text.count(mark) != 1 for mark in MARKS):
-        raise FileError("the marks of the table are not there once each", where=str(page), expected=" and ".join(MARKS))
-    before, rest = text.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
     turn = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
     columns = [(dataset, c) for dataset in dict.fromkeys(frame["dataset"]) for c in ("pearson", "spearman")]
     names = [f"{titles.get(dataset, dataset)} {coefficient.title()}" for dataset, coefficient in columns]
@@ -46,7 +42,45 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
             reported = number(cell["reported"]) + _star(str(cell["reported_starred"]) == "True")
             cells.append(f"{ours} ({reported})" if pd.notna(cell["reported"]) else ours)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    write_text(page, f"{before}{MARKS[0]}\n" + "\n".join(lines) + f"\n{MARKS[1]}{after}")
+    _put(page, MARKS, lines)
+
+
+def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
+    """Put Spearman's coefficients of the rows of local metrics that the figure shows between the marks of a page.
+
+    Parameters
+    ----------
+    page
+        A Markdown file with both marks.
+    frame
+        ``results/tables/local_metrics.csv``.
+    titles
+        A title for each data set.
+    """
+    shown = frame[(frame["coefficient"] == "spearman") & (frame["figure"].astype(str) == "True")]
+    datasets = list(dict.fromkeys(frame["dataset"]))
+    cells = records_by(shown, ["label", "dataset"])
+    names = [titles.get(dataset, dataset) for dataset in datasets]
+    lines = [
+        "| Spearman, turn level | " + " | ".join(names) + " | s / 1,000 | $ / 1,000 |",
+        "|:--|" + "--:|" * (len(names) + 2),
+    ]
+    for label in map(str, dict.fromkeys(shown["label"])):
+        own = shown[shown["label"] == label]
+        values = [number(cells[label, dataset]["value"]) if (label, dataset) in cells else "–" for dataset in datasets]
+        cost = [number(own["seconds"].iloc[0], digits=1), number(own["usd"].iloc[0], digits=2)]
+        lines.append(f"| {label} | " + " | ".join([*values, *cost]) + " |")
+    _put(page, LOCAL_MARKS, lines)
+
+
+def _put(page: str | Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
+    """Write lines between two marks, in place of what stands there."""
+    text = read_text(page)
+    if any(text.count(mark) != 1 for mark in marks):
+        raise FileError("the marks of the table are not there once each", where=str(page), expected=" and ".join(marks))
+    before, rest = text.split(marks[0])
+    after = rest.split(marks[1])[1]
+    write_text(page, f"{before}{marks[0]}\n" + "\n".join(lines) + f"\n{marks[1]}{after}")
 
 
 def _star(marked: bool) -> str:

@@ -1,0 +1,68 @@
+"""The command that fits the learned metric."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add this module's commands."""
+    command = commands.add_parser(
+        "fit",
+        help="fit the learned metric `local` to people's ratings",
+        description="Fits the coefficients of `local` (docs/local-metric.md) to the scores that `snakemake local_metrics` made.",
+    )
+    command.add_argument(
+        "--features",
+        type=Path,
+        metavar="FILE",
+        help="features and data sets, as in the package's local_features.yaml, which is the default",
+    )
+    command.add_argument(
+        "--tables", type=Path, default=Path("data/tables"), metavar="FOLDER", help="default: data/tables"
+    )
+    command.add_argument(
+        "--scores", type=Path, default=Path("results/scores"), metavar="FOLDER", help="default: results/scores"
+    )
+    command.add_argument(
+        "--leave-out", action="append", default=[], metavar="PART", help="do without a part; may be repeated"
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="FILE", help="a .json file; default: the one that the package ships"
+    )
+    command.set_defaults(run=_fit)
+
+
+def _fit(options: argparse.Namespace) -> None:
+    import datetime
+
+    from comperdial.core.errors import UnknownNameError
+    from comperdial.core.files import write_json
+    from comperdial.evaluation.fitting import FittedSet, Protocol, train
+    from comperdial.metrics.local import COEFFICIENTS, FEATURES, Features
+
+    said = options.features or FEATURES
+    features, protocol = Features.read(said), Protocol.read(said)
+    for part in options.leave_out:
+        if part not in features.parts:
+            raise UnknownNameError("part", part, features.parts, where="--leave-out")
+    features = features.without(*options.leave_out)
+    sets = [
+        FittedSet.read(
+            options.tables / name,
+            {metric: options.scores / name / f"{metric}.parquet" for metric in features.metrics},
+            features,
+            target=target,
+            group=protocol.groups[name],
+        )
+        for name, target in protocol.targets.items()
+    ]
+    found = train(sets, features, protocol.penalties, date=datetime.datetime.now(datetime.UTC).date().isoformat())
+    output = options.output or COEFFICIENTS
+    write_json(output, found)
+    log.info("%s: %d fits on %d data sets", output, len(found["fits"]), len(sets))

@@ -1,0 +1,277 @@
+"""Fitting the learned metric ``local`` to people's ratings, leaving groups of data sets out (docs/local-metric.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial import schema
+from comperdial.config import load_yaml
+from comperdial.core.errors import SchemaError
+from comperdial.metrics import scoring
+from comperdial.metrics.local import FEATURES, Features, Fit, context_key, read_scores
+from comperdial.stats.correlation import correlate
+
+Floats = npt.NDArray[np.float64]
+
+# Digits of what is written: as many as hold on another machine, and more than scores need.
+_DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is fitted on: for each data set the rated dimension and the group it is left out with; penalties to choose from."""
+
+    targets: Mapping[str, str]
+    groups: Mapping[str, str]
+    penalties: Sequence[float]
+
+    @classmethod
+    def read(cls, path: Path = FEATURES) -> Protocol:
+        """Read ``local_features.yaml``."""
+        said = load_yaml(path)
+        sets = said["fitted_on"]
+        return cls(
+            {name: entry["target"] for name, entry in sets.items()},
+            {name: entry["group"] for name, entry in sets.items()},
+            said["penalties"],
+        )
+
+
+@dataclass(frozen=True)
+class FittedSet:
+    """One data set: the features of its rated responses, their mean ratings, and the hash of each one's context."""
+
+    dataset: str
+    group: str
+    values: Floats
+    ratings: Floats
+    contexts: npt.NDArray[np.str_]
+    units: pd.DataFrame
+    signatures: Mapping[str, str]
+
+    @classmethod
+    def read(
+        cls, folder: str | Path, tables: Mapping[str, str | Path], features: Features, *, target: str, group: str
+    ) -> FittedSet:
+        """Read a data set's tables and the scores of the metrics that features are made of.
+
+        Parameters
+        ----------
+        folder
+            Holds ``contexts``, ``responses``, ``systems`` and ``turn_ratings``.
+        tables
+            Table ``scores`` of each metric.
+        features
+            What the model looks at.
+        target, group
+            The rated dimension, and what the data set is left out with.
+
+        Raises
+        ------
+        MissingResourceError
+            When there are no scores of a metric.
+        SchemaError
+            When no person rated that dimension.
+        """
+        folder = Path(folder)
+        known = {name: read_scores(tables[name]) for name in features.metrics}
+        metrics = features.made()
+        parts, units, keys = [], [], []
+        for responses, batch in scoring.batches(folder):
+            found = {name: known[name].of(responses, metrics[name]) for name in known}
+            parts.append(features.values(batch, found))
+            units.append(responses[["context_id", "system_id"]])
+            keys += [context_key(history) for history in batch.histories]
+        ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+        ratings = ratings[(ratings["dimension"] == target) & (ratings["source"] == "human")]
+        if ratings.empty:
+            raise SchemaError(f"no person's ratings of {target!r}", where=str(folder), expected="some to fit to")
+        means = ratings.groupby(["context_id", "system_id"])["rating"].mean()
+        rated = pd.concat(units, ignore_index=True)
+        return cls(
+            folder.name,
+            group,
+            np.concatenate(parts),
+            means.reindex(pd.MultiIndex.from_frame(rated)).to_numpy(np.float64),
+            np.array(keys),
+            rated,
+            {name: one.signature for name, one in known.items()},
+        )
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
+
+    dataset: str
+    group: str
+    means: Floats
+    variances: Floats
+    products: Floats
+    with_rating: Floats
+    values: Floats
+    ratings: Floats
+
+    @classmethod
+    def of(cls, one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
+        """Compute them from the responses that were rated and lack nothing but facts."""
+        values = one.values[:, columns]
+        whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
+        values, ratings = values[whole], one.ratings[whole]
+        present = ~np.isnan(values)
+        counts = present.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.where(present, values, 0).sum(axis=0) / counts
+            centred = np.where(present, values - means, 0)
+            variances = (centred**2).sum(axis=0) / counts
+        spread = ratings.std()
+        standard = (ratings - ratings.mean()) / (spread or 1)
+        return cls(
+            one.dataset, one.group, means, variances,
+            centred.T @ centred / len(values), centred.T @ standard / len(values), values, ratings,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fit, the penalty it was made with, and the mean correlation of each penalty by which that was chosen."""
+
+    fit: Fit
+    penalty: float
+    chosen_by: Mapping[float, float]
+
+
+def fit_model(
+    sets: Iterable[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
+) -> Model:
+    """Fit a model, its penalty chosen among the sets that it may see.
+
+    Parameters
+    ----------
+    sets
+        What it may see.
+    features
+        What the sets hold values of.
+    penalties
+        To choose from: the one with the highest mean over sets of Spearman's coefficient, each predicted by a fit without
+        its group; of equal ones the larger.
+    parts
+        The parts that are used; default: all. The others have no weight.
+    """
+    used = np.array([parts is None or part in parts for part, names in features.parts.items() for _ in names])
+    columns, of_facts = np.flatnonzero(used), features.of_facts[used]
+    moments = [_Moments.of(one, columns, of_facts) for one in sets]
+    groups = sorted({one.group for one in moments})
+    chosen_by = {}
+    for penalty in penalties if len(groups) > 1 else ():
+        found = []
+        for group in groups:
+            fit = _fit([one for one in moments if one.group != group], penalty)
+            found += [_spearman(fit.score(one.values, of_facts), one.ratings) for one in moments if one.group == group]
+        chosen_by[penalty] = float(np.mean(found))
+    best = max(chosen_by, key=lambda penalty: (round(chosen_by[penalty], 9), penalty), default=max(penalties))
+    fit = _fit(moments, best)
+    whole = Fit(np.zeros(len(used)), np.zeros(len(used)), np.ones(len(used)))
+    for name, values in vars(fit).items():
+        getattr(whole, name)[columns] = values
+    return Model(whole, best, chosen_by)
+
+
+def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
+    """Solve for the weights: each set counts alike, and says nothing of features that it has none of."""
+    means, variances = (np.stack([getattr(one, name) for one in moments]) for name in ("means", "variances"))
+    there = ~np.isnan(means)
+    counts = np.maximum(there.sum(axis=0), 1)
+    scales = np.sqrt(np.where(there, variances, 0).sum(axis=0) / counts)
+    # What is constant within every set tells responses apart in none.
+    flat = scales < 1e-12
+    scales[flat] = 1.0
+    products = np.mean([one.products for one in moments], axis=0) / np.outer(scales, scales)
+    with_rating = np.mean([one.with_rating for one in moments], axis=0) / scales
+    weights = np.linalg.solve(products + penalty * np.eye(len(scales)), with_rating)
+    weights[flat] = 0.0
+    return Fit(weights, np.where(there, means, 0).sum(axis=0) / counts, scales)
+
+
+def _spearman(scores: Floats, ratings: Floats) -> float:
+    value = correlate(scores, ratings, "spearman").value
+    return 0.0 if np.isnan(value) else value
+
+
+def held_out(
+    sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
+) -> dict[str, Floats]:
+    """Return the scores of each data set by a model that never saw its group."""
+    found: dict[str, Floats] = {}
+    for group in dict.fromkeys(one.group for one in sets):
+        model = fit_model([one for one in sets if one.group != group], features, penalties, parts=parts)
+        found |= {one.dataset: model.fit.score(one.values, features.of_facts) for one in sets if one.group == group}
+    return found
+
+
+def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, date: str) -> dict[str, Any]:
+    """Return what the file of coefficients holds: fits without each group, and the final one.
+
+    A context that stands in several groups' data gets a fit without all of these.
+
+    Raises
+    ------
+    SchemaError
+        When the scores of a metric were made in different ways.
+    """
+    signatures: dict[str, str] = {}
+    for one in sets:
+        for name, signature in one.signatures.items():
+            if signature and signatures.setdefault(name, signature) != signature:
+                raise SchemaError(
+                    f"the scores of {name} on {one.dataset} were made by {signature}",
+                    expected=f"{signatures[name]}, as on other data sets",
+                )
+    groups_of: dict[str, set[str]] = {}
+    for one in sets:
+        for key in one.contexts:
+            groups_of.setdefault(str(key), set()).add(one.group)
+    contexts: dict[str, list[str]] = {}
+    for key, groups in sorted(groups_of.items()):
+        contexts.setdefault("+".join(sorted(groups)), []).append(key)
+    lefts = ["", *sorted({one.group for one in sets} | contexts.keys())]
+    models = {
+        left: fit_model([one for one in sets if one.group not in left.split("+")], features, penalties)
+        for left in lefts
+    }
+    return {
+        "about": "Coefficients of the metric `local`; written by `comperdial fit`, described in docs/local-metric.md",
+        "date": date,
+        "fitted_on": {
+            one.dataset: {"group": one.group, "responses": int((~np.isnan(one.ratings)).sum())} for one in sets
+        },
+        "metrics": dict(features.metrics),
+        "signatures": signatures,
+        "parts": {part: list(names) for part, names in features.parts.items()},
+        "fits": {left: _written(model, features) for left, model in models.items()},
+        "contexts": {left: " ".join(keys) for left, keys in sorted(contexts.items())},
+    }
+
+
+def _written(model: Model, features: Features) -> dict[str, Any]:
+    fit = model.fit
+    rows = zip(features.names, fit.weights, fit.means, fit.scales, strict=True)
+    return {
+        "penalty": model.penalty,
+        "spearman_by_penalty": {str(penalty): round(value, 6) for penalty, value in model.chosen_by.items()},
+        "features": {
+            name: {"weight": _rounded(weight), "mean": _rounded(mean), "scale": _rounded(scale)}
+            for name, weight, mean, scale in rows
+        },
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

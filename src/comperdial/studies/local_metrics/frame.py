@@ -1,0 +1,152 @@
+"""The numbers of the tables of local metrics: correlations of chosen scores, what they cost, and the ablation of `local`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import NothingToShowError
+from comperdial.core.names import Output
+from comperdial.evaluation import Detail, correlations, differences, ranked
+from comperdial.evaluation.fitting import FittedSet, held_out
+from comperdial.evaluation.rated import RatedSet
+from comperdial.metrics.local import Coefficients, Features
+from comperdial.report.tables import pooled
+from comperdial.schema.dimensions import chosen_dimension
+from comperdial.stats import Coefficient
+
+COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
+# What people did not rate and GPT-4 did, where Zhang et al. 2024 recorded it; the mean of its dimensions.
+RATER, RECORDED = "gpt-4", ("gpt-4_recorded", "mean")
+WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
+
+
+def evaluate(
+    folder: str | Path,
+    scores: pd.DataFrame,
+    outputs: Sequence[Output],
+    *,
+    target: str | None,
+    main_target: str | None,
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Correlate some outputs with people's ratings of a data set's responses, in one dimension.
+
+    What an interval resamples is what :meth:`comperdial.evaluation.rated.RatedSet.samples` says: systems and dialogues, or
+    dialogues alone where there are fewer than four systems.
+
+    Returns
+    -------
+    DataFrame
+        Table ``correlations`` of turns, pooled; ranks are clusters of outputs that differ significantly from no other in
+        it.
+    """
+    one = RatedSet.read(folder)
+    people = one.ratings[one.ratings["source"] == "human"]
+    wanted = chosen_dimension(target, main_target, people["dimension"])
+    both = pd.concat([scores, _as_scores(one)], ignore_index=True)
+    samples = [
+        sample.only(outputs)
+        for sample in one.samples(both, "human")
+        if sample.target == wanted and sample.level == "turn"
+    ]
+    if not any(sample.names for sample in samples):
+        raise NothingToShowError("no score of any row", where=str(folder))
+    detail = Detail(targets=[wanted], resamples=resamples, seed=seed)
+    found = correlations(samples, detail=detail)
+    found = pooled(found[found["coefficient"].isin(COEFFICIENTS)])
+    return ranked(found, differences(samples, detail=detail, coefficients=COEFFICIENTS))
+
+
+def _as_scores(one: RatedSet) -> pd.DataFrame:
+    """Return the recorded ratings of GPT-4 as table ``scores``: the mean over the dimensions that people did not rate."""
+    ratings = one.ratings[one.ratings["source"] == RATER]
+    means = ratings.groupby(["dataset", "context_id", "system_id"])["rating"].mean().rename("value").reset_index()
+    metric, output = RECORDED
+    dimensions = "+".join(sorted(ratings["dimension"].unique()))
+    frame = means.rename(columns={"context_id": "item_id"}).assign(
+        level="turn", metric=metric, output=output, cut=0, signature=f"recorded ratings|by:{RATER}|mean of:{dimensions}"
+    )
+    return schema.validate(frame[schema.table("scores").columns], "scores") if len(frame) else schema.empty("scores")
+
+
+def local_frame(
+    correlated: pd.DataFrame, rows: Sequence[Mapping[str, Any]], costs: pd.DataFrame, datasets: Sequence[str]
+) -> pd.DataFrame:
+    """Put the rows' correlations beside what the metrics cost.
+
+    Returns
+    -------
+    DataFrame
+        One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank,
+        n, coverage, cut, lacking, and ``seconds`` and ``usd`` for 1,000 responses, missing where neither was measured nor
+        estimated.
+    """
+    named = pd.DataFrame(
+        [{"place": place, "figure": False, **row} for place, row in enumerate(rows)]
+    )  # fmt: skip
+    paid = costs[["metric", "seconds", "usd"]]
+    order = {name: number for number, name in enumerate(datasets)}
+    found = named.merge(correlated, on=["metric", "output"]).merge(paid, on="metric", how="left")
+    found = found.assign(set=found["dataset"].map(order)).sort_values(["place", "set", "coefficient"], kind="stable")
+    columns = [
+        "label", "metric", "output", "figure", "dataset", "target", "level", "against", "coefficient", "value", "p", "low",
+        "high", "rank", "n", "coverage", "cut", "lacking", "seconds", "usd", "signature",
+    ]  # fmt: skip
+    return found[columns].reset_index(drop=True)
+
+
+def variants(features: Features) -> dict[str, list[str]]:
+    """Return the parts that each variant of the model uses: all, without each, each alone."""
+    parts = list(features.parts)
+    return {
+        WHOLE: parts,
+        **{WITHOUT.format(part): [one for one in parts if one != part] for part in parts},
+        **{ALONE.format(part): [part] for part in parts},
+    }
+
+
+def ablation_scores(
+    sets: Sequence[FittedSet], features: Features, penalties: Sequence[float]
+) -> dict[str, pd.DataFrame]:
+    """Return table ``scores`` of each data set by all variants, fitted without the data set's group."""
+    frames: dict[str, list[pd.DataFrame]] = {one.dataset: [] for one in sets}
+    for name, parts in variants(features).items():
+        for dataset, values in held_out(sets, features, penalties, parts=parts).items():
+            units = next(one.units for one in sets if one.dataset == dataset)
+            frame = units.rename(columns={"context_id": "item_id"}).assign(
+                dataset=dataset,
+                level="turn",
+                metric="local",
+                output=name,
+                value=values,
+                cut=0,
+                signature=f"local|{name}",
+            )
+            frames[dataset].append(frame.dropna(subset=["value"]))
+    columns = schema.table("scores").columns
+    return {
+        dataset: schema.validate(pd.concat(parts, ignore_index=True)[columns], "scores")
+        for dataset, parts in frames.items()
+    }
+
+
+def weights_frame(known: Coefficients) -> pd.DataFrame:
+    """Return the weight of each feature: of the final fit, and the least and greatest of the fits without a group."""
+    weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()}, index=known.features.names)
+    others = weights.drop(columns="")
+    part = {name: part for part, names in known.features.parts.items() for name in names}
+    return pd.DataFrame(
+        {
+            "part": [part[name] for name in weights.index],
+            "feature": weights.index,
+            "weight": weights[""].to_numpy(),
+            "lowest": others.min(axis=1).to_numpy(),
+            "highest": others.max(axis=1).to_numpy(),
+        }
+    )

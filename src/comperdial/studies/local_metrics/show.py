@@ -1,0 +1,174 @@
+"""How the tables of local metrics and their figure look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial.metrics.local import Coefficients
+from comperdial.report.document import Column, Document, Section, number, pivot, records_by
+from comperdial.report.tables import COEFFICIENT_NAMES, READING, partial_notes, with_interval
+from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MEAN = "Mean"
+_HELD_OUT = (
+    "local is scored held out: the coefficients that score a data set saw neither its ratings nor those of another set of "
+    "the same source (docs/local-metric.md)"
+)
+
+
+def with_means(frame: pd.DataFrame, row: str, datasets: Sequence[str]) -> pd.DataFrame:
+    """Add, as a data set ``Mean``, the mean over data sets of the rows that have a value on each of them."""
+    there = frame[frame["value"].notna()]
+    groups = there.groupby([row, "coefficient"], sort=False)
+    means = groups.agg(value=("value", "mean"), sets=("dataset", "nunique")).reset_index()
+    means = means[means["sets"] == len(datasets)].drop(columns="sets")
+    rows = [
+        {"low": np.nan, "high": np.nan, "p": 0.0, "rank": None, "coverage": 1.0, "dataset": _MEAN, **mean}
+        for mean in means.to_dict("records")
+    ]
+    return pd.DataFrame([*frame.to_dict("records"), *rows], columns=frame.columns)
+
+
+def _columns(titles: Mapping[str, str]) -> list[Column]:
+    mean = Column("", _MEAN, lambda cell: number(cell["value"]), (_MEAN,))
+    return [mean, *(Column("Data set", title, with_interval, (dataset,)) for dataset, title in titles.items())]
+
+
+def _sections(frame: pd.DataFrame, row: str, head: str, titles: Mapping[str, str]) -> list[Section]:
+    whole = with_means(frame, row, list(titles))
+    rows = {(str(name),): [str(name)] for name in dict.fromkeys(frame[row])}
+    found = []
+    for coefficient in reversed(COEFFICIENTS):
+        cells = records_by(whole[whole["coefficient"] == coefficient], [row, "dataset"])
+        found.append(pivot(COEFFICIENT_NAMES[coefficient], cells, rows, [head], _columns(titles), empty=("–",)))
+    return found
+
+
+def local_document(
+    frame: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
+    titles: Mapping[str, str],
+    not_run: Mapping[str, str],
+    costs: pd.DataFrame,
+) -> Document:
+    """Render the frame of :func:`comperdial.studies.local_metrics.frame.local_frame`."""
+    there = set(frame["metric"])
+    absent = {row["metric"]: not_run.get(row["metric"], "no scores") for row in rows if row["metric"] not in there}
+    spans = frame.groupby("dataset")["n"].max()
+    shown = costs[costs["metric"].isin(there)]
+    return Document(
+        title="Metrics that run here, next to recorded judges",
+        caption=(
+            "Correlation with the mean rating by people of single responses, in the dimension nearest to overall quality: "
+            + "; ".join(f"{title} {spans[name]:,}" for name, title in titles.items() if name in spans)
+            + " responses. Rows marked recorded were computed by others; rows marked reference compare with a reference, "
+            "which some data sets lack."
+        ),
+        sections=[*_sections(frame, "label", "Metric", titles), _cost_section(frame, shown)],
+        tidy=frame.drop(columns="signature"),
+        notes=[
+            _HELD_OUT,
+            *READING,
+            "Mean is over all data sets, of the metrics that have a value on each",
+            "With fewer than four systems an interval takes dialogues alone as what was sampled",
+            *partial_notes(frame, "label"),
+            *(f"{name}: not run: {why}" for name, why in absent.items()),
+            *(
+                f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
+                f"{'; '.join(dict.fromkeys(part['date']))})"
+                for how, part in shown.groupby("how", sort=False)
+            ),
+        ],
+    )
+
+
+def _cost_section(frame: pd.DataFrame, costs: pd.DataFrame) -> Section:
+    known = costs.set_index("metric")
+    rows = []
+    for label, metric in frame.drop_duplicates("label")[["label", "metric"]].itertuples(index=False, name=None):
+        if metric in known.index:
+            cost = known.loc[metric]
+            rows.append([label, number(cost["seconds"], digits=1), number(cost["usd"], digits=2), str(cost["how"])])
+    return Section(
+        "1,000 responses", [("", "Metric"), ("Cost", "CPU seconds"), ("Cost", "US dollars"), ("Cost", "How")], rows
+    )
+
+
+def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: Mapping[str, str]) -> Document:
+    """Render the correlations of the variants of `local`, held out, and the weights of what ships."""
+    order = list(variants(known.features))
+    frame = correlations.assign(place=correlations["output"].map(order.index)).sort_values("place", kind="stable")
+    weights = weights_frame(known)
+    tidy = frame.drop(columns=["place", "signature", "grouping", "metric"]).rename(columns={"output": "variant"})
+    rows = [
+        [row["part"], row["feature"], *(number(row[name], sign=True) for name in ("weight", "lowest", "highest"))]
+        for row in weights.to_dict("records")
+    ]
+    heads = [("", "Part"), ("", "Feature"), ("Weight", "all sets"), ("Weight", "lowest"), ("Weight", "highest")]
+    return Document(
+        title="The learned metric without its parts",
+        caption=(
+            "Held-out correlation of `local` with people's ratings: with all parts, without each, with each alone. Each "
+            "variant was fitted anew, its penalty chosen among the sets that it may see."
+        ),
+        sections=[*_sections(frame, "output", "Variant", titles), Section("Weights", heads, rows)],
+        tidy=tidy,
+        notes=[
+            _HELD_OUT,
+            f"{len(order)} variants were tried; what ships is the first, {WHOLE}, whatever the others give",
+            "Weights are of standardised features: what one standard deviation within a data set adds, in standard "
+            "deviations of the rating; lowest and highest are of the fits without one group",
+            *READING[1:],
+        ],
+    )
+
+
+def local_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Figure, pd.DataFrame]:
+    """Draw Spearman's coefficient of the rows marked for it with intervals, a panel for each data set."""
+    from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
+
+    shown = frame[frame["figure"] & (frame["coefficient"] == "spearman") & frame["value"].notna()]
+    labels = list(dict.fromkeys(shown["label"]))
+    datasets = [name for name in titles if name in set(shown["dataset"])]
+    columns = min(3, len(datasets))
+    height = {label: len(labels) - 1 - place for place, label in enumerate(labels)}
+    lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
+    with drawing():
+        lines = -(-len(datasets) // columns)
+        drawn, axes = figure_and_axes(
+            lines, columns, (7.6, lines * (0.155 * len(labels) + 0.45)), sharex=True, sharey=True
+        )
+        for place, dataset in enumerate(datasets):
+            ax = axes[place // columns][place % columns]
+            part = shown[shown["dataset"] == dataset]
+            ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
+            lines_behind(ax, "both")
+            for record in part.to_dict("records"):
+                recorded, own = "recorded" in record["label"], record["metric"] == "local"
+                colour, mark, _ = SERIES[1 if own else 2 if recorded else 0]
+                y = height[record["label"]]
+                if pd.notna(record["low"]):
+                    ax.plot([record["low"], record["high"]], [y, y], color=colour, lw=1.1, zorder=2)
+                ax.plot([record["value"]], [y], mark, color=colour, ms=4, zorder=3)
+            ax.set_title(titles[dataset], loc="left", fontweight="bold")
+            ax.set_yticks(np.arange(len(labels)), labels[::-1])
+            ax.set_ylim(-0.7, len(labels) - 0.3)
+            ax.set_xlim(max(-1.0, lowest - 0.05), 1.0)
+        for ax in axes.flat[len(datasets) :]:
+            ax.set_axis_off()
+        titled(
+            drawn,
+            "Metrics that run here, next to recorded judges",
+            "Spearman with people's ratings of responses",
+            "Lines are 95 % intervals. Squares: local, the learned metric, by coefficients that never saw the data set or "
+            "another of its source. Triangles: judges that others ran and recorded. A metric that needs a reference has no "
+            "mark where there is none.",
+        )
+    return drawn, shown.drop(columns=["figure", "signature"])

@@ -1,0 +1,243 @@
+"""The table of local metrics with its figure, and the ablation of `local`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comperdial.config import load_yaml
+from comperdial.core.artifact import figure, files, table
+from comperdial.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from comperdial.evaluation.fitting import FittedSet
+    from comperdial.jobs.plan import Plan
+    from comperdial.report.document import Document
+
+_NAME = "local_metrics"
+_FOLDER = "src/comperdial/studies/local_metrics"
+_RESULTS = f"results/{_NAME}"
+_COEFFICIENTS = "src/comperdial/metrics/local_coefficients.json"
+
+
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
+    """Read ``rows.yaml``: label, metric and output of each row, and whether the figure shows it."""
+    rows = load_yaml(path).get("rows") or []
+    for count, row in enumerate(rows, start=1):
+        if not {"label", "metric", "output"} <= {*row} <= {"label", "metric", "output", "figure"}:
+            raise ConfigError(
+                f"the row is {row!r}", where=f"{path}, row {count}", expected="`label`, `metric`, `output`, `figure`"
+            )
+    return rows
+
+
+def _datasets(plan: Plan) -> list[str]:
+    return plan.sets_of.get(_NAME, [])
+
+
+def _once(plan: Plan) -> list[dict[str, str]]:
+    return [{}] if _datasets(plan) else []
+
+
+def _drawn(plan: Plan) -> dict[str, Any]:
+    return {key: plan.config["studies"][_NAME][key] for key in ("resamples", "seed")}
+
+
+def _tables(plan: Plan, dataset: str) -> list[str]:
+    names = ("contexts", "responses", "systems", "turn_ratings", "dialogue_ratings")
+    return list(plan.tables(dataset, *names).values())
+
+
+def _shown() -> list[str]:
+    return [f"{row['metric']}:{row['output']}" for row in read_rows(Path(__file__).with_name("rows.yaml"))]
+
+
+@files(
+    {"correlations": f"{_RESULTS}/{{dataset}}.parquet"},
+    of=_datasets,
+    inputs=lambda plan, dataset: {"tables": _tables(plan, dataset), "scores": plan.scores(dataset, _shown())},
+    settings=lambda plan, dataset: {**_drawn(plan), **plan.target(dataset), "names": _shown()},
+    libraries=("scipy",),
+)
+def local_correlations(
+    *,
+    outputs: Mapping[str, Path],
+    tables: Sequence[Path],
+    scores: Sequence[Path],
+    names: Sequence[str],
+    resamples: int,
+    seed: int,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> None:
+    """Correlate the scores of the table's rows with a data set's ratings, with intervals and ranks."""
+    import pandas as pd
+
+    from comperdial import schema
+    from comperdial.core.names import output_name
+    from comperdial.studies.local_metrics.frame import evaluate
+
+    found = evaluate(
+        tables[0].parent,
+        pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True),
+        [output_name(name) for name in names],
+        target=target,
+        main_target=main_target,
+        resamples=resamples,
+        seed=seed,
+    )
+    schema.write(outputs["correlations"], found, "correlations")
+
+
+def _inputs(plan: Plan) -> dict[str, Any]:
+    return {
+        "correlations": [f"{_RESULTS}/{dataset}.parquet" for dataset in _datasets(plan)],
+        "rows": f"{_FOLDER}/rows.yaml",
+        "costs": f"{_FOLDER}/costs.csv",
+    }
+
+
+def _frame(correlations: Sequence[Path], rows: Path, costs: Path, datasets: Sequence[str]) -> pd.DataFrame:
+    from comperdial.report.inputs import read_correlations, read_reported
+    from comperdial.studies.local_metrics.frame import local_frame
+
+    known = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
+    return local_frame(read_correlations(correlations), read_rows(rows), known, datasets)
+
+
+@table(
+    "local_metrics",
+    of=_once,
+    inputs=_inputs,
+    settings=lambda plan: {"titles": plan.titles(_datasets(plan)), "not_run": plan.not_run(_datasets(plan))},
+    caption="Every metric that runs here on every real set that people rated response by response, next to recorded judges.",
+    category="Tables",
+)
+def local_metrics(
+    *, correlations: Sequence[Path], rows: Path, costs: Path, titles: Mapping[str, str], not_run: Mapping[str, str]
+) -> Document:
+    """Show how well metrics that run here agree with people, and what they cost."""
+    from comperdial.report.inputs import read_reported
+    from comperdial.studies.local_metrics.show import local_document
+
+    said = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
+    return local_document(_frame(correlations, rows, costs, list(titles)), read_rows(rows), titles, not_run, said)
+
+
+@figure(
+    "local_metrics",
+    of=_once,
+    inputs=_inputs,
+    settings=lambda plan: {"titles": plan.titles(_datasets(plan))},
+    caption="Spearman's correlation of metrics that run here, and of recorded judges, with people's ratings.",
+    category="Figures",
+)
+def local_metrics_figure(
+    *, correlations: Sequence[Path], rows: Path, costs: Path, titles: Mapping[str, str]
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the table of local metrics, with intervals."""
+    from comperdial.studies.local_metrics.show import local_figure
+
+    frame = _frame(correlations, rows, costs, list(titles))
+    return local_figure(frame, titles)
+
+
+def _parts(plan: Plan) -> list[str]:
+    """Return the metrics that `local` looks at; none if it cannot run here, or a data set or a metric's scores lack."""
+    from comperdial.metrics.local import FEATURES
+
+    if not {*load_yaml(FEATURES)["fitted_on"]} <= {*_datasets(plan)}:
+        return []
+    parts = list(plan.combined.get("local", ()))
+    there = all(
+        name in plan.metrics and plan.has_scores(dataset, name) for name in parts for dataset in _datasets(plan)
+    )
+    return parts if there else []
+
+
+@files(
+    {"correlations": f"{_RESULTS}/ablation.parquet"},
+    of=lambda plan: [{}] if _parts(plan) else [],
+    inputs=lambda plan: {
+        "tables": [path for dataset in _datasets(plan) for path in _tables(plan, dataset)],
+        "scores": [plan.score_file(dataset, name) for dataset in _datasets(plan) for name in _parts(plan)],
+        "known": _COEFFICIENTS,
+    },
+    settings=_drawn,
+    libraries=("scipy",),
+)
+def local_ablation_correlations(
+    *,
+    outputs: Mapping[str, Path],
+    tables: Sequence[Path],
+    scores: Sequence[Path],
+    known: Path,
+    resamples: int,
+    seed: int,
+) -> None:
+    """Fit `local` without each of its parts, and with each alone, and correlate what it says held out."""
+    import pandas as pd
+
+    from comperdial import schema
+    from comperdial.evaluation.fitting import Protocol
+    from comperdial.metrics.local import Coefficients
+    from comperdial.studies.local_metrics.frame import ablation_scores, evaluate
+
+    features, protocol = Coefficients.read(known).features, Protocol.read()
+    sets = _sets(tables, scores, known)
+    made = ablation_scores(sets, features, protocol.penalties)
+    folders = {path.parent.name: path.parent for path in tables}
+    found = [
+        evaluate(
+            folders[dataset],
+            frame,
+            [("local", str(name)) for name in frame["output"].unique()],
+            target=protocol.targets[dataset],
+            main_target=None,
+            resamples=resamples,
+            seed=seed,
+        )
+        for dataset, frame in made.items()
+    ]
+    schema.write(outputs["correlations"], pd.concat(found, ignore_index=True), "correlations")
+
+
+def _sets(tables: Sequence[Path], scores: Sequence[Path], known: Path) -> list[FittedSet]:
+    from comperdial.evaluation.fitting import FittedSet, Protocol
+    from comperdial.metrics.local import Coefficients
+
+    features, protocol = Coefficients.read(known).features, Protocol.read()
+    folders = {path.parent.name: path.parent for path in tables}
+    files = {(path.parent.name, path.stem): path for path in scores}
+    return [
+        FittedSet.read(
+            folders[dataset],
+            {metric: files[dataset, metric] for metric in features.metrics},
+            features,
+            target=target,
+            group=protocol.groups[dataset],
+        )
+        for dataset, target in protocol.targets.items()
+        if dataset in folders
+    ]
+
+
+@table(
+    "local_ablation",
+    of=lambda plan: [{}] if _parts(plan) else [],
+    inputs=lambda plan: {"correlations": f"{_RESULTS}/ablation.parquet", "known": _COEFFICIENTS},
+    settings=lambda plan: {"titles": plan.titles(_datasets(plan))},
+    caption="The learned metric without each of its parts and with each alone, held out, and the weights of its features.",
+    category="Tables",
+)
+def local_ablation(*, correlations: Path, known: Path, titles: Mapping[str, str]) -> Document:
+    """Show what each part of `local` contributes, and the weights of its features."""
+    from comperdial.metrics.local import Coefficients
+    from comperdial.report.inputs import read_correlations
+    from comperdial.studies.local_metrics.show import ablation_document
+
+    return ablation_document(read_correlations([correlations]), Coefficients.read(known), titles)
