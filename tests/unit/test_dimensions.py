@@ -199,7 +199,24 @@ def test_rank_deviation_is_spearmans_between_two_lists_of_correlations():
     rng = np.random.default_rng(5)
     lists = {"human": rng.normal(size=6) / 9, "gpt-4": rng.normal(size=6) / 9}
     made = [
-        ("d", source, "dialogue", "coherence", f"m{k}", "o", "pearson", values[k], np.nan, np.nan, 0.5, 9, 1.0, "s")
+        (
+            "d",
+            source,
+            "dialogue",
+            "coherence",
+            f"m{k}",
+            "o",
+            "pearson",
+            values[k],
+            np.nan,
+            np.nan,
+            np.nan,
+            None,
+            0.5,
+            9,
+            1.0,
+            "s",
+        )
         for source, values in lists.items()
         for k in range(6)
         if (source, k) != ("human", 5)

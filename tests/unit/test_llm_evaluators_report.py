@@ -28,6 +28,7 @@ def row(dataset, source, dimension, metric, output, value, **changes):
     level = "dialogue" if dataset.endswith("_dial") else "turn"
     of = {"dataset": dataset, "source": source, "level": level, "dimension": dimension, "metric": metric}
     of |= {"output": output, "coefficient": "pearson", "value": value, "low": value - 0.1, "high": value + 0.1}
+    of |= {"loso_value": None, "loso_system": None}
     return of | {"p": 0.01, "n": 9, "coverage": 1.0, "signature": "s|v:1"} | changes
 
 

@@ -108,6 +108,7 @@ def write_results(root, names, rng):
                         key
                         | {"metric": name, "output": output, "grouping": grouping, "coefficient": coefficient}
                         | {"value": value, "low": value - 0.1, "high": value + 0.1, "p": 0.01, "n": 5}
+                        | {"loso_value": None, "loso_system": None}
                         | {"rank": 1 + (name > "c"), "coverage": 1.0, "cut": 0, "lacking": None, "signature": signature}
                     )
             curves += [

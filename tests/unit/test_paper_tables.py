@@ -60,6 +60,7 @@ tables:
 def correlation(metric, value, **changes):
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "metric": metric, "output": "o"}
     row |= {"grouping": "pooled", "coefficient": "pearson", "value": value, "low": value - 0.1, "high": value + 0.1}
+    row |= {"loso_value": None, "loso_system": None}
     return (
         row
         | {"p": 0.01, "n": 9, "rank": 1, "coverage": 1.0, "cut": 0, "lacking": None, "signature": f"{metric}|v:1"}

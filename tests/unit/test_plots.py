@@ -43,7 +43,7 @@ def correlations(levels=(("turn", "turn"), ("dialogue", "dialogue"))):
         {
             "level": level, "against": against, "target": target, "metric": metric, "output": output,
             "grouping": grouping, "coefficient": coefficient, "value": value + shift, "low": value - 0.1,
-            "high": value + 0.2, "n": 30,
+            "high": value + 0.2, "loso_value": None, "loso_system": None, "n": 30,
         }
         for level, against in levels
         for target in ("Overall", "Other")

@@ -152,6 +152,7 @@ def test_the_readme_s_table_is_what_the_results_say(root):
                 assert value == "–" and row["not_run"], (label, cell)
                 continue
             expected = f"{float(row['ours']) + 0.0:.3f}" + (r"\*" if float(row["p"]) >= 0.05 else "")
+            expected += "‡" if row.get("loso_halved") == "True" else ""
             if row["reported"]:
                 expected += f" ({float(row['reported']):.3f}" + (r"\*)" if row["reported_starred"] == "True" else ")")
             assert value == expected, (label, cell)

@@ -33,7 +33,8 @@ def _correlation(metric, output, level, value, **other):
     row = {
         "dataset": "toy", "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": output,
         "grouping": "pooled", "coefficient": "spearman", "value": value, "low": value - 0.1, "high": value + 0.1,
-        "p": 0.0496, "n": 12, "rank": 1.0, "coverage": 1.0, "cut": 0, "lacking": None, "signature": f"{metric}|v1",
+        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "coverage": 1.0, "cut": 0,
+        "lacking": None, "signature": f"{metric}|v1",
     }  # fmt: skip
     return row | other
 
@@ -102,7 +103,7 @@ def tables():
     found = [
         _correlation("m", "one", "turn", 0.25),
         _correlation("m", "two", "turn", -0.5, p=0.04996),
-        _correlation("n", "big", "turn", 0.75, rank=np.nan, coverage=0.9, p=0.2),
+        _correlation("n", "big", "turn", 0.75, rank=np.nan, coverage=0.9, p=0.2, loso_value=0.3, loso_system="b"),
         _correlation("m", "one", "system", np.nan, low=np.nan, high=np.nan, p=np.nan, rank=np.nan),
     ]
     compared = {
@@ -245,6 +246,10 @@ def test_the_statistics_are_those_of_the_tables(tables):
     }  # fmt: skip
     assert rows["turn", "m", "two"] == (-0.5, 0.0)
     assert rows["turn", "n", "big"] == (0.75, 1.0)
+    at = list(zip(found.texts(table["metric"]), found.texts(table["output"]), strict=True)).index(("n", "big"))
+    assert found.texts(table["loso_system"])[at] == "b"
+    assert (found.numbers(table["loso_value"])[at], found.numbers(table["loso_halved"])[at]) == (0.3, 1.0)
+    assert found.numbers(table["loso_halved"]).sum() == 1
     assert math.isnan(rows["system", "m", "one"][0])
     assert rows["system", "m", "one"][1] == 1.0, "no p to be had is marked as everywhere else"
     assert found.numbers(found.content["ceilings"]["value"]).tolist() == [0.85]

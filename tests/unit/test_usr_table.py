@@ -24,6 +24,7 @@ ROWS = """rows:
 def correlations(**changes):
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "metric": "m", "output": "o"}
     row |= {"grouping": "pooled", "coefficient": "pearson", "value": 0.25, "low": 0.1, "high": 0.4, "p": 0.2, "n": 9}
+    row |= {"loso_value": None, "loso_system": None}
     return pd.DataFrame([row | {"rank": 2, "coverage": 0.9, "cut": 0, "lacking": None, "signature": "m|v:1"} | changes])
 
 
@@ -102,6 +103,8 @@ def test_the_table_of_all_metrics_names_outputs_of_a_part_and_cut_inputs_once_ea
     document = correlation_document(pd.concat([*both, *partial]), "Set D", "Overall", {"z": "no model"})
     assert document.notes[: len(READING)] == list(READING)
     assert document.notes[len(READING) :] == [
+        "No system is left out at turn level: fewer than three systems, or it is not known which is which",
+        "No system is left out at system level: fewer than five systems",
         "n o: 25.0% of the rated responses of d have a score",
         "n p: 25.0% of the rated responses of d have a score",
         f"m o: {CUT.format(2, 'd')}",

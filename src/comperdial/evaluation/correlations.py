@@ -14,6 +14,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import output_name
 from comperdial.evaluation.expected import Expected
+from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import correlate, within_items
@@ -97,7 +98,8 @@ def correlations(
         Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, where the grouping
         is ``item``, the items averaged over. ``coverage`` is the share of the rated units that have a score; ``cut``
         counts the scored ones whose input did not fit the metric's model. p is scipy's, for independent pairs, as the
-        papers' is.
+        papers' is. Pooled coefficients have their lowest value without one of the systems
+        (:func:`comperdial.evaluation.leave_out.leave_one_system_out`).
     """
     rows: list[dict[str, Any]] = []
     for sample in samples:
@@ -113,7 +115,12 @@ def correlations(
 
 
 def _rows(
-    sample: Sample, grouping: str, coefficient: str, values: Floats, counts: npt.NDArray[np.intp], **more: Floats
+    sample: Sample,
+    grouping: str,
+    coefficient: str,
+    values: Floats,
+    counts: npt.NDArray[np.intp],
+    **more: npt.NDArray[Any],
 ) -> list[dict[str, Any]]:
     rows = []
     for row, (metric, output) in enumerate(sample.names):
@@ -137,7 +144,7 @@ def _pooled(sample: Sample) -> list[dict[str, Any]]:
         found = [correlate(x, y, name) for x, y in pairs]
         values = np.where(few, np.nan, [one.value for one in found])
         p = np.where(few, np.nan, [one.p for one in found])
-        rows += _rows(sample, "pooled", name, values, counts, p=p)
+        rows += _rows(sample, "pooled", name, values, counts, p=p, **leave_one_system_out(sample, name, values))
     return rows
 
 

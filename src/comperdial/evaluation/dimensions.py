@@ -21,6 +21,7 @@ from comperdial.evaluation.ensembles import (
     is_ensemble,
     standing_for,
 )
+from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.rated import RatedSet, matched, read_scores_by_dataset
 from comperdial.evaluation.samples import Sample
 from comperdial.stats import COEFFICIENTS
@@ -131,6 +132,7 @@ def _rows(
     rows = []
     for coefficient in COEFFICIENTS:
         values, p = _correlated(sample.scores, sample.ratings, counts, coefficient)
+        without = leave_one_system_out(sample, coefficient, values)
         for at, name in enumerate(sample.names):
             low, high = bounds.get((name, coefficient), (np.nan, np.nan))
             rows.append(
@@ -145,6 +147,7 @@ def _rows(
                     "value": values[at],
                     "low": low,
                     "high": high,
+                    **{column: found[at] for column, found in without.items()},
                     "p": p[at],
                     "n": int(counts[at]),
                     "coverage": sample.coverage[at],

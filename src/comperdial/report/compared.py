@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from comperdial.report import leave_out
 from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
 from comperdial.stats.correlation import ALPHA
@@ -59,7 +60,7 @@ def comparison_document(
     signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
     return Document(
         title="Metrics compared",
-        caption=caption,
+        caption=leave_out.with_legend(caption, pooled[pooled["coefficient"].isin(list(coefficients))]),
         sections=sections,
         tidy=_tidy(pooled, differences, labels, coefficients),
         notes=[
@@ -74,6 +75,7 @@ def comparison_document(
             ),
             *(["Holm: p after Holm's correction for all pairs of a block and coefficient"] if len(labels) > 2 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
+            *leave_out.notes(pooled, {} if several else None),
             *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
         ],
     )
@@ -91,12 +93,14 @@ def _metrics(
 ) -> Section:
     cells = records_by(found, ["metric", "output", "coefficient"])
     partial = bool((found["coverage"] < 1).any())
+    robust = bool(found["loso_system"].notna().any())
     rows = []
     for name, label in labels.items():
         of_metric = [cells.get((*name, coefficient)) for coefficient in coefficients]
         row = [label]
         for cell in of_metric:
-            row += [number(cell["value"]), _interval(cell), _p(cell["p"])] if cell else ["–"] * 3
+            row += [number(cell["value"]) + leave_out.mark(cell), _interval(cell)] if cell else ["–"] * 2
+            row += ([leave_out.lowest(cell) if cell else "–"] if robust else []) + [_p(cell["p"]) if cell else "–"]
         some = next((cell for cell in of_metric if cell), None)
         row += [str(some["n"]) if some else "0"]
         rows.append(row + ([f"{some['coverage']:.0%}" if some else "0%"] if partial else []))
@@ -105,11 +109,12 @@ def _metrics(
     if means.reindex(list(coefficients)).notna().any():
         row = ["(one rater)"]
         for coefficient in coefficients:
-            row += [number(means.get(coefficient)), "–", "–"]
+            row += [number(means.get(coefficient)), *["–"] * (3 if robust else 2)]
         rows.append([*row, "–", *(["–"] if partial else [])])
     columns = [("", "Metric")]
+    shown = ("value", "95 % interval", *(["without one system"] if robust else []), "p")
     for coefficient in coefficients:
-        columns += [(COEFFICIENT_NAMES[coefficient], name) for name in ("value", "95 % interval", "p")]
+        columns += [(COEFFICIENT_NAMES[coefficient], name) for name in shown]
     columns += [("", "n"), *([("", "scored")] if partial else [])]
     return Section(title, columns, rows)
 
@@ -183,13 +188,16 @@ def _tidy(
     correlations: pd.DataFrame, differences: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
 ) -> pd.DataFrame:
     """Return one row a metric and coefficient, then one a pair, whose value is the difference from ``minus``."""
-    named = correlations.assign(metric=correlations["metric"] + ":" + correlations["output"], minus=None)
+    named = leave_out.with_halved(correlations).assign(
+        metric=correlations["metric"] + ":" + correlations["output"], minus=None
+    )
     pairs = differences.assign(
         metric=differences["metric_a"] + ":" + differences["output_a"],
         minus=differences["metric_b"] + ":" + differences["output_b"],
         value=differences["difference"],
     )
-    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "p", "p_adjusted", "n", "coverage"]
+    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high"]
+    columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "n", "coverage"]
     chosen = {":".join(name) for name in labels}
     frames = [
         frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)

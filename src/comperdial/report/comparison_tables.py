@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from comperdial.report import leave_out
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.tables import (
@@ -56,6 +57,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
     # Only these were looked at in detail; of the others there is nothing here that the table of all metrics lacks.
     detailed = set(zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True))
     sections = []
+    marked: list[Mapping[Any, Any]] = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         present = set(zip(of_pair["coefficient"], of_pair["grouping"], strict=True))
@@ -64,11 +66,15 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
         rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells} & detailed)}
         columns = [Column(_MEASURES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
         sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
+        marked += [cell for key, cell in cells.items() if key[:2] in rows and key[2:] in measures]
     return Document(
         title=f"Other measures of agreement on {title}",
         caption=with_suffix(
-            f"How well metrics agree with the mean rating ({target}) on {title}, by measures newer than the ComperDial "
-            "paper, beside the correlations of its tables.",
+            leave_out.with_legend(
+                f"How well metrics agree with the mean rating ({target}) on {title}, by measures newer than the "
+                "ComperDial paper, beside the correlations of its tables.",
+                pd.DataFrame(marked),
+            ),
             suffix,
         ),
         sections=sections,
@@ -93,7 +99,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
 def _measure(cell: Mapping[Any, Any]) -> str:
     if cell["grouping"] == "pooled" and cell["coefficient"] in COEFFICIENT_NAMES:
         # Its interval stands in the table of all metrics.
-        return with_star(cell["value"], is_starred(cell["p"]))
+        return with_star(cell["value"], is_starred(cell["p"])) + leave_out.mark(cell)
     # A mean over items and a share of pairs have no p of their own.
     return with_interval(cell, starred=pd.notna(cell["p"]))
 

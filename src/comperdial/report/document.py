@@ -19,6 +19,7 @@ _LATEX = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "−": r"$-$", "–": "--", "—": "---",
+    "‡": r"\ddag{}",
 }  # fmt: skip
 
 _STYLE = """

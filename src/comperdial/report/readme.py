@@ -10,6 +10,7 @@ import pandas as pd
 from comperdial.core.errors import FileError
 from comperdial.core.files import read_text, write_text
 from comperdial.report.document import number, records_by
+from comperdial.report.leave_out import MARK
 from comperdial.stats.correlation import is_starred
 
 MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")
@@ -37,6 +38,7 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
         for dataset, coefficient in columns:
             cell = turn[label, dataset, coefficient]
             ours = number(cell["ours"]) + _star(pd.notna(cell["ours"]) and is_starred(cell["p"]))
+            ours += MARK if str(cell.get("loso_halved")) == "True" else ""
             reported = number(cell["reported"]) + _star(str(cell["reported_starred"]) == "True")
             cells.append(f"{ours} ({reported})" if pd.notna(cell["reported"]) else ours)
         lines.append(f"| {label} | " + " | ".join(cells) + " |")

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.errors import UnknownNameError
+from comperdial.report import leave_out
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of
 from comperdial.stats.correlation import ALPHA, is_starred
@@ -147,10 +148,10 @@ def significant(values: pd.Series, digits: int = 3) -> pd.Series:
 
 
 def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
-    """Write a record of table ``correlations``: ``0.397* [0.36, 0.43] #2``, without what it does not have."""
+    """Write a record of table ``correlations``: ``0.397*‡ [0.36, 0.43] #2``, without what it does not have."""
     if pd.isna(cell["value"]):
         return "not run" if cell["coverage"] == 0 else "–"
-    text = with_star(cell["value"], starred and is_starred(cell["p"]))
+    text = with_star(cell["value"], starred and is_starred(cell["p"])) + leave_out.mark(cell)
     return text + interval(cell["low"], cell["high"]) + (f" #{int(cell['rank'])}" if pd.notna(cell["rank"]) else "")
 
 
@@ -162,30 +163,42 @@ def correlation_document(
     ``suffix`` ends the caption; with one, the ratings are not called human.
     """
     chosen = of_target(pooled(correlations), target)
-    columns = [Column("", name, with_interval, (coefficient,)) for coefficient, name in COEFFICIENT_NAMES.items()]
     sections = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         cells = records_by(of_pair, ["metric", "output", "coefficient"])
         rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells})}
+        ways: dict[str, Callable[[Mapping[Any, Any]], str]]
+        ways = {"value": with_interval, "without one system": leave_out.lowest}
+        shown = ways if of_pair["loso_system"].notna().any() else {"value": with_interval}
+        columns = [
+            Column(name, way, write, (coefficient,))
+            for coefficient, name in COEFFICIENT_NAMES.items()
+            for way, write in shown.items()
+        ]
         sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
     signatures = dict(sorted(zip(chosen["metric"], chosen["signature"], strict=True)))
     return Document(
         title=f"All metrics on {title}",
         caption=with_suffix(
-            f"Correlation of every output of every metric with the mean {'' if suffix else 'human '}rating ({target}) "
-            f"on {title}.",
+            leave_out.with_legend(
+                f"Correlation of every output of every metric with the mean {'' if suffix else 'human '}rating "
+                f"({target}) on {title}.",
+                chosen,
+            ),
             suffix,
         ),
         sections=sections,
         # The signatures stand in the notes: once a metric, not once a value.
-        tidy=chosen.drop(columns=["target", "grouping", "signature"])
-        .round({"value": 4, "low": 3, "high": 3})
+        tidy=leave_out.with_halved(chosen)
+        .drop(columns=["target", "grouping", "signature"])
+        .round({"value": 4, "low": 3, "high": 3, "loso_value": 4})
         .assign(p=lambda frame: significant(frame["p"], 2))
         .sort_values(["metric", "output", "level", "against", "coefficient"])
         .reset_index(drop=True),
         notes=[
             *READING,
+            *leave_out.notes(chosen),
             *partial_notes(chosen.assign(row=chosen["metric"] + " " + chosen["output"]), "row"),
             *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
             *(f"{metric} is {signature}" for metric, signature in signatures.items()),

@@ -120,3 +120,7 @@ def coefficient(name: str) -> Field:
 def p_value(name: str) -> Field:
     """Return a column of p-values or other chances, which may be missing."""
     return optional(name, pa.float64(), lambda value: 0 <= value <= 1, "0 to 1")
+
+
+# The lowest value of a correlation without one of the systems, and which system that is.
+LEAVE_ONE_OUT = (coefficient("loso_value"), optional("loso_system", pa.string(), filled, "the name of a system"))

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from comperdial.core.names import RATED_LEVELS
 from comperdial.schema.fields import (
+    LEAVE_ONE_OUT,
     Field,
     RowCheck,
     Table,
@@ -36,6 +37,7 @@ STUDIES = (
             coefficient("value"),
             coefficient("low"),
             coefficient("high"),
+            *LEAVE_ONE_OUT,
             p_value("p"),
             count_field("n"),
             _share("coverage"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from comperdial.core.errors import UnknownNameError
 from comperdial.core.names import LEVELS, RATED_LEVELS
 from comperdial.schema.fields import (
+    LEAVE_ONE_OUT,
     UTTERANCES,
     Field,
     RowCheck,
@@ -173,6 +174,7 @@ TABLES: Mapping[str, Table] = {
                 coefficient("value"),
                 coefficient("low"),
                 coefficient("high"),
+                *LEAVE_ONE_OUT,
                 p_value("p"),
                 count_field("n"),
                 optional("rank", pa.int32(), lambda value: value >= 1, "a rank from 1"),

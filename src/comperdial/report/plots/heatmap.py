@@ -10,6 +10,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS
+from comperdial.report import leave_out
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     Output,
@@ -60,9 +61,9 @@ def heatmap_frame(
     Returns
     -------
     DataFrame
-        One row a cell, from the top row on: metric, output, level, against, coefficient, value, low, high, n. The rows
-        of metric ``ceiling``, first, have the mean over annotators of their correlation with the others' mean, and in
-        ``n`` how many annotators.
+        One row a cell, from the top row on: metric, output, level, against, coefficient, value, low, high, n, and
+        loso_value, loso_system, loso_halved: the lowest value without a system. The rows of metric ``ceiling``, first,
+        have the mean over annotators of their correlation with the others' mean, and in ``n`` how many annotators.
 
     Raises
     ------
@@ -86,9 +87,9 @@ def heatmap_frame(
         for column in columns:
             if (key := (*name, *column)) in cells.index:
                 found = cells.loc[key]
-                numbers = {field: found[field] for field in ("value", "low", "high", "n")}
+                numbers = {field: found[field] for field in ("value", "low", "high", "n", "loso_value", "loso_system")}
                 rows.append({**_named(name, column), **numbers})
-    return pd.DataFrame(rows)
+    return leave_out.with_halved(pd.DataFrame(rows))
 
 
 def _place(column: tuple[str, ...]) -> tuple[int, bool, int]:
@@ -144,7 +145,7 @@ def heatmap_figure(
     for row in frame.to_dict("records"):
         at = names.index((row["metric"], row["output"])), columns.index(tuple(row[name] for name in _COLUMN))
         values[at] = row["value"]
-        texts[at] = short(row["value"]), interval(row["low"], row["high"])
+        texts[at] = short(row["value"]) + leave_out.mark(row), interval(row["low"], row["high"])
     # The ceiling and the groups of columns stand apart.
     y = np.arange(len(names)) + (0.35 if names[0] == CEILING else 0) * (np.arange(len(names)) > 0)
     groups = [column[:2] for column in columns]
@@ -169,7 +170,8 @@ def heatmap_figure(
             title,
             f"Correlation of scores with mean ratings ({target}), and below it the ends of the 95 % interval. Human "
             "ceiling: mean correlation of one annotator with the mean of the others. A dash: no score at this level. "
-            f"Ordered by the column {_order_text(frame, columns)}.",
+            f"Ordered by the column {_order_text(frame, columns)}."
+            + (f" {leave_out.LEGEND}" if frame["loso_halved"].any() else ""),
             simulated=simulated,
         )
     return figure

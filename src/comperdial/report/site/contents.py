@@ -15,6 +15,7 @@ import pandas as pd
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_table
 from comperdial.report.document import number
+from comperdial.report.leave_out import is_halved
 from comperdial.report.site.packing import Packer, Spec, decimals_of, table
 from comperdial.report.systems import systems_frame
 from comperdial.report.tables import why_no_scores
@@ -205,15 +206,17 @@ def _browser(packer: Packer, tables: Tables, settings: Settings) -> dict[str, An
 
 
 def correlations(packer: Packer, frame: pd.DataFrame) -> Spec:
-    """Pack table ``correlations``: values with three decimals, and which of them a paper would mark."""
+    """Pack table ``correlations``: values with three decimals, and which of them are marked."""
     rows = frame.sort_values([*_CELL, "metric", "output"])
-    numbers = ["value", "low", "high", "rank", "n", "coverage", "cut"]
+    numbers = ["value", "low", "high", "loso_value", "rank", "n", "coverage", "cut"]
     columns: dict[str, Any] = {name: rows[name].astype("str").tolist() for name in [*_CELL, "metric", "output"]}
     columns |= {name: rows[name].astype("float64").to_numpy() for name in numbers}
     # A p that is shown rounded could not say on which side of the limit it lies.
     starred = [float(is_starred(p)) for p in rows["p"].astype("float64")]
-    digits = {"value": 3, "low": 3, "high": 3, "rank": 0, "n": 0, "coverage": 3, "cut": 0, "starred": 0}
-    return table(packer, columns | {"starred": starred}, digits)
+    halved = [float(bool(is_halved(record))) for record in rows.to_dict("records")]
+    columns |= {"loso_system": rows["loso_system"].fillna("").tolist(), "starred": starred, "loso_halved": halved}
+    digits = {"value": 3, "low": 3, "high": 3, "loso_value": 3, "rank": 0, "n": 0, "coverage": 3, "cut": 0}
+    return table(packer, columns, digits | {"starred": 0, "loso_halved": 0})
 
 
 def ceilings(packer: Packer, frame: pd.DataFrame | None) -> Spec | None:

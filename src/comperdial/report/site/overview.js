@@ -90,12 +90,16 @@ function correlationTable() {
       const cell = of(row);
       if (!cell || Number.isNaN(cell.value)) return DASH;
       return [fixed(cell.value, 3), h("span", { class: "marks" }, cell.starred === 1 && h("abbr", { title: "p of 0.05 or more" }, "*"),
-        cell.coverage < 1 && h("abbr", { title: `${(100 * cell.coverage).toFixed(1)} % of the rated responses have a score` }, "†"))];
+        cell.coverage < 1 && h("abbr", { title: `${(100 * cell.coverage).toFixed(1)} % of the rated responses have a score` }, "†"),
+        cell.loso_halved === 1 && h("abbr", { title: `${Number.isNaN(cell.loso_value) ? "No correlation" : fixed(cell.loso_value, 3)} without ${cell.loso_system}` }, "‡"))];
     } });
     if (!details) continue;
     if (shown.some((row) => row.level === l && row.coefficient === c && !Number.isNaN(row.low)))
       columns.push({ key: `${key}.low`, group, label: "95 % interval", class: "interval", order: (row) => of(row)?.low,
         cell: (row) => { const cell = of(row); return cell && !row.ceiling && !Number.isNaN(cell.low) ? [`[${fixed(cell.low, 3)}, ${fixed(cell.high, 3)}]`, whisker(cell, least, most)] : DASH; } });
+    if (shown.some((row) => row.level === l && row.coefficient === c && row.loso_system))
+      columns.push({ key: `${key}.loso`, group, label: "Without one system", class: "without", order: (row) => of(row)?.loso_value,
+        cell: (row) => { const cell = of(row); return cell?.loso_system ? [Number.isNaN(cell.loso_value) ? "none" : fixed(cell.loso_value, 3), " ", h("span", { class: "output" }, cell.loso_system)] : DASH; } });
     if (shown.some((row) => row.level === l && row.coefficient === c && !Number.isNaN(row.rank)))
       columns.push({ key: `${key}.rank`, group, label: "Rank", order: (row) => (of(row) && !Number.isNaN(of(row).rank) ? -of(row).rank : NaN),
         cell: (row) => { const cell = of(row); return cell && cell.rank === cell.rank && !row.ceiling ? h("span", { class: cell.rank === 1 ? "first" : "" }, String(cell.rank)) : DASH; } });
@@ -110,10 +114,10 @@ function correlationTable() {
       choice("pick-coefficient", "Coefficient", [...coefficients.map((c) => [c, COEFFICIENTS[c]]), ["all", "all coefficients"]], coefficient, (v) => state.set({ coefficient: v })),
       choice("pick-grouping", "Compared", groupings.map((g) => [g, GROUPINGS[g]]), grouping, (v) => state.set({ grouping: v })),
       search("filter", "Metrics with", filter, (v) => state.set({ filter: v })),
-      box("pick-intervals", "intervals and ranks", details, (v) => state.set({ intervals: v ? "" : "0" }))),
+      box("pick-intervals", "intervals, ranks, leave one out", details, (v) => state.set({ intervals: v ? "" : "0" }))),
     grid({ name: "metrics", caption: `Agreement with the ratings (${ratingsLabel(against)})`, columns, rows: [...rows.values()].filter(fits),
       pinned: ceilings.length ? [ceiling] : [], start: first, mark: (row) => (row.metric === "human" ? "human" : "") }),
-    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. Rank: metrics of one rank are not told apart by the test; 1 is best. acc_eq and SPA are shares of pairs (0 to 1)."),
+    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: metrics of one rank are not told apart by the test; 1 is best. acc_eq and SPA are shares of pairs (0 to 1)."),
   ];
 }
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.report import leave_out
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Document, number, pivot, records_by
 from comperdial.report.tables import (
@@ -260,10 +261,10 @@ def paper_frame(
     Returns
     -------
     DataFrame
-        One row a table row, data set, level and coefficient: section, label, metric, output; ours (value, low, high, p,
-        n, rank, coverage, cut); reported, its data set, starred and place; the difference ours - reported where both
-        are of one data set; why there are no scores; a note. The ceiling's ``low`` and ``high`` are the lowest and the
-        highest rater. Missing is missing.
+        One row a table row, data set, level and coefficient: section, label, metric, output; ours (value, low, high,
+        loso_value, loso_system, loso_halved, p, n, rank, coverage, cut); reported, its data set, starred and place; the
+        difference ours - reported where both are of one data set; why there are no scores; a note. The ceiling's
+        ``low`` and ``high`` are the lowest and the highest rater. Missing is missing.
     """
     for name in datasets:
         if name not in set(correlations["dataset"]):
@@ -296,8 +297,12 @@ def paper_frame(
             other = published.get((of, *place[1:], row.reported or ""), {})
             records.append(_record(cell, row, mine, other, reasons[cell["dataset"]] if not row.optional else None))
     records += _ceiling_records(cells, ceilings[ceilings["target"] == target] if len(ceilings) else ceilings)
-    columns = dict.fromkeys(("ours", "low", "high", "p", "coverage", "cut", "reported", "difference"), "float64")
-    return pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32"})
+    numbers = ("ours", "low", "high", "loso_value", "p", "coverage", "cut", "reported", "difference")
+    columns = dict.fromkeys(numbers, "float64")
+    return leave_out.with_halved(pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32"}), "ours")
+
+
+_OURS = ("low", "high", "loso_value", "loso_system", "p", "n", "rank", "coverage", "cut", "lacking")
 
 
 def _record(
@@ -312,7 +317,7 @@ def _record(
         "metric": row.metric,
         "output": row.output,
         "ours": value,
-        **{name: mine.get(name) for name in ("low", "high", "p", "n", "rank", "coverage", "cut", "lacking")},
+        **{name: mine.get(name) for name in _OURS},
         "reported": theirs,
         "reported_starred": other.get("starred"),
         "reported_of": other.get("dataset"),
@@ -402,8 +407,12 @@ def paper_document(
     return Document(
         title=f"Table {int(layout.number)}. {layout.title}: {shown}",
         caption=with_suffix(
-            f"{layout.caption} {shown}; rated dimension: {target}. Beside ours, what the ComperDial paper reports"
-            + (", of its own data: not to be compared with ours." if elsewhere else "."),
+            leave_out.with_legend(
+                f"{layout.caption} {shown}; rated dimension: {target}. Beside ours, what the ComperDial paper reports"
+                + (", of its own data: not to be compared with ours." if elsewhere else "."),
+                frame,
+                "ours",
+            ),
             suffix,
         ),
         sections=sections,
@@ -426,6 +435,7 @@ def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, s
     else:
         notes.append("Difference is ours minus the paper's; a dash means that there is no such value")
     scored = frame[frame["coverage"].notna() & frame["ours"].notna()]
+    notes += leave_out.notes(scored, titles if scored["dataset"].nunique() > 1 else None, "ours")
     notes += partial_notes(scored, "label")
     notes += [
         f"{label}: {note}" for label, note in frame.drop_duplicates("label").set_index("label")["note"].dropna().items()

@@ -10,6 +10,7 @@ import pandas as pd
 from comperdial.core.errors import SchemaError
 from comperdial.core.names import Output, unperturbed
 from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, is_ensemble, standing_for
+from comperdial.report import leave_out
 from comperdial.report.document import Column, Section, interval, number, pivot, records_by
 from comperdial.schema.evaluated import DIMENSIONS
 
@@ -198,10 +199,15 @@ def wide(tidy: pd.DataFrame, index: Sequence[str], by: Sequence[str], values: Se
 
 
 def with_interval(value: str) -> Callable[[Mapping[Any, Any]], str]:
-    """Return what writes a record's value with its interval, ``low`` and ``high``; a dash when it is missing."""
+    """Return what writes a record's value with its interval, ``low`` and ``high``; a dash when it is missing.
+
+    A correlation that falls by more than half without one system is marked.
+    """
 
     def write(row: Mapping[Any, Any]) -> str:
-        return "–" if pd.isna(row[value]) else number(row[value]) + interval(row["low"], row["high"])
+        if pd.isna(row[value]):
+            return "–"
+        return number(row[value]) + leave_out.mark(row, value) + interval(row["low"], row["high"])
 
     return write
 

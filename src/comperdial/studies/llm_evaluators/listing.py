@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from comperdial.core.names import Output
+from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, pivot, records_by
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import (
@@ -72,14 +73,18 @@ def correlations_document(
             sections.append(section)
     return Document(
         title="Every evaluator on every data set",
-        caption="Pearson correlation of scores with mean ratings, and in brackets its 95 % interval, for each data "
-        "set, source of ratings and dimension.",
+        caption=leave_out.with_legend(
+            "Pearson correlation of scores with mean ratings, and in brackets its 95 % interval, for each data set, "
+            "source of ratings and dimension.",
+            found[found["coefficient"] == "pearson"],
+        ),
         sections=sections,
         tidy=_tidy(found),
         notes=[
             UNMIXED,
             "A dash: no score of such items, or scores that are all alike",
             *sampling,
+            *leave_out.notes(found, titles),
             "The CSV has Spearman and Kendall (tau-b) too, by the metrics' names in params.yaml",
             *_partial(found, titles, needs or {}),
             *evaluator_notes(found, named),
@@ -134,9 +139,10 @@ def _tidy(found: pd.DataFrame) -> pd.DataFrame:
     key = ["dataset", "source", "metric", "dimension"]
     values = found.assign(dimension=found["dimension"].map(SHORT).str.lower())
     table = values.pivot_table(index=key, columns="coefficient", values="value", observed=True, sort=False)
-    ends = values[values["coefficient"] == "pearson"].set_index(key)[["low", "high", "n"]]
-    joined = table.join(ends.round({"low": 2, "high": 2})).reset_index().round(3)
-    order = ["pearson", "low", "high", *(name for name in ("spearman", "kendall") if name in joined)]
+    pearson = leave_out.with_halved(values[values["coefficient"] == "pearson"]).set_index(key)
+    beside = ["low", "high", "loso_value", "loso_system", "loso_halved"]
+    joined = table.join(pearson[[*beside, "n"]].round({"low": 2, "high": 2})).reset_index().round(3)
+    order = ["pearson", *beside, *(name for name in ("spearman", "kendall") if name in joined)]
     # How many items does not differ by dimension, but where ratings are missing: the fewest.
     counts = joined.groupby(key[:3], sort=False)["n"].min().astype("Int32").reset_index()
     return counts.merge(wide(joined, key[:3], ["dimension"], order), on=key[:3])

@@ -10,6 +10,7 @@ import pandas as pd
 
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.report import leave_out
 from comperdial.report.document import Document, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
@@ -58,9 +59,9 @@ def usr_frame(
     Returns
     -------
     DataFrame
-        One row a table row, dataset, level and coefficient: label, ours (value, p, n, coverage, cut, signature),
-        whether the scores were recorded elsewhere, reported (value, starred, source), the difference ours - reported,
-        why there are no scores, and a note. Missing is missing.
+        One row a table row, dataset, level and coefficient: label, ours (value, p, loso_value, loso_system,
+        loso_halved, n, coverage, cut, signature), whether the scores were recorded elsewhere, reported (value, starred,
+        source), the difference ours - reported, why there are no scores, and a note. Missing is missing.
     """
     for dataset in datasets:
         if dataset not in set(correlations["dataset"]):
@@ -89,6 +90,8 @@ def usr_frame(
                             "coefficient": coefficient,
                             "ours": value,
                             "p": mine.get("p"),
+                            "loso_value": mine.get("loso_value"),
+                            "loso_system": mine.get("loso_system"),
                             "n": mine.get("n"),
                             "coverage": mine.get("coverage"),
                             "cut": mine.get("cut"),
@@ -104,8 +107,8 @@ def usr_frame(
                         }
                     )
     frame = pd.DataFrame(records)
-    numeric = ["ours", "p", "coverage", "cut", "reported", "difference"]
-    return frame.astype(dict.fromkeys(numeric, "float64") | {"n": "Int32"})
+    numeric = ["ours", "p", "loso_value", "coverage", "cut", "reported", "difference"]
+    return leave_out.with_halved(frame.astype(dict.fromkeys(numeric, "float64") | {"n": "Int32"}), "ours")
 
 
 def _rows(path: str | Path) -> list[dict[str, Any]]:
@@ -188,14 +191,17 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     )
     return Document(
         title="Metrics against human ratings on USR",
-        caption=(
+        caption=leave_out.with_legend(
             f"Pearson and Spearman correlation of metrics with the mean human rating ({frame['target'].iloc[0]}), "
-            f"beside the values that papers report. {spans}. The original responses are the references, not scored."
+            f"beside the values that papers report. {spans}. The original responses are the references, not scored.",
+            frame,
+            "ours",
         ),
         sections=sections,
         tidy=frame,
         notes=[
             STAR,
+            *leave_out.notes(frame, titles, "ours"),
             *(f"No asterisks are known of the values by {' and '.join(unmarked)}" for _ in unmarked[:1]),
             "Difference is ours minus reported; a dash means that there is no such value",
             *partial_notes(frame[frame["ours"].notna()], "label"),
@@ -212,7 +218,7 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
 
 
 def _ours(cell: Mapping[Any, Any]) -> str:
-    return _absent(cell) or with_star(cell["ours"], is_starred(cell["p"]))
+    return _absent(cell) or with_star(cell["ours"], is_starred(cell["p"])) + leave_out.mark(cell, "ours")
 
 
 def _absent(cell: Mapping[Any, Any]) -> str | None:
