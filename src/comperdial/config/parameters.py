@@ -434,7 +434,7 @@ class TrainingPhase(Strict):
     steps: Count
     batch: Annotated[int, Field(ge=2), Expected("a whole number of contexts, 2 or more")]
     learning_rate: AboveZero
-    head_learning_rate: AboveZero = 0.001
+    head_learning_rate: AboveZero = 0.0001
     warmup: Count = 100
     temperature: AboveZero = 0.1
     contrastive: FromZero = 0
