@@ -224,13 +224,14 @@ def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path,
 def correlated(**changes):
     row = {"dataset": "one", "level": "turn", "against": "turn", "target": "overall", "metric": "pmi", "output": "pmi"}
     row |= {"grouping": "pooled", "coefficient": "spearman", "value": 0.5, "low": 0.3, "high": 0.7, "p": 0.01, "n": 24}
+    row |= {"loso_value": None, "loso_system": None}
     return row | {"rank": 1, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"} | changes
 
 
 def made_table(tmp_path):
     rows = [
         correlated(),
-        correlated(dataset="two", value=0.3, low=np.nan, high=np.nan, rank=2),
+        correlated(dataset="two", value=0.3, low=np.nan, high=np.nan, rank=2, loso_value=0.1, loso_system="x"),
         correlated(metric="meteor", output="meteor", value=0.2),
     ]
     for name in ("one", "two"):
@@ -259,7 +260,7 @@ def made_table(tmp_path):
 
 def test_the_table_shows_values_intervals_ranks_costs_and_what_was_not_run(tmp_path):
     page = made_table(tmp_path)
-    assert "| PMI | 0.400 | 0.500 [0.30, 0.70] #1 | 0.300 #2 |" in page
+    assert "| PMI | 0.400 | 0.500 [0.30, 0.70] #1 | 0.300‡ #2 |" in page
     # No mean over some of the sets, which would look like one over all.
     assert "| METEOR | – | 0.200 [0.30, 0.70] #1 | – |" in page
     assert "density: not run: no weights" in page
@@ -271,7 +272,7 @@ def test_readme_gets_the_short_form(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("Before.\n<!-- local-metrics-table -->\nold\n<!-- /local-metrics-table -->\nAfter.\n")
     assert main(["readme", str(tmp_path / "local_metrics.csv"), "--output", str(page)]) == 0
-    assert "| PMI | 0.500 | 0.300 | 12.3 | 0.00 |" in page.read_text()
+    assert "| PMI | 0.500 | 0.300‡ | 12.3 | 0.00 |" in page.read_text()
     assert "METEOR" not in page.read_text()
     assert page.read_text().startswith("Before.")
     assert page.read_text().endswith("After.\n")

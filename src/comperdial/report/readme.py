@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -67,10 +68,14 @@ def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str
     ]
     for label in map(str, dict.fromkeys(shown["label"])):
         own = shown[shown["label"] == label]
-        values = [number(cells[label, dataset]["value"]) if (label, dataset) in cells else "–" for dataset in datasets]
+        values = [_marked(cells.get((label, dataset))) for dataset in datasets]
         cost = [number(own["seconds"].iloc[0], digits=1), number(own["usd"].iloc[0], digits=2)]
         lines.append(f"| {label} | " + " | ".join([*values, *cost]) + " |")
     _put(page, LOCAL_MARKS, lines)
+
+
+def _marked(cell: Mapping[str, Any] | None) -> str:
+    return "–" if cell is None else number(cell["value"]) + (MARK if str(cell.get("loso_halved")) == "True" else "")
 
 
 def _put(page: str | Path, marks: tuple[str, str], lines: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.metrics.local import Coefficients
+from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.tables import COEFFICIENT_NAMES, READING, partial_notes, with_interval
 from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
@@ -65,19 +66,21 @@ def local_document(
     shown = costs[costs["metric"].isin(there)]
     return Document(
         title="Metrics that run here, next to recorded judges",
-        caption=(
+        caption=leave_out.with_legend(
             "Correlation with the mean rating by people of single responses, in the dimension nearest to overall quality: "
             + "; ".join(f"{title} {spans[name]:,}" for name, title in titles.items() if name in spans)
             + " responses. Rows marked recorded were computed by others; rows marked reference compare with a reference, "
-            "which some data sets lack."
+            "which some data sets lack.",
+            frame,
         ),
         sections=[*_sections(frame, "label", "Metric", titles), _cost_section(frame, shown)],
-        tidy=frame.drop(columns="signature"),
+        tidy=leave_out.with_halved(frame).drop(columns="signature"),
         notes=[
             _HELD_OUT,
             *READING,
             "Mean is over all data sets, of the metrics that have a value on each",
             "With fewer than four systems an interval takes dialogues alone as what was sampled",
+            *leave_out.notes(frame, titles),
             *partial_notes(frame, "label"),
             *(f"{name}: not run: {why}" for name, why in absent.items()),
             *(
@@ -106,7 +109,11 @@ def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: M
     order = list(variants(known.features))
     frame = correlations.assign(place=correlations["output"].map(order.index)).sort_values("place", kind="stable")
     weights = weights_frame(known)
-    tidy = frame.drop(columns=["place", "signature", "grouping", "metric"]).rename(columns={"output": "variant"})
+    tidy = (
+        leave_out.with_halved(frame)
+        .drop(columns=["place", "signature", "grouping", "metric"])
+        .rename(columns={"output": "variant"})
+    )
     rows = [
         [row["part"], row["feature"], *(number(row[name], sign=True) for name in ("weight", "lowest", "highest"))]
         for row in weights.to_dict("records")
@@ -114,9 +121,10 @@ def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: M
     heads = [("", "Part"), ("", "Feature"), ("Weight", "all sets"), ("Weight", "lowest"), ("Weight", "highest")]
     return Document(
         title="The learned metric without its parts",
-        caption=(
+        caption=leave_out.with_legend(
             "Held-out correlation of `local` with people's ratings: with all parts, without each, with each alone. Each "
-            "variant was fitted anew, its penalty chosen among the sets that it may see."
+            "variant was fitted anew, its penalty chosen among the sets that it may see.",
+            frame,
         ),
         sections=[*_sections(frame, "output", "Variant", titles), Section("Weights", heads, rows)],
         tidy=tidy,
@@ -126,6 +134,7 @@ def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: M
             "Weights are of standardised features: what one standard deviation within a data set adds, in standard "
             "deviations of the rating; lowest and highest are of the fits without one group",
             *READING[1:],
+            *leave_out.notes(frame, titles),
         ],
     )
 
