@@ -83,8 +83,8 @@ def local_frame(
     -------
     DataFrame
         One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank,
-        n, coverage, cut, lacking, the lowest value without a system, and ``seconds`` and ``usd`` for 1,000 responses, missing where neither was measured nor
-        estimated.
+        n, coverage, cut, lacking, the lowest value without a system, and ``seconds`` and ``usd`` for 1,000 responses,
+        missing where neither was measured nor estimated.
     """
     named = pd.DataFrame(
         [{"place": place, "figure": False, **row} for place, row in enumerate(rows)]
