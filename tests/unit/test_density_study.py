@@ -16,9 +16,9 @@ from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create
 from comperdial.report.inputs import read_reported
 from comperdial.studies import with_studies
+from comperdial.studies.density.documents import difference_frame, frame_of
 from comperdial.studies.density.figures import histogram_frame
 from comperdial.studies.density.results import STRATEGIES, drawn, rows
-from comperdial.studies.density.tables import difference_frame, frame_of
 from making import make
 
 STUDY = "src/comperdial/studies/density"
