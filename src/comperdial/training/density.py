@@ -45,7 +45,7 @@ class Settings:
     ----------
     encoder
         A model that ``comperdial models`` lists, or a folder.
-    attention, feature
+    attention, feature, attention_bias
         As :class:`~comperdial.training.selection.Architecture` has them.
     seed
         Of all that is drawn.
@@ -63,6 +63,7 @@ class Settings:
     encoder: str = "all-MiniLM-L6-v2"
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
+    attention_bias: float = -6.0
     lengths: Lengths = field(default_factory=Lengths)
     negatives: Negatives = field(default_factory=Negatives)
     seed: int = 2024
@@ -140,7 +141,8 @@ def train(
         "%d pairs of %d dialogues to train on, %d dialogues held out", len(pairs), len(pairs.dialogues), len(apart)
     )
 
-    model = selection.make(encoder, Architecture(settings.attention, settings.feature), settings.dropout)
+    architecture = Architecture(settings.attention, settings.feature, settings.attention_bias)
+    model = selection.make(encoder, architecture, settings.dropout)
     plan = Plan(
         settings.phases,
         settings.negatives,
@@ -223,7 +225,7 @@ def rounded(model: SelectionModel) -> dict[str, npt.NDArray[np.float16]]:
 
 
 # Pairs that a Gaussian is of: far more than a feature has dimensions.
-_MOST = 8_000
+_MOST = 6_000
 
 
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:

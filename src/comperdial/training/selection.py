@@ -51,10 +51,14 @@ class Architecture:
         Of a context and a response: ``cls``, the encoder's first vector (with ``attention: full``), as in the paper; or
         ``pair``: u, v, |u - v| and u * v of the mean vectors u of the context and v of the response, brought to one
         length, which a dense layer and tanh make a vector of the encoder's size.
+    attention_bias
+        With ``attention: shared``, what is added to the attention scores of a candidate's tokens for the context's: the
+        context is longer, and would drown the candidate before training has taught it what to look at.
     """
 
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
+    attention_bias: float = -6.0
 
     def __post_init__(self) -> None:
         if self.feature == "cls" and self.attention == "shared":
@@ -84,7 +88,11 @@ class SelectionModel:
             weight.requires_grad_(not name.startswith("pooler.") and not any(part in name for part in _FROZEN))
 
     def start(self, seed: int) -> None:
-        """Draw the head's first weights."""
+        """Draw the head's first weights.
+
+        With ``feature: pair`` the score starts as 20 times the cosine of u and v, up to noise: what an encoder that was
+        trained in batch finds a right response by.
+        """
         import torch
 
         generator = torch.Generator().manual_seed(seed)
@@ -94,6 +102,11 @@ class SelectionModel:
                     weight.zero_()
                 else:
                     weight.copy_(torch.randn(weight.shape, generator=generator) * 0.02)
+            if "dense" in self.head:
+                signs = torch.randn(self.size, generator=generator).sign().to(weight.device)
+                # u * v sums to `size` times the cosine; each of the features has tanh of twice the cosine.
+                self.head["dense"].weight[:, 3 * self.size :] += signs[:, None] * 2 / self.size
+                self.head["score"].weight.copy_(signs[None] * 10 / self.size)
 
     def trained(self) -> dict[str, torch.Tensor]:
         """Return the weights that training changes, by name."""
@@ -159,6 +172,7 @@ class SelectionModel:
             torch.from_numpy(positions).to(device),
             (owner > 0).long(),
             seen[:, None],
+            ((owner[:, None, :] == 0) & (owner[:, :, None] > 0))[:, None],
         )
         return hidden, owner
 
@@ -186,13 +200,23 @@ class SelectionModel:
         return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
     def _run(
-        self, tokens: torch.Tensor, positions: torch.Tensor, kinds: torch.Tensor, seen: torch.Tensor
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        kinds: torch.Tensor,
+        seen: torch.Tensor,
+        across: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Run the encoder with a mask of what sees what, rows x 1 x tokens x tokens; hidden states in float32."""
+        """Run the encoder; hidden states in float32.
+
+        ``seen`` says what sees what, rows x 1 x tokens x tokens; ``across``, where a candidate looks at the context.
+        """
         import torch
 
         mask = torch.zeros(seen.shape, dtype=self.encoder.dtype, device=tokens.device)
         mask = mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)
+        if across is not None and self.architecture.attention == "shared":
+            mask = mask.masked_fill_(across, self.architecture.attention_bias)
         options = {}
         if getattr(self.encoder.config, "type_vocab_size", 0) > 1:
             options["token_type_ids"] = kinds

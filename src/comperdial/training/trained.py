@@ -88,7 +88,8 @@ def read_card(trained: str) -> dict[str, Any]:
 def _how(card: Mapping[str, Any]) -> tuple[str, Architecture, Lengths]:
     """Return a trained model's encoder, as it was named, and how it reads."""
     said = card["settings"]
-    return said["encoder"], Architecture(said["attention"], said["feature"]), Lengths(**said["lengths"])
+    architecture = Architecture(said["attention"], said["feature"], said["attention_bias"])
+    return said["encoder"], architecture, Lengths(**said["lengths"])
 
 
 def missing(trained: str, *, facts: bool = False) -> str | None:
@@ -116,7 +117,7 @@ def label(trained: str) -> str:
     except MissingResourceError:
         return f"{Path(trained).name}@absent"
     told = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
-    told |= {key: card["settings"][key] for key in ("attention", "feature", "lengths")}
+    told |= {key: card["settings"][key] for key in ("attention", "feature", "attention_bias", "lengths")}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
     return f"{card['name']}@{digest},encoder:{card['encoder']}"
 
