@@ -249,8 +249,9 @@ def difference_frame(
     Returns
     -------
     DataFrame
-        dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, perm_both_p, n. Holm's
-        correction is over the metrics of one section, data set and coefficient. Without DEnsity's scores no rows.
+        dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, perm_both_p,
+        perm_both_holm_p, n. Holm's correction is over the metrics of one section, data set and coefficient. Without
+        DEnsity's scores no rows.
     """
     pairs = {}
     for row in differences.to_dict("records"):
@@ -272,15 +273,15 @@ def difference_frame(
                     for row in named
                     if (pair := pairs.get((dataset, coefficient, row["metric"], row["output"])))
                 ]
-                adjusted = holm([pair["p"] for _, pair in there])
+                corrected = [holm([pair[name] for _, pair in there]) for name in ("p", "perm_both_p")]
                 records += [
                     {"dataset": dataset, "section": part["section"], "label": label, "coefficient": coefficient}
                     | pair
-                    | {"holm_p": holm_p}
-                    for (label, pair), holm_p in zip(there, adjusted, strict=True)
+                    | {"holm_p": ours, "perm_both_holm_p": theirs}
+                    for (label, pair), ours, theirs in zip(there, *corrected, strict=True)
                 ]
     columns = ["dataset", "section", "label", "coefficient", "difference", "low", "high"]
-    return pd.DataFrame(records, columns=[*columns, "p", "holm_p", "perm_both_p", "n"])
+    return pd.DataFrame(records, columns=[*columns, "p", "holm_p", "perm_both_p", "perm_both_holm_p", "n"])
 
 
 def _difference(record: Mapping[Any, Any]) -> str:
@@ -333,6 +334,7 @@ def paired_tests(
             "In brackets the 95 % interval, which leaves out 0 just where p < 0.05. The test takes systems and dialogues as "
             "what was sampled (docs/meta-evaluation.md)",
             "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient",
+            "Significantly: p < 0.05 after Holm's correction, by our test and by PERM-BOTH",
             "PERM-BOTH: the p of a test that takes all responses as independent, as the literature does; it calls too many "
             "differences significant",
             FEW_SYSTEMS,
@@ -354,13 +356,21 @@ def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
         records.append(
             {"title": titles[str(dataset)], "section": section, "coefficient": coefficient}
             | {"above": f"{int((group['difference'] > 0).sum())} of {len(group)}"}
-            | {"significant": str(int(((group["difference"] > 0) & (group["holm_p"] < ALPHA)).sum()))}
+            | {
+                name: str(int(((group["difference"] > 0) & (group[p] < ALPHA)).sum()))
+                for name, p in (("significant", "holm_p"), ("perm_both", "perm_both_holm_p"))
+            }
             | {"nearest": f"{nearest['label']} ({number(nearest['difference'], sign=True)})"}
         )
     columns = [
         Column(COEFFICIENT_NAMES[coefficient], name, itemgetter(key), (coefficient,))
         for coefficient in _COEFFICIENTS
-        for key, name in (("above", "above"), ("significant", "significantly"), ("nearest", "least difference"))
+        for key, name in (
+            ("above", "above"),
+            ("significant", "significantly"),
+            ("perm_both", "by PERM-BOTH"),
+            ("nearest", "least difference"),
+        )
     ]
     cells = records_by(pd.DataFrame(records), ["title", "section", "coefficient"])
     return pivot("DEnsity above", cells, {key[:2]: key[:2] for key in cells}, ["Data set", "Kind"], columns)
