@@ -434,7 +434,7 @@ class TrainingPhase(Strict):
     steps: Count
     batch: Annotated[int, Field(ge=2), Expected("a whole number of contexts, 2 or more")]
     learning_rate: AboveZero
-    head_learning_rate: AboveZero = 0.001
+    head_learning_rate: AboveZero = 0.0001
     warmup: Count = 100
     temperature: AboveZero = 0.1
     contrastive: FromZero = 0
@@ -477,7 +477,7 @@ class Training(Strict):
     phases: Annotated[list[TrainingPhase], Field(min_length=1)]
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
-    attention_bias: Number = -3
+    attention_bias: Number = -6
     lengths: TrainingLengths = TrainingLengths()
     negatives: TrainingNegatives = TrainingNegatives()
     seed: Seed = 2024

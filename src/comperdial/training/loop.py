@@ -61,7 +61,7 @@ class Phase:
     steps: int
     batch: int
     learning_rate: float
-    head_learning_rate: float = 1e-3
+    head_learning_rate: float = 1e-4
     warmup: int = 100
     temperature: float = 0.1
     contrastive: float = 0.0
