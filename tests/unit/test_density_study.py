@@ -16,9 +16,9 @@ from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create
 from comperdial.report.inputs import read_reported
 from comperdial.studies import with_studies
+from comperdial.studies.density.documents import difference_frame, frame_of
 from comperdial.studies.density.figures import histogram_frame
 from comperdial.studies.density.results import STRATEGIES, drawn, rows
-from comperdial.studies.density.tables import difference_frame, frame_of
 from making import make
 
 STUDY = "src/comperdial/studies/density"
@@ -196,6 +196,7 @@ def test_tests_are_of_density_minus_the_other_with_holm_in_each_kind():
     assert found.loc["R2", ["low", "high"]].tolist() == pytest.approx([-0.3, -0.1])
     # A pair without a test is no test that is corrected for, and another kind is another family.
     assert found["holm_p"].dropna().to_dict() == pytest.approx({"R1": 0.02, "R2": 0.04, "X": 0.03})
+    assert found["perm_both_holm_p"].dropna().to_dict() == pytest.approx({"R1": 0.01, "R2": 0.02, "X": 0.015})
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +277,7 @@ def test_the_tables_show_values_tests_and_what_was_not_run(evaluated, root, tmp_
         **shared,
     )
     summary = cells(stem, "DEnsity above", "Reference-based")
-    assert summary[:4] == ["Set D", "Reference-based", "1 of 1", "1"]
+    assert summary[:5] == ["Set D", "Reference-based", "1 of 1", "1", "1"]
     frame = pd.read_csv(f"{stem}.csv").set_index(["label", "coefficient"])
     # Over the responses that both have a score of: not those of the human system.
     assert frame.loc[("Word F1", "pearson"), "n"] == 72

@@ -477,7 +477,7 @@ class Training(Strict):
     phases: Annotated[list[TrainingPhase], Field(min_length=1)]
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
-    attention_bias: Number = -3
+    attention_bias: Number = -6
     lengths: TrainingLengths = TrainingLengths()
     negatives: TrainingNegatives = TrainingNegatives()
     seed: Seed = 2024

@@ -63,7 +63,7 @@ class Settings:
     encoder: str = "all-MiniLM-L6-v2"
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
-    attention_bias: float = -3.0
+    attention_bias: float = -6.0
     lengths: Lengths = field(default_factory=Lengths)
     negatives: Negatives = field(default_factory=Negatives)
     seed: int = 2024
@@ -225,7 +225,7 @@ def rounded(model: SelectionModel) -> dict[str, npt.NDArray[np.float16]]:
 
 
 # Pairs that a Gaussian is of: far more than a feature has dimensions.
-_MOST = 8_000
+_MOST = 6_000
 
 
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:

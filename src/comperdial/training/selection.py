@@ -58,7 +58,7 @@ class Architecture:
 
     attention: Literal["shared", "full"] = "shared"
     feature: Literal["pair", "cls"] = "pair"
-    attention_bias: float = -3.0
+    attention_bias: float = -6.0
 
     def __post_init__(self) -> None:
         if self.feature == "cls" and self.attention == "shared":
