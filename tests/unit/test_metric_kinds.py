@@ -250,8 +250,8 @@ def test_what_runs_a_model_says_so():
     for kind in kinds():
         metric = create(kind)
         if kind != "with_context":
-            # `density` names a trained model, which names its encoder.
-            assert metric.runs_model == (isinstance(metric, NeedsModel) or kind == "density")
+            # `density` names a trained model, which names its encoder; `local` has metrics that do.
+            assert metric.runs_model == (isinstance(metric, NeedsModel) or kind in ("density", "local"))
             assert metric.keeps_vectors == isinstance(metric, EmbeddingMetric)
             assert metric.modules == (kind,)
             found[metric.runs_model, metric.keeps_vectors] += 1

@@ -7,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import number
-
 MARK = "‡"
 LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
 _COLUMNS = (
@@ -51,7 +49,8 @@ def lowest(record: Mapping[Any, Any]) -> str:
     """Write the lowest value without a system, and which system: ``0.213 (New Human Generated)``."""
     if not isinstance(record.get("loso_system"), str):
         return "–"
-    left = "none" if pd.isna(record["loso_value"]) else number(record["loso_value"])
+    # Never "-0.000"; what writes tables is not imported here, since figures are drawn with this module too.
+    left = "none" if pd.isna(record["loso_value"]) else f"{round(record['loso_value'], 3) + 0.0:.3f}"
     return f"{left} ({record['loso_system']})"
 
 

@@ -97,16 +97,17 @@ class SelectionModel:
 
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for name, weight in sorted(self.head.named_parameters()):
+            weights = dict(sorted(self.head.named_parameters()))
+            for name, weight in weights.items():
                 if name.endswith("bias"):
                     weight.zero_()
                 else:
                     weight.copy_(torch.randn(weight.shape, generator=generator) * 0.02)
-            if "dense" in self.head:
+            if "dense.weight" in weights:
                 signs = torch.randn(self.size, generator=generator).sign().to(weight.device)
                 # u * v sums to `size` times the cosine; each of the features has tanh of twice the cosine.
-                self.head["dense"].weight[:, 3 * self.size :] += signs[:, None] * 2 / self.size
-                self.head["score"].weight.copy_(signs[None] * 10 / self.size)
+                weights["dense.weight"][:, 3 * self.size :] += signs[:, None] * 2 / self.size
+                weights["score.weight"].copy_(signs[None] * 10 / self.size)
 
     def trained(self) -> dict[str, torch.Tensor]:
         """Return the weights that training changes, by name."""
