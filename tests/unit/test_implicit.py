@@ -239,7 +239,7 @@ def test_a_judge_is_asked_about_some_items_and_with_more_of_them_about_the_same(
     assert samples[0] < samples[1] < samples[2]
     # A pair needs both of its versions.
     assert not judging.tasks("turn_perturbations") and not judging.tasks("mine_perturbed")
-    with pytest.raises(ConfigError, match="judges.tiny.items"):
+    with pytest.raises(ConfigError, match=r"judges\.tiny\.items"):
         read_judging(*sections(tmp_path, entry | {"items": 0}))
 
 
