@@ -179,4 +179,7 @@ def _export(options: argparse.Namespace) -> None:
 def _publish(options: argparse.Namespace) -> None:
     from comperdial.judges.ledger import PUBLISHED, Ledger
 
-    print(f"{options.ledger / PUBLISHED}: {Ledger(options.ledger).publish():,} answers")
+    count = Ledger(options.ledger).publish()
+    print(
+        f"{options.ledger / PUBLISHED}: {count:,} answers" if count else f"{options.ledger}: no answers that are labels"
+    )

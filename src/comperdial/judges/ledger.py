@@ -543,6 +543,8 @@ class Ledger:
             for dataset, family in sorted(found)
             for name in sorted(found[dataset, family])
         ]
+        if not lines:
+            return 0
         columns = {name: [line[name] for line in lines] for name in _PUBLISHED}
         types = [pa.field(name, pa.string()) for name in ("dataset", "family", "key")]
         types += [field for field in _arrow() if field.name in _PUBLISHED]
