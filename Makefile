@@ -97,6 +97,7 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	comperdial readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
 	comperdial ledger export
+	comperdial ledger publish
 	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push

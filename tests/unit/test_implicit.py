@@ -10,8 +10,10 @@ import yaml
 import tinymodels
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.judges.base import Answer, Completion
 from comperdial.judges.files import file_task
 from comperdial.judges.items import items_of
+from comperdial.judges.ledger import PUBLISHED, Ledger
 from comperdial.judges.plan import plan
 from comperdial.judges.tasks import (
     family_of,
@@ -198,6 +200,77 @@ def test_the_command_line_has_a_folder_of_tables_judged(folders, tables, tmp_pat
         values = values[values["output"] == name]["value"]
         assert values.between(0, 1, inclusive="neither").all() and len(values) == (8 if name == "relevance" else 4)
         assert (tally.report.asked, tally.report.from_ledger) == (0, len(values))
+
+
+BOTH = {"relevance": VARIANTS["relevance"], "other": {**VARIANTS["relevance"], "question": "overall"}}
+
+
+def test_several_questions_are_asked_together_and_answered_as_alone(folders, tables, tmp_path, capsys):
+    found = []
+    for place, chosen in (("one", [["relevance", "other"]]), ("two", [["relevance"], ["other"]])):
+        judges, judging = local(tmp_path / place, folders["split", True], variants=BOTH)
+        params = tmp_path / f"{place}.yaml"
+        params.write_text(yaml.safe_dump({"datasets": ["mine"], "judges": judges, "judging": judging}))
+        for names in chosen:
+            where = ["--params", str(params), "--tables", str(tmp_path), "--variants", *names]
+            assert main(["judge", "run", *where]) == 0
+        said = capsys.readouterr().out
+        assert ("2 questions to tiny together: 16 new answers" in said) == (place == "one")
+        given = read_judging(judges, judging)
+        found.append([judged(given, task, tables) for task in given.tasks("mine").values()])
+    for one, two in zip(*found, strict=True):
+        assert one[0]["value"].tolist() == pytest.approx(two[0]["value"].tolist(), abs=1e-6)
+        assert one[2].report.asked == 0
+
+
+def test_a_judge_is_asked_about_some_items_and_with_more_of_them_about_the_same(folders, tables, tmp_path):
+    samples = []
+    for count in (2, 5, 100):
+        entry = {"service": "transformers", "model": folders["split", True], "mode": "probabilities", "items": count}
+        judging = read_judging(*sections(tmp_path, entry, variants=BOTH))
+        tasks = judging.tasks("mine")
+        names = [
+            [(item.item_id, item.system_id) for item in items_of(judging, task, tables)] for task in tasks.values()
+        ]
+        # The same ones, whatever is asked, in the order of the tables.
+        assert names[0] == names[1] == sorted(names[0]) and len(names[0]) == min(count, 8)
+        samples.append(set(names[0]))
+        assert f"|items:{count}|" in signature(judging, tasks["relevance_tiny"])
+    assert samples[0] < samples[1] < samples[2]
+    # A pair needs both of its versions.
+    assert not judging.tasks("turn_perturbations") and not judging.tasks("mine_perturbed")
+    with pytest.raises(ConfigError, match=r"judges\.tiny\.items"):
+        read_judging(*sections(tmp_path, entry | {"items": 0}))
+
+
+def test_answers_that_are_published_need_no_model_and_hold_no_text(tables, tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path))
+    judging = read_judging(*local(tmp_path, "smollm2-135m-instruct"))
+    task = judging.tasks("mine")["relevance_tiny"]
+    assert unavailable(judging, task, "mine") == "model 'smollm2-135m-instruct' is not present"
+    answers = [
+        Answer(item.messages, 0, Completion("Yes", logprobs={"Yes": math.log(0.1 + 0.05 * n), "No": math.log(0.4)}))
+        for n, item in enumerate(items_of(judging, task, tables))
+    ]
+    theirs = Ledger(tmp_path / "theirs")
+    theirs.add("mine", family_of(judging, task), answers)
+    theirs.export()
+    assert theirs.publish() == theirs.publish() == 8
+    (tmp_path / "ledger").mkdir()
+    published = (tmp_path / "theirs" / PUBLISHED).rename(tmp_path / "ledger" / PUBLISHED)
+    assert not any(word in str(rows_of(published)) for word in ("tea", "Well", "User"))
+    assert unavailable(judging, task, "mine") is None
+    assert "is not present" in unavailable(judging, task, "another")
+    scores, judgements, tally = judged(judging, task, tables)
+    values = scores[scores["output"] == "relevance"]["value"]
+    assert sorted(values) == pytest.approx([(p := 0.1 + 0.05 * n) / (p + 0.4) for n in range(8)])
+    assert tally.report is None and judgements["key"].nunique() == 8
+
+
+def rows_of(path):
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(path).to_pylist()
 
 
 def test_the_signature_says_the_labels_and_the_question(folders, tmp_path):

@@ -20,13 +20,15 @@ VALUES = {"history": HISTORY, "response": "By the {{ mill }}.", "dialogue": TALK
 
 
 def test_the_study_s_prompts_have_their_fields_and_levels():
-    assert names()[-4:] == STUDY
+    assert names()[-6:] == STUDY
     found = {name: (load(name).fields, load(name).level) for name in STUDY}
     assert found == {
         "explicit_turn": ({"history", "response"}, "turn"),
         "explicit_dialogue": ({"dialogue"}, "dialogue"),
         "implicit_turn": ({"history", "response", "question"}, "turn"),
         "implicit_dialogue": ({"dialogue", "question"}, "dialogue"),
+        "rating_turn": ({"history", "response", "question"}, "turn"),
+        "rating_dialogue": ({"dialogue", "question"}, "dialogue"),
     }
 
 

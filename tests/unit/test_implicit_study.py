@@ -94,6 +94,8 @@ def tasks(variants):
 def test_the_questions_that_a_judge_is_asked_make_one_of_each_judge():
     variants = {f"q-{name}": question(name) for name in DIMENSIONS["turn"]}
     variants |= {f"q-{name}": question(name, "dialogue") for name in DIALOGUE if name != "overall"}
+    # A rating by the probabilities of numbers is no question of these.
+    variants["rating"] = question("overall", labels={"1": 1, "2": 2})
     found = as_one(tasks(variants))
     assert found == {"implicit_mine": [f"q-{name}_mine:{name}" for name in (*DIMENSIONS["turn"], *DIALOGUE[:-1])]}
     assert Ensembles.of({"dimensions": [found]}).direct == {"q-overall_mine": "implicit_mine"}

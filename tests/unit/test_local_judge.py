@@ -153,6 +153,26 @@ def test_probabilities_are_those_of_a_plain_loop(folder, batches, monkeypatch, l
     assert len(plain(folder)[0](" 4")["input_ids"]) == 2
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_prompts_that_begin_alike_go_through_the_model_once_and_are_answered_as_alone(tmp_path, monkeypatch, kind):
+    judge = service(getattr(tinymodels, kind)(tmp_path / kind), "probabilities")
+    context = "what book did you read ? i read a book about the sea . "
+    prompts = [f"{context}{said} {asked}" for said in ("Yes!", "I like green tea.")
+               for asked in ("Is it good? Answer:", "Is it interesting? Answer:", "Is it good? Score:")]  # fmt: skip
+    prompts += [PROMPTS[1], prompts[0], "b"]
+    alone = [weigh(judge, [prompt])[0] for prompt in prompts]
+    taken, trees = [], transformers._trees
+    monkeypatch.setattr(transformers, "_trees", lambda inputs: (taken.append(tree) or tree for tree in trees(inputs)))
+    together = weigh(judge, prompts)
+    assert together == [pytest.approx(one, abs=1e-5) for one in alone]
+    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / kind)
+    sizes = [len(tokenizer(prompt)["input_ids"]) for prompt in prompts]
+    assert sum(map(len, taken)) < sum(sizes) * 2 / 3
+    # What it would be on its own, by the whole model, token by token.
+    plain_ones = {label: plain_label(str(tmp_path / kind), prompts[3], label) for label in SCALE}
+    assert {label: math.exp(log) for label, log in together[3].items()} == pytest.approx(plain_ones, rel=1e-4)
+
+
 def test_the_answer_is_the_most_probable_label(folder):
     judge = service(folder, "probabilities")
     [answer] = answers(judge, ["Score:"], labels=SCALE, temperature=0, logprobs=True, seed=3)

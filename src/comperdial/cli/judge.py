@@ -49,6 +49,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind = what.add_parser("export", help="move answers from SQLite into Parquet: for DVC, and for whoever reads them")
     kind.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="default: data/ledger")
     kind.set_defaults(run=_export)
+    kind = what.add_parser("publish", help="write answers that are labels into one file, without the prompts: for DVC")
+    kind.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="default: data/ledger")
+    kind.set_defaults(run=_publish)
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -100,12 +103,20 @@ def _plan(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     from comperdial.core.errors import ConfigError
     from comperdial.judges.scores import ask_or_skip
+    from comperdial.judges.together import ask_together, groups
 
     judging, datasets = read_choice(options)
     done = 0
     skipped: dict[tuple[str, str | None], str] = {}
     for dataset in datasets:
-        for folder, task in chosen_tasks(options, judging, dataset):
+        chosen = list(chosen_tasks(options, judging, dataset))
+        # A shard is a part of each task's requests: what is asked of one item is of several shards.
+        for group in groups(judging, (task for _, task in chosen)) if options.shard.count == 1 else ():
+            new = ask_together(judging, group, chosen[0][0], dataset=dataset)
+            print(
+                f"{dataset}  {len(group)} questions to {group[0].judge.name} together: {new:,} new answers", flush=True
+            )
+        for folder, task in chosen:
             if lost := skipped.get((dataset, task.turns)):
                 why, said = f"its turns are not judged: {lost}", ""
             else:
@@ -163,3 +174,12 @@ def _export(options: argparse.Namespace) -> None:
         print(f"{ledger.folder(dataset, family)}: {added:,} answers")
     if not moved:
         print(f"{options.ledger}: nothing to move")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from comperdial.judges.ledger import PUBLISHED, Ledger
+
+    count = Ledger(options.ledger).publish()
+    print(
+        f"{options.ledger / PUBLISHED}: {count:,} answers" if count else f"{options.ledger}: no answers that are labels"
+    )

@@ -219,6 +219,7 @@ class Judge(Strict):
     mode: Literal["generate", "probabilities"] = "generate"
     parameters: Annotated[dict[str, Any], _AsGiven()] = {}
     explain: Maybe[Flag] = None
+    items: Maybe[Count] = None
     base_url: Maybe[Annotated[str, Field(pattern="^https?://"), Expected("http://… or https://…", hidden=True)]] = None
     key: Maybe[VariableName] = None
     free: Maybe[Flag] = None

@@ -809,7 +809,7 @@ class Plan:
     @remembered
     def study_not_asked(self) -> list[str]:
         """Return what no judge of the configuration was asked."""
-        asked = any(task.variant.labels for name in self.studied for task in self.asked(name).values())
+        asked = any(task.variant.implicit for name in self.studied for task in self.asked(name).values())
         return [] if asked else ["implicit scoring: no judge of params.yaml gives probabilities (mode: probabilities)"]
 
     def study_not_run(self, datasets: Collection[str]) -> dict[str, str]:
@@ -829,7 +829,7 @@ class Plan:
         programs = {name: f"{task.label}, a program" for name, task in judges.items() if task.judge.service == "rules"}
         groups = {name: f"Implicit by {name.removeprefix('implicit_')}" for name in self.study_groups()}
         # One row a judge, whose questions are a metric each.
-        implicit = {name: f"Implicit by {task.judge.name}" for name, task in judges.items() if task.variant.labels}
+        implicit = {name: f"Implicit by {task.judge.name}" for name, task in judges.items() if task.variant.implicit}
         asked = {name: task.label for name, task in judges.items()} | programs | implicit
         recorded = dict.fromkeys(self.recorded_rounds(), "GPT-4 (recorded)")
         return self._study_labels() | asked | recorded | groups

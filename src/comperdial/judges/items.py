@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +56,20 @@ def of_shard(items: Iterable[Item], shard: Shard) -> Iterator[Item]:
             yield item
 
 
+def sample(items: Iterable[Item], count: int) -> list[Item]:
+    """Return so many of the items that have what the prompt needs, in their order: those with the smallest hash of their names.
+
+    It is the same sample everywhere, for each way of asking, and a larger one holds it.
+    """
+    ranked = (
+        (hashlib.sha256("\0".join((item.item_id, item.system_id)).encode()).digest(), place, item)
+        for place, item in enumerate(items)
+        if item.messages is not None
+    )
+    chosen = heapq.nsmallest(count, ranked, key=lambda ranked: ranked[:2])
+    return [item for _, _, item in sorted(chosen, key=lambda ranked: ranked[1])]
+
+
 def items_of(
     judging: Judging, task: Task, folder: str | Path, turns: Turns | None = None, shard: Shard = WHOLE
 ) -> Iterator[Item]:
@@ -67,11 +83,14 @@ def items_of(
         The scores of the task's turns, which a task at dialogue level needs.
     shard
         Which requests: only their items.
+
+    Of a judge that is asked of some items only, these are a :func:`sample`.
     """
-    prompt = judging.prompt(task)
+    prompt, wanted = judging.prompt(task), task.judge.items
     if task.variant.turns is None:
         make = whole_items if task.variant.level == "dialogue" else turn_items
-        return of_shard(make(folder, prompt), shard)
+        every = make(folder, prompt)
+        return of_shard(every if wanted is None else sample(every, wanted), shard)
     if turns is None:
         raise ConfigError(
             f"{task.name} needs the scores of {task.turns}", expected="`turns`: table scores, or a file with it"

@@ -16,6 +16,9 @@ prompt) a folder, ``<root>/<dataset>/<judge>/<family id>``::
 
 They are read back wherever they lie. Any part can be read with :func:`pandas.read_parquet`. Keys are not stored there:
 they follow from the family's id, messages and sample.
+
+Prompts hold the texts of a data set, which may not be ours to pass on. ``<root>/published.parquet``, which ``comperdial
+ledger publish`` writes, has keys in place of prompts: whoever has the texts finds the answers by them, and needs no model.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEDGER = Path("data/ledger")
+PUBLISHED = "published.parquet"
+"""Answers without their prompts, of all data sets."""
 
 VERSION = 2
 """Of the files' layout; 1 had journals beside its parts, and no list of them."""
@@ -293,7 +298,7 @@ class Ledger:
 
     def holds(self, dataset: str, family: Family) -> bool:
         """Say whether there is any answer of a family."""
-        if any(self.folder(dataset, family).glob("part-*.parquet")):
+        if any(self.folder(dataset, family).glob("part-*.parquet")) or self._published(dataset, family):
             return True
         query = (
             "SELECT 1 FROM answers WHERE family = (SELECT number FROM families WHERE dataset = ? AND id = ?) LIMIT 1"
@@ -303,6 +308,13 @@ class Ledger:
                 if base.execute(query, (dataset, family.id)).fetchone():
                     return True
         return False
+
+    def _published(self, dataset: str, family: Family) -> Mapping[str, Answer]:
+        """Return the answers of a family that are kept without their prompts, by key; their messages are empty."""
+        path = (self.root or Path()) / PUBLISHED
+        if self.root is None or not path.is_file():
+            return {}
+        return _read_published(path, path.stat().st_mtime_ns).get((dataset, family.id), {})
 
     def families(self, dataset: str | None = None) -> list[tuple[str, Family]]:
         """Return what the ledger holds answers of: pairs of data set and family, sorted."""
@@ -501,6 +513,45 @@ class Ledger:
                     base.execute("VACUUM")
         return made
 
+    def publish(self) -> int:
+        """Write all answers that are one of some labels into one file, with keys in place of prompts; return how many.
+
+        Answers that a judge wrote may repeat the texts that it was given, and are left out. What the file has already stays.
+
+        Raises
+        ------
+        FileError
+            When a file is missing, altered or of another version, or cannot be written.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.root is None or not self.root.is_dir():
+            raise FileError("no such folder", where=str(self.root), expected="a ledger", hint="Name it by --ledger")
+        path = self.root / PUBLISHED
+        found: dict[tuple[str, str], dict[str, Answer]] = {}
+        for place, kept in (_read_published(path, path.stat().st_mtime_ns) if path.is_file() else {}).items():
+            found[place] = dict(kept)
+        for dataset, family in self.families():
+            if "labels" in family.parameters:
+                with closing(self.answers(dataset, family)) as answers:
+                    rows = answers.merged()[0].to_pylist()
+                new = {key(family.id, row["messages"], row["sample"]): unflatten([*row.values()]) for row in rows}
+                found.setdefault((dataset, family.id), {}).update(new)
+        lines = [
+            {"dataset": dataset, "family": family, "key": name, **flatten(found[dataset, family][name])}
+            for dataset, family in sorted(found)
+            for name in sorted(found[dataset, family])
+        ]
+        if not lines:
+            return 0
+        columns = {name: [line[name] for line in lines] for name in _PUBLISHED}
+        types = [pa.field(name, pa.string()) for name in ("dataset", "family", "key")]
+        types += [field for field in _arrow() if field.name in _PUBLISHED]
+        with _writing(self.root), replacing(path) as temporary:
+            pq.write_table(pa.table(columns, schema=pa.schema(types)), temporary, compression="zstd")
+        return len(lines)
+
     def _export(self, dataset: str, family: Family) -> int:
         """Write a family's part anew, with the answers that the databases hold."""
         folder = self.folder(dataset, family)
@@ -544,6 +595,7 @@ class Answers:
         self.shard = ledger.shard
         self._id = family.id
         self._dataset = dataset
+        self._published = ledger._published(dataset, family)
         self._guard = threading.Lock()
         self._own: tuple[sqlite3.Connection, int] | None = None
         # Of files that nobody writes now: where each answer is, and each refusal.
@@ -586,7 +638,7 @@ class Answers:
         for where in (self._others.get(key), self._own, self._refusals.get(key)):
             if where and (rows := self._select(where, f"{', '.join(COLUMNS)}", " AND key = ?", key)):
                 return unflatten(rows[0])
-        return self._at(self._refused[key]) if key in self._refused else None
+        return self._at(self._refused[key]) if key in self._refused else self._published.get(key)
 
     def _select(self, where: tuple[sqlite3.Connection, int], what: str, which: str = "", *values: str) -> list[Any]:
         """Return rows of a family's answers in one of the files."""
@@ -1228,6 +1280,29 @@ def _lines(path: Path, fields: Collection[str]) -> Iterator[dict[str, Any]]:
             expected="a JSON object with " + ", ".join(fields),
             hint="Restore the file, or delete the line: what it says is asked again",
         )
+
+
+_PUBLISHED = ("dataset", "family", "key", *(name for name in COLUMNS if name not in ("messages", "latency", "origin")))
+
+
+@lru_cache(maxsize=2)
+def _read_published(path: Path, _: int) -> dict[tuple[str, str], dict[str, Answer]]:
+    """Return answers without prompts, by data set and family, then by key; anew when the file was written since."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=list(_PUBLISHED))
+        rows = table.to_pylist() if table.column_names == list(_PUBLISHED) else None
+    except (OSError, pa.ArrowException) as error:
+        raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+    if rows is None:
+        raise FileError("the file holds no answers", where=str(path), expected="columns " + ", ".join(_PUBLISHED))
+    found: dict[tuple[str, str], dict[str, Answer]] = {}
+    for row in rows:
+        values = [row.get(name, "" if name == "messages" else None) for name in COLUMNS]
+        found.setdefault((row["dataset"], row["family"]), {})[row["key"]] = unflatten(values)
+    return found
 
 
 def _parts(folder: Path) -> tuple[list[Path], list[Path]]:

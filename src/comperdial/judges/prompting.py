@@ -32,7 +32,9 @@ NAMES = (
     "cpds_dialogue",
 )  # fmt: skip
 """CPDScore's prompts and the two that it varies (ComperDial, appendix B)."""
-STUDY = ("explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue")
+STUDY = (
+    "explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue", "rating_turn", "rating_dialogue",
+)  # fmt: skip
 """Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2)."""
 FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses", "dialogue")
 

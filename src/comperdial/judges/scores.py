@@ -252,7 +252,7 @@ def _tables(task: Task, part: Judged, tally: Tally, family: str, signature: str)
                 {
                     **of_item,
                     "sample": sample,
-                    "key": key(family, answer.messages, answer.sample)[:_KEY],
+                    "key": key(family, item.messages, answer.sample)[:_KEY],
                     "tries": len(tried),
                     "value": parsed.values.get(main) if parsed.failure is None else None,
                     "failure": parsed.failure,
@@ -357,7 +357,8 @@ def _about(task: Task, folder: str | Path, shard: Shard) -> int | None:
     """Return about how many items a data set has; None where only counting them tells."""
     if task.variant.level == "dialogue":
         return None
-    return schema.count(Path(folder) / "responses.parquet", "responses") // shard.count
+    count = schema.count(Path(folder) / "responses.parquet", "responses")
+    return min(count, task.judge.items or count) // shard.count
 
 
 def merge_judged(

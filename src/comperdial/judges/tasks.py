@@ -16,7 +16,7 @@ from typing import Any
 from comperdial.config import parameters
 from comperdial.config.checking import Lines, checked
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
-from comperdial.core.names import PERTURBATIONS, perturbed
+from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
 from comperdial.judges import prompting
 from comperdial.judges.base import Completion, Family, Form, Parsed, canonical
 from comperdial.judges.ledger import Ledger
@@ -53,6 +53,8 @@ class Judge:
         What is sent with each request: temperature, max_tokens, ….
     explain
         Whether it is asked for rationales, whatever a variant says; None leaves it to the variant.
+    items
+        Of how many responses or dialogues of a data set it is asked; None: of all.
     connection
         How it is reached and how fast: nothing that an answer depends on.
     identity
@@ -68,6 +70,7 @@ class Judge:
     parameters: Mapping[str, Any]
     explain: bool | None
     connection: Mapping[str, Any]
+    items: int | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -121,6 +124,11 @@ class Variant:
     def level(self) -> str:
         """Return ``dialogue`` for a variant that sees all responses of a dialogue, else ``turn``."""
         return "dialogue" if self.turns or "dialogue" in self.fields else "turn"
+
+    @property
+    def implicit(self) -> bool:
+        """Return whether its labels are words, such as Yes and No, and not the numbers of a scale."""
+        return any(label != f"{value:g}" for label, value in self.labels.items())
 
 
 @dataclass(frozen=True)
@@ -190,8 +198,10 @@ class Judging:
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def judges_of(self, dataset: str) -> tuple[Judge, ...]:
-        """Return who judges a data set."""
-        return tuple(self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT]))
+        """Return who judges a data set; pairs nobody who is asked of some items only, since both of a pair are needed."""
+        judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
+        paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
+        return tuple(judge for judge in judges if not (paired and judge.items))
 
     def variants_of(self, dataset: str) -> tuple[Variant, ...]:
         """Return what is asked of a data set, in the order of ``variants``."""
@@ -238,6 +248,8 @@ def unasked(variant: Variant, judge: Judge) -> str | None:
     """Say why a variant is not asked of a judge, in a few words; None if it is."""
     if judge.role != ANY_ROLE and variant.roles and judge.role not in variant.roles:
         return f"it is for the role {' or '.join(variant.roles)}"
+    if judge.items and variant.turns:
+        return f"it needs the scores of all turns, and {judge.name} has `items: {judge.items}`"
     if variant.labels and judge.mode != "probabilities":
         return f"labels need `mode: probabilities`, and {judge.name} has `mode: {judge.mode}`"
     return None
@@ -331,6 +343,7 @@ def _judge(name: str, entry: parameters.Judge, place: Callable[..., str]) -> Jud
         mode=entry.mode,
         parameters=entry.parameters,
         explain=entry.explain,
+        items=entry.items,
         connection={key: value for key in CONNECTION if (value := getattr(entry, key)) is not None},
     )
 
@@ -383,7 +396,7 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
 def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
     """Return judges that are asked a question a dimension, whose metrics are one judge together.
 
-    Of the tasks, those with labels count. Of a level's dimensions ``overall`` may be missing; a level where another is
+    Of the tasks, those whose labels are words count. Of a level's dimensions ``overall`` may be missing; a level where another is
     missing is left out.
 
     Returns
@@ -397,7 +410,7 @@ def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
         When two variants ask a judge for one dimension.
     """
     asked: dict[str, dict[tuple[str, str], Task]] = {}
-    for task in (task for task in tasks if task.variant.labels):
+    for task in (task for task in tasks if task.variant.implicit):
         of = asked.setdefault(f"implicit_{task.judge.name}", {})
         first = of.setdefault((task.variant.level, task.variant.form.main), task)
         if first.name != task.name:
@@ -532,6 +545,7 @@ def signature(judging: Judging, task: Task) -> str:
         **({"turns": f"{task.turns}@{_digest(signature(judging, step_of(judging, task)))}"} if task.turns else {}),
         "samples": str(task.samples),
         "retries": str(task.retries),
+        **({"items": str(task.judge.items)} if task.judge.items else {}),
         "parser": str(PARSER_VERSION),
         "v": str(VERSION),
     }
@@ -566,19 +580,20 @@ def _spelled(value: object) -> str:
 def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
     """Say why a task cannot run here, in a few words; None if it can.
 
-    A service that costs money is asked within a budget only; without one, what lies in the ledger is used.
+    A service that costs money is asked within a budget only; without one, and of a judge that cannot be reached here, what
+    lies in the ledger is used.
     """
     try:
         family = family_of(judging, task)
     except ComperdialError as error:
         return str(error)
     service = service_of(task)
-    if not service.paid:
-        return service.unavailable()
+    if not service.paid and service.unavailable() is None:
+        return None
     if Ledger(judging.ledger).holds(dataset, family):
         return None
     # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
-    if why := unpaid(judging, task):
+    if service.paid and (why := unpaid(judging, task)):
         return f"not asked: {why}"
     return service.unavailable()
 

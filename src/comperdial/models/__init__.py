@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from comperdial.models.store import Model, find, label, missing, verified
+from comperdial.models.store import Model, find, label, missing, pinned, verified
 
-__all__ = ["Model", "find", "label", "missing", "verified"]
+__all__ = ["Model", "find", "label", "missing", "pinned", "verified"]

@@ -82,6 +82,14 @@ def missing(name: str) -> str | None:
     return None
 
 
+def pinned(name: str) -> str | None:
+    """Return the digest of a named model that is the same on every machine, present or not; None of others."""
+    entry = None if is_folder(name) else registry.entry(name)
+    if isinstance(entry, registry.Quantised):
+        return contents.combine({f"{CONVERSION} {entry.gguf}": entry.pin})
+    return contents.combine(entry.files) if isinstance(entry, registry.Packaged) else None
+
+
 def label(name: str) -> str:
     """Return how a signature names a model: ``roberta-large@5f2c…``, by its bytes; ``…@absent`` where it is not."""
     try:

@@ -80,6 +80,8 @@ class Service(ABC):
         How many calls are under way at a time, where a judge's entry does not say.
     paid
         Its answers cost money. One that is reached at this machine's own address costs none.
+    shares_prompts
+        Requests that wait at the same time and begin alike cost less together than one after the other.
     """
 
     name: ClassVar[str]
@@ -87,6 +89,7 @@ class Service(ABC):
     needs_seed: ClassVar[bool] = False
     concurrency: ClassVar[int] = 16
     paid: bool = False
+    shares_prompts: bool = False
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

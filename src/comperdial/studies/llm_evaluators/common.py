@@ -218,5 +218,8 @@ def titled(dataset: str, titles: Mapping[str, str]) -> str:
 
 
 def not_run_notes(not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:
-    """Return a note for each metric that could not run here."""
-    return [f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())]
+    """Return a note for each reason why metrics could not run here."""
+    names: dict[str, list[str]] = {}
+    for name, why in sorted(not_run.items()):
+        names.setdefault(why, []).append(labels.get(name, name))
+    return [f"{', '.join(of_one)}: not run: {why}" for why, of_one in names.items()]

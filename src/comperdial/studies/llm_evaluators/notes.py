@@ -33,7 +33,7 @@ def labels_of(frame: pd.DataFrame, chosen: Iterable[bool], labels: Mapping[str, 
 
 
 def evaluator_notes(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[str]:
-    """Say what has to be known of some evaluators: programs that are asked as judges are, and distinct-2.
+    """Say what has to be known of some evaluators: programs that are asked as judges are, samples, and distinct-2.
 
     Parameters
     ----------
@@ -46,6 +46,13 @@ def evaluator_notes(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[str]
         f"{name}: it counts words by fixed rules and is no language model; its numbers say nothing on language models"
         for name in labels_of(frame, (has_part(one, "service:rules") for one in frame["signature"]), labels)
     ]
+    parts = dict.fromkeys(part for one in frame["signature"] for part in str(one).split("|"))
+    for part in (part for part in parts if part.startswith("items:")):
+        names = labels_of(frame, (has_part(one, part) for one in frame["signature"]), labels)
+        notes.append(
+            f"{', '.join(names)}: asked about {part.removeprefix('items:')} responses or dialogues of a set (all where there "
+            "are fewer), drawn by the hash of their names"
+        )
     pairs = (
         is_kind(signature, "distinct") and has_part(signature, "over:words") and output == "distinct-2"
         for signature, output in zip(frame["signature"], frame["output"], strict=True)
