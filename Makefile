@@ -91,8 +91,8 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 PUBLISHED := demo usr_persona usr_topical
 
 publish: $(if $(DATASETS),publish-all-only,setup)
-	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators density
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators density 2>&1 | grep '^results/[^.]*/' || \
+	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial readme results/tables/usr.csv --output README.md
 	cp results/figures/usr.png docs/images/usr.png
