@@ -14,6 +14,7 @@ from comperdial.core.files import write_json
 from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create
+from comperdial.metrics.named import ABOUT
 from comperdial.report.inputs import read_reported
 from comperdial.studies import with_studies
 from comperdial.studies.density.documents import difference_frame, frame_of
@@ -108,11 +109,7 @@ def test_the_rows_name_reported_values_and_scores_that_there_are(root):
     outputs += [(m, o) for _, m in rows()["ablation"]["metrics"] for _, o in rows()["ablation"]["outputs"]]
     outputs += [tuple(name.split(":")) for key in ("adversarial", "scatter") for name, _ in rows()[key]]
     for metric, output in outputs:
-        options = {
-            key: value
-            for key, value in metrics[metric].items()
-            if key not in ("kind", "main", "label", "datasets", "skip")
-        }
+        options = {key: value for key, value in metrics[metric].items() if key not in ("kind", *ABOUT)}
         assert output in create(metrics[metric]["kind"], **options).outputs, (metric, output)
 
 

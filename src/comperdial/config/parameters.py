@@ -165,6 +165,7 @@ class Metric(Strict):
     kind: Text
     datasets: Maybe[Distinct[Text]] = None
     skip: Maybe[Distinct[Text]] = None
+    apart: bool = False
     main: Main = None
     label: Label = None
 

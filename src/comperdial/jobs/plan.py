@@ -43,13 +43,12 @@ from comperdial.judges.tasks import (
 )
 from comperdial.metrics import create, kinds
 from comperdial.metrics.base import Metric
+from comperdial.metrics.named import ABOUT
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
 from comperdial.studies import ALONE, FOLDER, with_studies
 
-# What an entry of a metric says beside what it is.
-ABOUT = ("datasets", "skip", "main", "label")
 SCORES = "results/scores"
 STUDY_FOLDER = f"results/{ALONE}"
 JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
@@ -376,18 +375,24 @@ class Plan:
         return f"{SCORES}/{dataset}/{metric}.parquet"
 
     @remembered
-    def scores_by_metric(self, dataset: str) -> dict[str, str]:
-        """Return each file of scores of a data set by the metric's name: metrics', recorded ones, judges'."""
-        names = [metric for metric in self.metrics if self.has_scores(dataset, metric)]
+    def scores_by_metric(self, dataset: str, *, apart: bool = False) -> dict[str, str]:
+        """Return each file of scores of a data set by the metric's name: metrics', recorded ones, judges'.
+
+        Metrics that are ``apart`` are scored for who asks for them by name, and are in no general table.
+        """
+        entries = self.config["metrics"]
+        names = [
+            name for name in entries if self.has_scores(dataset, name) and (apart or not entries[name].get("apart"))
+        ]
         names += [entry.name for entry in self.recorded_scores.values() if entry.dataset == dataset]
         names += [*self.judged_by(dataset), *self.recorded_judges_of(dataset)]
         return {name: self.score_file(dataset, name) for name in names}
 
     def scores(self, dataset: str, outputs: Iterable[str] | None = None) -> list[str]:
         """Return the files of scores of a data set, or those that hold some outputs."""
-        found = self.scores_by_metric(dataset)
         if outputs is None:
-            return list(found.values())
+            return list(self.scores_by_metric(dataset).values())
+        found = self.scores_by_metric(dataset, apart=True)
         metrics = dict.fromkeys(metric_of(name) for name in outputs)
         return [path for name, path in found.items() if name in metrics]
 
@@ -411,7 +416,9 @@ class Plan:
     @remembered
     def expected(self, dataset: str) -> dict[str, Any]:
         """Return what a data set's scores take: by this the table of correlations says why some are missing."""
-        return {name: expected_of(self.metrics[name]) for name in self.metrics if self.has_scores(dataset, name)}
+        return {
+            name: expected_of(self.metrics[name]) for name in self.metrics if name in self.scores_by_metric(dataset)
+        }
 
     # Scores and answers that others recorded
 

@@ -13,7 +13,9 @@ from comperdial.metrics import Metric, create, kinds
 Entries = Mapping[str, Mapping[str, Any]]
 
 # What an entry says that is no option of the metric.
-_NO_OPTIONS = ("kind", "datasets", "skip", "main", "label")
+ABOUT = ("datasets", "skip", "apart", "main", "label")
+"""What an entry of a metric says besides ``kind`` and the kind's options."""
+_NO_OPTIONS = ("kind", *ABOUT)
 PARAMS = Path("params.yaml")
 # Where the package is used from its repository.
 SHIPPED = Path(__file__).parents[3] / PARAMS.name

@@ -14,6 +14,7 @@ from comperdial.config import load_yaml
 from comperdial.core.artifact import table
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.core.files import read_table
+from comperdial.metrics.named import ABOUT
 from comperdial.report.captions import captioned, rated_by
 from comperdial.report.document import Document
 from comperdial.report.inputs import REPORTED_COLUMNS, read_correlations, read_ratings, read_reported
@@ -209,7 +210,7 @@ def constraints(*, file: Path, constraint: str) -> Document:
 
 def _metric_entries(plan: Plan) -> dict[str, Any]:
     return {
-        name: {key: value for key, value in entry.items() if key not in ("datasets", "main", "label")}
+        name: {key: value for key, value in entry.items() if key not in ABOUT}
         for name, entry in plan.config["metrics"].items()
     }
 

@@ -69,7 +69,7 @@ def shown(dataset: str) -> list[str]:
 def scores(plan: Plan, dataset: str, outputs: Iterable[str]) -> list[str]:
     """Return the files of scores of a data set that hold some outputs."""
     metrics = {output_name(name)[0] for name in outputs}
-    return [path for name, path in plan.scores_by_metric(dataset).items() if name in metrics]
+    return [path for name, path in plan.scores_by_metric(dataset, apart=True).items() if name in metrics]
 
 
 def rated(plan: Plan, dataset: str) -> dict[str, Any]:
