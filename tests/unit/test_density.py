@@ -410,14 +410,13 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     lines = [json.dumps({"utterances": dialogue.texts, "facts": dialogue.facts}) for dialogue in dialogues(20)]
     Path("mine.jsonl").write_text("\n".join(lines))
     (tmp_path / "data").mkdir()
-    # Of its own name: a process reads a catalogue once, by its path.
-    Path("data/mine.yaml").write_text("files: {}\ndatasets: {}\n")
+    Path("data/sources.yaml").write_text("files: {}\ndatasets: {}\n")
     entry = {
         "encoder": str(bert), "corpora": {"mine": {"format": "jsonl", "path": "mine.jsonl"}}, "held_out": 5,
         "lengths": {"history": 24, "facts": 10, "response": 8}, "negatives": {"random": 2, "near": 0},
         "phases": [{"loss": "selection", "steps": 2, "batch": 2, "learning_rate": 0.001}],
     }  # fmt: skip
-    params = load_yaml(ROOT / "params.yaml") | {"training": {"mine": entry}, "catalogue": "data/mine.yaml"}
+    params = load_yaml(ROOT / "params.yaml") | {"training": {"mine": entry}}
     Path("params.yaml").write_text(json.dumps(params))
     assert main(["train", "mine"]) == 0
     assert "data/models/mine: recall@1" in capsys.readouterr().out

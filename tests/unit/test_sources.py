@@ -487,3 +487,15 @@ def test_https_never_leads_to_http(catalogue, redirecting, tmp_path, pinned):
             sources.fetch(source, tmp_path / "one.json", lock_file=lock_path(catalogue))
     assert Hub.requested == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_a_relative_catalogue_is_that_of_the_folder(tmp_path, monkeypatch):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sources.yaml").write_text(f"files: {{}}\ndatasets: {{}}\n# {name}\n")
+    monkeypatch.chdir(tmp_path / "one")
+    one = load_catalogue("sources.yaml")
+    monkeypatch.chdir(tmp_path / "other")
+    assert load_catalogue("sources.yaml") is not one
+    monkeypatch.chdir(tmp_path / "one")
+    assert load_catalogue("sources.yaml") is one, "read once"

@@ -178,7 +178,6 @@ class _Locked(Strict):
     bytes: Count
 
 
-@cache
 def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     """Read and check ``data/sources.yaml``.
 
@@ -195,6 +194,12 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             expected="the catalogue of public files",
             hint="Run this in the repository's root, or say --catalogue FILE",
         )
+    return _loaded(path, path.absolute())
+
+
+@cache
+def _loaded(path: Path, _: Path) -> Catalogue:
+    """Read it once a process; a relative path is another file in another folder."""
     content = read_checked(_CatalogueFile, path)
     locked = read_lock(lock_path(path))
     files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}
