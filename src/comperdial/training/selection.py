@@ -105,8 +105,9 @@ class SelectionModel:
             if "dense" in self.head:
                 signs = torch.randn(self.size, generator=generator).sign().to(weight.device)
                 # u * v sums to `size` times the cosine; each of the features has tanh of twice the cosine.
-                self.head["dense"].weight[:, 3 * self.size :] += signs[:, None] * 2 / self.size
-                self.head["score"].weight.copy_(signs[None] * 10 / self.size)
+                weights = dict(self.head.named_parameters())
+                weights["dense.weight"][:, 3 * self.size :] += signs[:, None] * 2 / self.size
+                weights["score.weight"].copy_(signs[None] * 10 / self.size)
 
     def trained(self) -> dict[str, torch.Tensor]:
         """Return the weights that training changes, by name."""
