@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.spatial.distance import mahalanobis
 
 import tinymodels
-from comperdial import models
+from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.config.parameters import read_parameters
@@ -377,6 +378,18 @@ def test_corpora(tmp_path, format, name, text, expected):
     (tmp_path / name).write_text(text)
     found = read_corpus("c", format, tmp_path / name)
     assert [(dialogue.speakers, dialogue.texts, dict(dialogue.facts)) for dialogue in found] == expected
+
+
+def test_tables_of_a_data_set_are_a_corpus(tmp_path):
+    said = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
+    rows = [("1", "d", 0, said[:1], ["Hello"], []), ("2", "d", 1, said, ["Yes"], ["I like tea."])]
+    columns = ["context_id", "dialogue_id", "turn", "history", "references", "facts"]
+    frame = pd.DataFrame(rows, columns=columns).assign(dataset="mine")
+    schema.write(tmp_path / "contexts.parquet", frame, "contexts")
+    (found,) = read_corpus("c", "tables", tmp_path)
+    assert found.texts == ("Hi", "Hello", "Tea?", "Yes")
+    assert found.speakers == ("A", "B", "A", "B")
+    assert found.facts == {"B": ("I like tea.",)}
 
 
 @pytest.mark.parametrize(
