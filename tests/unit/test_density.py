@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.spatial.distance import mahalanobis
 
 import tinymodels
-from comperdial import models
+from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.config.parameters import read_parameters
@@ -379,6 +380,18 @@ def test_corpora(tmp_path, format, name, text, expected):
     assert [(dialogue.speakers, dialogue.texts, dict(dialogue.facts)) for dialogue in found] == expected
 
 
+def test_tables_of_a_data_set_are_a_corpus(tmp_path):
+    said = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
+    rows = [("1", "d", 0, said[:1], ["Hello"], []), ("2", "d", 1, said, ["Yes"], ["I like tea."])]
+    columns = ["context_id", "dialogue_id", "turn", "history", "references", "facts"]
+    frame = pd.DataFrame(rows, columns=columns).assign(dataset="mine")
+    schema.write(tmp_path / "contexts.parquet", frame, "contexts")
+    (found,) = read_corpus("c", "tables", tmp_path)
+    assert found.texts == ("Hi", "Hello", "Tea?", "Yes")
+    assert found.speakers == ("A", "B", "A", "B")
+    assert found.facts == {"B": ("I like tea.",)}
+
+
 @pytest.mark.parametrize(
     ("format", "text", "error", "message"),
     [
@@ -410,14 +423,13 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     lines = [json.dumps({"utterances": dialogue.texts, "facts": dialogue.facts}) for dialogue in dialogues(20)]
     Path("mine.jsonl").write_text("\n".join(lines))
     (tmp_path / "data").mkdir()
-    # Of its own name: a process reads a catalogue once, by its path.
-    Path("data/mine.yaml").write_text("files: {}\ndatasets: {}\n")
+    Path("data/sources.yaml").write_text("files: {}\ndatasets: {}\n")
     entry = {
         "encoder": str(bert), "corpora": {"mine": {"format": "jsonl", "path": "mine.jsonl"}}, "held_out": 5,
         "lengths": {"history": 24, "facts": 10, "response": 8}, "negatives": {"random": 2, "near": 0},
         "phases": [{"loss": "selection", "steps": 2, "batch": 2, "learning_rate": 0.001}],
     }  # fmt: skip
-    params = load_yaml(ROOT / "params.yaml") | {"training": {"mine": entry}, "catalogue": "data/mine.yaml"}
+    params = load_yaml(ROOT / "params.yaml") | {"training": {"mine": entry}}
     Path("params.yaml").write_text(json.dumps(params))
     assert main(["train", "mine"]) == 0
     assert "data/models/mine: recall@1" in capsys.readouterr().out

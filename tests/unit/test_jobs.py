@@ -21,7 +21,6 @@ from comperdial.config.checking import Lines
 from comperdial.core.artifact import ARTIFACTS, table
 from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import ComperdialError
-from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
 
 OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}
@@ -254,7 +253,6 @@ def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
         digest = re.search(rf"{source}:.*?sha256: (\w+)", text, re.DOTALL)[1]
         text = text.replace(digest, "f" * 64)
     (tmp_path / "sources.yaml").write_text(text)
-    load_catalogue.cache_clear()
     taken = {f"results/scores/usr_topical/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
     assert {file for file in changed(before, jobs_of(both)) if file.startswith("results")} == taken
 

@@ -16,9 +16,10 @@ import tinymodels
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError
 from comperdial.metrics import _likelihood, create
 from comperdial.metrics._history import fit
-from comperdial.metrics._likelihood import halves, most_tokens, unique
+from comperdial.metrics._likelihood import most_tokens, unique
 from comperdial.metrics.base import Batch
 from comperdial.metrics.fed import read_followups
+from comperdial.models.trees import halves
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -19,6 +19,7 @@ from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.base import JudgeError, Refused
 from comperdial.judges.services import find, transformers
 from comperdial.judges.services.base import Connection
+from comperdial.models import trees
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -161,8 +162,8 @@ def test_prompts_that_begin_alike_go_through_the_model_once_and_are_answered_as_
                for asked in ("Is it good? Answer:", "Is it interesting? Answer:", "Is it good? Score:")]  # fmt: skip
     prompts += [PROMPTS[1], prompts[0], "b"]
     alone = [weigh(judge, [prompt])[0] for prompt in prompts]
-    taken, trees = [], transformers._trees
-    monkeypatch.setattr(transformers, "_trees", lambda inputs: (taken.append(tree) or tree for tree in trees(inputs)))
+    taken, grow = [], trees.grow
+    monkeypatch.setattr(trees, "grow", lambda inputs: (taken.append(tree) or tree for tree in grow(inputs)))
     together = weigh(judge, prompts)
     assert together == [pytest.approx(one, abs=1e-5) for one in alone]
     tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / kind)

@@ -225,7 +225,6 @@ def test_names_in_the_catalogue_are_fit_for_files_and_commands(tmp_path, name):
     dataset = {"reader": "usr", "title": "X", "files": {"ratings": "x"}}
     for content in ({"files": {name: ENTRY}, "datasets": {}}, {"files": {"x": ENTRY}, "datasets": {name: dataset}}):
         path.write_text(yaml.safe_dump(content))
-        load_catalogue.cache_clear()
         with pytest.raises(ConfigError, match="the name"):
             load_catalogue(path)
 
@@ -318,7 +317,6 @@ def catalogue(tmp_path, monkeypatch):
 
 
 def load(path):
-    load_catalogue.cache_clear()
     return load_catalogue(path)
 
 
@@ -397,20 +395,17 @@ def test_a_mirror_is_recorded_too_and_the_network_not_tried(catalogue, tmp_path,
     mirror.mkdir(parents=True)
     (mirror / "one.json").write_bytes(FILES["one.json"])
     monkeypatch.setenv(sources.MIRROR_VARIABLE, str(tmp_path / "mirror"))
-    load_catalogue.cache_clear()
     assert main(["sources"]) == 0
     assert capsys.readouterr().out.count("unpinned") == 2
     assert main(["fetch"]) == 0, "without a name, nothing unpinned is fetched"
     assert not lock_path(catalogue).exists()
     assert main(["fetch", "one"]) == 0
     assert read_lock(lock_path(catalogue))["one"]["commit"] is None
-    load_catalogue.cache_clear()
     assert main(["fetch", "one"]) == 0
     assert main(["fetch", "two"]) == 1
     assert "the mirror has no source 'two'" in capsys.readouterr().err
     (tmp_path / "data/raw/owner/name/one.json").write_bytes(b"[]")
     assert main(["sources"]) == 1
-    load_catalogue.cache_clear()
 
 
 def test_an_unpinned_file_is_neither_fetched_nor_read(catalogue, tmp_path):
@@ -487,3 +482,15 @@ def test_https_never_leads_to_http(catalogue, redirecting, tmp_path, pinned):
             sources.fetch(source, tmp_path / "one.json", lock_file=lock_path(catalogue))
     assert Hub.requested == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_a_relative_catalogue_is_that_of_the_folder(tmp_path, monkeypatch):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sources.yaml").write_text(f"files: {{}}\ndatasets: {{}}\n# {name}\n")
+    monkeypatch.chdir(tmp_path / "one")
+    one = load_catalogue("sources.yaml")
+    monkeypatch.chdir(tmp_path / "other")
+    assert load_catalogue("sources.yaml") is not one
+    monkeypatch.chdir(tmp_path / "one")
+    assert load_catalogue("sources.yaml") is one, "read once"

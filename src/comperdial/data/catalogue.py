@@ -178,7 +178,6 @@ class _Locked(Strict):
     bytes: Count
 
 
-@cache
 def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     """Read and check ``data/sources.yaml``.
 
@@ -195,6 +194,14 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             expected="the catalogue of public files",
             hint="Run this in the repository's root, or say --catalogue FILE",
         )
+    lock = lock_path(path)
+    stamps = tuple((file.absolute(), file.stat().st_mtime_ns) for file in (path, lock) if file.is_file())
+    return _loaded(path, stamps)
+
+
+@cache
+def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
+    """Read it once a process, and again where it changed or a relative path is another file."""
     content = read_checked(_CatalogueFile, path)
     locked = read_lock(lock_path(path))
     files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}

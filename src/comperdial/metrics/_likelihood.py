@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from comperdial.core.errors import ConfigError
+from comperdial.models import trees
 
 if TYPE_CHECKING:
     import torch
@@ -62,33 +63,6 @@ def pad(rows: Sequence[Sequence[int]], fill: int, device: Any) -> tuple[torch.Te
     return tokens, (torch.arange(width, device=device) < lengths[:, None]).long()
 
 
-def halves(network: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return the part of a language model that gives hidden states, and the part that turns those into logits.
-
-    With both at hand, logits are made only where a likelihood is asked for, some rows at a time.
-
-    Raises
-    ------
-    ConfigError
-        When the model does anything else to its logits, so that the two parts are not the whole.
-    """
-    import torch
-
-    body = network.base_model
-    head = next((part for name in ("lm_head", "cls") if (part := getattr(network, name, None)) is not None), None)
-    probe = torch.tensor([[0, 2]], device=network.device)
-    with torch.inference_mode():
-        same = head is not None and torch.allclose(
-            head(body(input_ids=probe).last_hidden_state), network(input_ids=probe).logits, rtol=1e-3, atol=1e-3
-        )
-    if not same:
-        raise ConfigError(
-            f"{type(network).__name__} is not a body with a head on its hidden states",
-            expected="a language model of the family of GPT-2, RoBERTa or BERT",
-        )
-    return body, head
-
-
 def most_tokens(network: Any) -> int:  # noqa: ANN401
     """Return the length of the longest input that a model has positions for."""
     most: int = getattr(network.config, "max_position_embeddings", 1_000_000)
@@ -120,56 +94,49 @@ def log_likelihoods(head: Any, hidden: torch.Tensor, targets: torch.Tensor) -> n
     return np.concatenate(found).astype(np.float64)
 
 
-class Forest:
-    """Texts of which each is one input of the model, with all that may follow it side by side at its end.
-
-    Every end has the positions after its start and sees only the start and itself, so its likelihood is what it would be
-    alone, and the start, the long part, goes through the model once, not once an end.
+def tails(
+    network: Any,  # noqa: ANN401
+    inputs: Sequence[tuple[Sequence[int], int]],
+    batched: Callable[[Sequence[int]], Iterable[list[int]]],
+) -> list[npt.NDArray[np.float64]]:
+    """Return the log-likelihood of each of an input's last tokens, given all before it.
 
     Parameters
     ----------
-    starts, ends
-        Tokens; to each start, which has one token or more, its ends.
-
-    Attributes
-    ----------
+    network
+        A causal language model. What inputs have in common at their beginning goes through it once.
     inputs
-        What the model takes.
-    sources, targets
-        Which hidden states predict which tokens: of each start in turn the tokens after its first, then its ends'.
-    bounds
-        Where the next start's begin.
+        Tokens, and how many of the last ones are asked for; the first token has nothing before it.
+    batched
+        Makes batches of lengths: positions of what goes through the model together.
+
+    Returns
+    -------
+    list
+        For each input as many values as it asks for, in nats.
     """
+    import torch
 
-    def __init__(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[Sequence[int]]], network: Any) -> None:  # noqa: ANN401
-        import torch
-
-        device = network.device
-        tails = [np.concatenate([np.asarray(end, int) for end in own]) for own in ends]
-        lengths = [len(start) + len(tail) for start, tail in zip(starts, tails, strict=True)]
-        shape = (len(starts), max(lengths))
-        # Padding (-1) sees the start and other padding, and nothing sees it.
-        tokens, position, branch = np.zeros(shape, int), np.zeros(shape, int), np.full(shape, -1)
-        sources, targets = [], []
-        for row, (start, own, tail, length) in enumerate(zip(starts, ends, tails, lengths, strict=True)):
-            size = len(start)
-            offset = np.concatenate([np.arange(len(end)) for end in own])
-            tokens[row, :length] = [*start, *tail]
-            position[row, :length] = [*range(size), *(size + offset)]
-            branch[row, :length] = [*[0] * size, *np.repeat(np.arange(1, len(own) + 1), [len(end) for end in own])]
-            before = np.arange(length) - 1
-            before[size:][offset == 0] = size - 1
-            sources.append(row * shape[1] + before[1:])
-            targets.append(tokens[row, 1:length])
-        branches = torch.from_numpy(branch).to(device)
-        seen = (branches[:, None, :] == 0) | (branches[:, None, :] == branches[:, :, None])
-        seen &= torch.ones(shape[1], shape[1], dtype=torch.bool, device=device).tril()
-        mask = torch.zeros(seen.shape, dtype=network.dtype, device=device)
-        self.inputs: dict[str, torch.Tensor] = {
-            "input_ids": torch.from_numpy(tokens).to(device),
-            "position_ids": torch.from_numpy(position).to(device),
-            "attention_mask": mask.masked_fill_(~seen, torch.finfo(network.dtype).min)[:, None],
-        }
-        self.sources = torch.from_numpy(np.concatenate(sources)).to(device)
-        self.targets = torch.from_numpy(np.concatenate(targets)).to(device)
-        self.bounds = np.cumsum([len(found) for found in targets])[:-1]
+    body, head = trees.halves(network)
+    made = list(trees.grow([tokens for tokens, _ in inputs]))
+    found = [np.empty(0)] * len(inputs)
+    for group in batched([len(tree) for tree in made]):
+        chosen = [made[place] for place in group]
+        width = max(map(len, chosen))
+        # Each token once, however many inputs have it: the one before it, or -1 where it is not asked for.
+        before = np.full((len(chosen), width), -1)
+        for row, tree in enumerate(chosen):
+            for place, path in tree.paths.items():
+                start = len(path) - inputs[place][1]
+                before[row, path[start:]] = path[start - 1 : -1]
+        rows, columns = np.nonzero(before >= 0)
+        targets = [chosen[row].tokens[column] for row, column in zip(rows, columns, strict=True)]
+        with torch.inference_mode():
+            hidden = body(**trees.arguments(chosen, network), use_cache=False).last_hidden_state
+            wanted = torch.tensor(targets, dtype=torch.long, device=hidden.device)
+            values = np.full(before.shape, np.nan)
+            values[rows, columns] = log_likelihoods(head, hidden[rows, before[rows, columns]], wanted)
+        for row, tree in enumerate(chosen):
+            for place, path in tree.paths.items():
+                found[place] = values[row, path[len(path) - inputs[place][1] :]]
+    return found

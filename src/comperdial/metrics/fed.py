@@ -17,11 +17,14 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.metrics._history import utterances
-from comperdial.metrics._likelihood import Forest, encode, halves, log_likelihoods, most_tokens, special_token, unique
+from comperdial.metrics._likelihood import encode, most_tokens, special_token, tails, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.models.trees import CPU_TOKENS
 
 _FOLLOWUPS = Path(__file__).with_name("fed_followups.yaml")
+# Dialogues whose follow-ups are in memory at once.
+_STARTS = 256
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -51,8 +54,7 @@ class Fed(ModelMetric):
     kind: ClassVar[str] = "fed"
     needs: ClassVar[tuple[str, ...]] = ("histories",)
     architecture: ClassVar[str] = "AutoModelForCausalLM"
-    # Its weights are read once a batch: four times as fast as with batches of 512.
-    cpu_tokens: ClassVar[int] = 4096
+    cpu_tokens: ClassVar[int] = CPU_TOKENS
 
     model: str = "DialoGPT-large"
     followups: str = ""
@@ -113,23 +115,17 @@ class Fed(ModelMetric):
 
     def _losses(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
         """Return L of each start with each end: starts x ends."""
-        import torch
-
-        body, head = halves(self._network)
-        sizes = np.array([len(end) for end in ends])
         losses = np.empty((len(starts), len(ends)))
-        for items in self._batches([len(start) + int(sizes.sum()) for start in starts]):
-            forest = Forest([starts[item] for item in items], [ends] * len(items), self._network)
-            with torch.inference_mode():
-                hidden = body(**forest.inputs, use_cache=False).last_hidden_state.flatten(0, 1)
-                found = log_likelihoods(head, hidden[forest.sources], forest.targets)
-            for item, values in zip(items, np.split(found, forest.bounds), strict=True):
-                shared = len(starts[item]) - 1
-                own = np.add.reduceat(values[shared:], np.cumsum(sizes) - sizes)
-                if self.scored == "follow-up":
-                    losses[item] = -own / sizes
-                else:
-                    losses[item] = -(values[:shared].sum() + own) / (shared + sizes)
+        # Those that begin alike together, a part at a time: each end is an input of its own until it stands in a tree.
+        order = sorted(range(len(starts)), key=lambda start: tuple(starts[start]))
+        for some in (order[first : first + _STARTS] for first in range(0, len(order), _STARTS)):
+            inputs = [
+                ((*starts[start], *end), len(end) + (len(starts[start]) - 1 if self.scored == "whole" else 0))
+                for start in some
+                for end in ends
+            ]
+            values = tails(self._network, inputs, self._batches)
+            losses[some] = -np.array([found.mean() for found in values]).reshape(len(some), len(ends))
         return losses
 
 

@@ -9,9 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from comperdial.metrics._history import SCOPES, fit, utterances
-from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, pad, special_token, unique
+from comperdial.metrics._likelihood import encode, log_likelihoods, most_tokens, pad, special_token, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.models.trees import halves
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from comperdial.metrics._likelihood import Forest, encode, halves, log_likelihoods, most_tokens
+from comperdial.metrics._likelihood import encode, most_tokens, tails
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, Utterance, check_number
-
-# Branches of one input together: attention grows with the square of an input's length.
-_BRANCHES = 512
+from comperdial.models.trees import CPU_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +30,7 @@ class Pmi(ModelMetric):
     kind: ClassVar[str] = "pmi"
     needs: ClassVar[tuple[str, ...]] = ("histories",)
     architecture: ClassVar[str] = "AutoModelForCausalLM"
-    # Its weights are read once a batch: four times as fast as with batches of 512.
-    cpu_tokens: ClassVar[int] = 4096
+    cpu_tokens: ClassVar[int] = CPU_TOKENS
 
     model: str = "smollm2-135m-instruct"
     utterances: int = 6
@@ -93,20 +89,9 @@ class Pmi(ModelMetric):
 
     def _fill(self, wanted: dict[tuple[tuple[int, ...], tuple[int, ...]], float]) -> None:
         """Put in the log-likelihood of each end after its start; of an empty end there is none."""
-        import torch
-
-        body, head = halves(self._network)
-        trees = list(_trees([pair for pair in wanted if pair[1]]))
-        for items in self._batches([len(start) + sum(map(len, ends)) for start, ends in trees]):
-            chosen = [trees[item] for item in items]
-            forest = Forest([start for start, _ in chosen], [ends for _, ends in chosen], self._network)
-            with torch.inference_mode():
-                hidden = body(**forest.inputs, use_cache=False).last_hidden_state.flatten(0, 1)
-                found = _ends_only(forest, chosen, head, hidden)
-            for (start, ends), values in zip(chosen, found, strict=True):
-                sizes = np.array([len(end) for end in ends])
-                sums = np.add.reduceat(values, np.cumsum(sizes) - sizes)
-                wanted.update({(start, end): float(value) for end, value in zip(ends, sums, strict=True)})
+        pairs = [pair for pair in wanted if pair[1]]
+        found = tails(self._network, [((*start, *end), len(end)) for start, end in pairs], self._batches)
+        wanted.update({pair: float(values.sum()) for pair, values in zip(pairs, found, strict=True)})
 
 
 def prompt(history: Sequence[Utterance], facts: Sequence[str]) -> str:
@@ -115,41 +100,3 @@ def prompt(history: Sequence[Utterance], facts: Sequence[str]) -> str:
     lines = [f"{'BA'[(len(texts) - place) % 2 == 0]}: {text}" for place, text in enumerate(texts, start=1)]
     head = f"Facts: {' '.join(fact.strip() for fact in facts)}\n\n" if facts else ""
     return head + "\n".join([*lines, "B:"])
-
-
-def _trees(
-    pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
-) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
-    """Yield each start with its ends, some hundred tokens of these at a time."""
-    ends: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for start, end in pairs:
-        ends.setdefault(start, []).append(end)
-    for start, own in ends.items():
-        some: list[tuple[int, ...]] = []
-        for end in sorted(own, key=len):
-            if some and sum(map(len, some)) + len(end) > max(_BRANCHES, len(start)):
-                yield start, some
-                some = []
-            some.append(end)
-        yield start, some
-
-
-def _ends_only(
-    forest: Forest,
-    chosen: Sequence[tuple[tuple[int, ...], list[tuple[int, ...]]]],
-    head: object,
-    hidden: object,
-) -> list[npt.NDArray[np.float64]]:
-    """Return the log-likelihoods of the ends' tokens; the starts' are not asked for, and cost the most."""
-    import torch
-
-    sources = np.split(forest.sources.cpu().numpy(), forest.bounds)
-    targets = np.split(forest.targets.cpu().numpy(), forest.bounds)
-    kept = [
-        (s[len(start) - 1 :], t[len(start) - 1 :]) for (start, _), s, t in zip(chosen, sources, targets, strict=True)
-    ]
-    device = forest.targets.device
-    rows = torch.from_numpy(np.concatenate([s for s, _ in kept])).to(device)
-    words = torch.from_numpy(np.concatenate([t for _, t in kept])).to(device)
-    found = log_likelihoods(head, hidden[rows], words)  # type: ignore[index]
-    return np.split(found, np.cumsum([len(s) for s, _ in kept])[:-1])

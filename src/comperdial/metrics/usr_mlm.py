@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial.metrics._history import SCOPES, fit, utterances
-from comperdial.metrics._likelihood import encode, halves, log_likelihoods, most_tokens, pad, special_token, unique
+from comperdial.metrics._likelihood import encode, log_likelihoods, most_tokens, pad, special_token, unique
 from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
+from comperdial.models.trees import halves
 
 # How the released code joins utterances, and ends a context and a response.
 _BETWEEN, _BEFORE, _AFTER = " _eos ", " _eos _go", " _eos"

@@ -225,7 +225,7 @@ def rounded(model: SelectionModel) -> dict[str, npt.NDArray[np.float16]]:
 
 
 # Pairs that a Gaussian is of: far more than a feature has dimensions.
-_MOST = 6_000
+_MOST = 4_000
 
 
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:

@@ -97,15 +97,15 @@ class SelectionModel:
 
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            weights = dict(sorted(self.head.named_parameters()))
-            for name, weight in weights.items():
+            for name, weight in sorted(self.head.named_parameters()):
                 if name.endswith("bias"):
                     weight.zero_()
                 else:
                     weight.copy_(torch.randn(weight.shape, generator=generator) * 0.02)
-            if "dense.weight" in weights:
+            if "dense" in self.head:
                 signs = torch.randn(self.size, generator=generator).sign().to(weight.device)
                 # u * v sums to `size` times the cosine; each of the features has tanh of twice the cosine.
+                weights = dict(self.head.named_parameters())
                 weights["dense.weight"][:, 3 * self.size :] += signs[:, None] * 2 / self.size
                 weights["score.weight"].copy_(signs[None] * 10 / self.size)
 

@@ -39,8 +39,7 @@ from comperdial import models
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.base import Completion, JudgeError, Message, Refused
 from comperdial.judges.services.base import Connection, Service
-from comperdial.metrics._likelihood import halves
-from comperdial.models import runtime
+from comperdial.models import runtime, trees
 
 if TYPE_CHECKING:
     import torch
@@ -63,10 +62,6 @@ _KNOWN = {"generate": _COMMON | {"top_p"}, "probabilities": _COMMON | {"labels",
 _TAIL = 200
 # Seconds in which more requests may come before a batch is begun.
 _PAUSE = 0.003
-# Tokens of a batch of trees on a cpu: a model's weights are read once a batch, and four times as fast as with 512.
-_CPU_TOKENS = 4096
-# Tokens of a tree: attention grows with the square of a row's length.
-_TREE = 1024
 # Prompts whose probabilities over the whole vocabulary are in memory at once.
 _HEADS = 128
 
@@ -431,13 +426,13 @@ class Causal:
         """Do as :meth:`_rows`, with a row a tree of inputs that begin alike."""
         import torch
 
-        trees = list(_trees([tokens for tokens, _ in inputs]))
+        grown = list(trees.grow([tokens for tokens, _ in inputs]))
         body, head = self._halves
-        for group in runtime.batches([len(tree) for tree in trees], runtime.batch_tokens(_CPU_TOKENS)):
-            chosen, start = [trees[place] for place in group], time.monotonic()
+        for group in runtime.batches([len(tree) for tree in grown], runtime.batch_tokens(trees.CPU_TOKENS)):
+            chosen, start = [grown[place] for place in group], time.monotonic()
             paths = [(row, place, path) for row, tree in enumerate(chosen) for place, path in tree.paths.items()]
             with torch.inference_mode():
-                hidden = body(**self._forest(chosen), use_cache=False).last_hidden_state
+                hidden = body(**trees.arguments(chosen, self._network, self._fill), use_cache=False).last_hidden_state
             for some in (paths[first : first + _HEADS] for first in range(0, len(paths), _HEADS)):
                 ends = [path[-inputs[place][1] :] for _, place, path in some]
                 rows = [row for (row, _, _), end in zip(some, ends, strict=True) for _ in end]
@@ -451,31 +446,9 @@ class Causal:
                 time.monotonic() - start,
             )
 
-    def _forest(self, trees: Sequence[_Tree]) -> dict[str, torch.Tensor]:
-        """Return what the model takes of trees, a row each: a token sees those before it in its own prompts."""
-        import torch
-
-        width = max(map(len, trees))
-        tokens, places = np.full((len(trees), width), self._fill), np.zeros((len(trees), width), int)
-        # Padding sees itself, and nothing sees it.
-        seen = np.repeat(np.eye(width, dtype=bool)[None], len(trees), axis=0)
-        for row, tree in enumerate(trees):
-            tokens[row, : len(tree)], places[row, : len(tree)] = tree.tokens, tree.places
-            for above, first, last in tree.chains:
-                if above is not None:
-                    seen[row, first:last] |= seen[row, above]
-                seen[row, first:last, first:last] |= np.tri(last - first, dtype=bool)
-        device, dtype = self._network.device, self._network.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~torch.from_numpy(seen), torch.finfo(dtype).min)
-        return {
-            "input_ids": torch.from_numpy(tokens).to(device),
-            "position_ids": torch.from_numpy(places).to(device),
-            "attention_mask": mask[:, None].to(device),
-        }
-
     @cached_property
     def _halves(self) -> tuple[Any, Any]:
-        return halves(self._network)
+        return trees.halves(self._network)
 
     @cached_property
     def _is_tree(self) -> bool:
@@ -547,50 +520,6 @@ class Causal:
         lengths = torch.tensor([len(row) for row in rows])
         mask = (torch.arange(width) >= width - lengths[:, None]).long()
         return tokens.to(self._network.device), mask.to(self._network.device)
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """Inputs that begin alike, their tokens once each, a token after those before it.
-
-    ``places`` are the tokens' positions in their inputs, ``chains`` runs of tokens (first, last + 1) with the token that
-    each run follows, and ``paths`` has for each input, by its place, where its tokens are.
-    """
-
-    tokens: list[int]
-    places: list[int]
-    chains: list[tuple[int | None, int, int]]
-    paths: dict[int, list[int]]
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-
-def _trees(inputs: Sequence[Tokens]) -> Iterator[_Tree]:
-    """Yield trees of inputs of which neighbours in the order of tokens have half of their tokens in common."""
-    tree, path = _Tree([], [], [], {}), list[int]()
-    before: Tokens = ()
-    for place in sorted(range(len(inputs)), key=lambda place: inputs[place]):
-        tokens = inputs[place]
-        alike = _alike(before, tokens)
-        if tree.paths and (2 * alike < len(tokens) or len(tree) + len(tokens) - alike > _TREE):
-            yield tree
-            tree, alike = _Tree([], [], [], {}), 0
-        first, last = len(tree), len(tree) + len(tokens) - alike
-        if last > first:
-            tree.chains.append((path[alike - 1] if alike else None, first, last))
-        tree.tokens.extend(tokens[alike:])
-        tree.places.extend(range(alike, len(tokens)))
-        path = [*path[:alike], *range(first, last)]
-        tree.paths[place], before = path, tokens
-    if tree.paths:
-        yield tree
-
-
-def _alike(one: Tokens, other: Tokens) -> int:
-    """Return how many tokens two inputs begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def draw(logits: torch.Tensor, top_p: float, at: float) -> torch.Tensor:
