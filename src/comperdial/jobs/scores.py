@@ -111,12 +111,7 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
 
 @files(
     {"scores": "results/scores/{dataset}/{metric}.parquet"},
-    of=lambda plan: [
-        {"dataset": dataset, "metric": metric}
-        for dataset in plan.datasets
-        for metric in plan.combined
-        if metric in plan.here
-    ],
+    of=lambda plan: [{"dataset": dataset, "metric": metric} for dataset in plan.datasets for metric in plan.combined],
     inputs=lambda plan, dataset, metric: {
         **_scored_tables(plan, dataset, metric),
         "parts": [plan.score_file(dataset, part) for part in plan.parts_of(dataset, metric)],

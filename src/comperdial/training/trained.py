@@ -65,10 +65,10 @@ def read_card(trained: str) -> dict[str, Any]:
     path = folder_of(trained) / CARD
     if not path.is_file():
         raise MissingResourceError(
-            f"trained model {trained!r} is not present",
+            f"trained model {trained!r} is not present; `dvc pull` fetches it, or `comperdial train` makes it",
             where=str(path.parent),
             expected=f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}",
-            hint="Run `dvc pull` for the one that comes with the repository, or `comperdial train` (docs/density.md)",
+            hint="docs/density.md",
         )
     card = read_json(path)
     try:
