@@ -89,13 +89,15 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 
 # Everything that this repository publishes.
 PUBLISHED := demo usr_persona usr_topical
+STUDIES := all llm_evaluators density local_metrics
 
 publish: $(if $(DATASETS),publish-all-only,setup)
-	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- all llm_evaluators 2>&1 | grep '^results/[^.]*/' || \
+	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES) 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial readme results/tables/usr.csv --output README.md
-	cp results/figures/usr.png docs/images/usr.png
+	comperdial readme results/tables/local_metrics.csv --output README.md
+	cp results/figures/usr.png results/figures/local_metrics.png docs/images/
 	comperdial ledger export
 	comperdial ledger publish
 	comperdial pack-records
