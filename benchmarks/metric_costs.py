@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ from comperdial.core.files import write_text
 from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import metric_named
 from comperdial.metrics.scoring import batches
+from comperdial.models.encoder import STORE_VARIABLE
 from comperdial.studies import with_studies
 from comperdial.studies.local_metrics.tables import read_rows
 
@@ -46,8 +49,9 @@ def sample(tables: Path, datasets: Sequence[str], count: int) -> Iterator[Batch]
 
 def seconds(metric: Metric, parts: Sequence[Batch]) -> tuple[float, int]:
     """Return the processor seconds, threads together, and how many responses had what the metric needs."""
+    needs = metric.needed_by(metric.outputs[0])
     able = [
-        batch.only(np.logical_and.reduce([np.ones(len(batch), bool), *(batch.has(need) for need in metric.needs)]))
+        batch.only(np.logical_and.reduce([np.ones(len(batch), bool), *(batch.has(need) for need in needs)]))
         for batch in parts
     ]
     able = [batch for batch in able if len(batch)]
@@ -88,7 +92,10 @@ def main() -> None:
             how = f"estimated of one rating: {tokens:.0f} tokens in, {answer} out, {model}"
             found.append([name, np.nan, round(usd, 2), how, f"prices from {price['from']}", today])
         elif name in entries and not (metric := metric_named(name, entries)).unavailable():
-            taken, count = seconds(metric, parts)
+            # Vectors that another metric has kept are no vectors for free.
+            with tempfile.TemporaryDirectory() as kept_vectors:
+                os.environ[STORE_VARIABLE] = kept_vectors
+                taken, count = seconds(metric, parts)
             found.append(
                 [name, float(f"{1000 * taken / count:.3g}"), 0.0, "processor seconds, measured", machine, today]
             )

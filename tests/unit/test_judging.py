@@ -155,7 +155,7 @@ def test_the_study_s_data_sets_have_judges_and_variants_of_their_own(root):
     config = with_studies(load_yaml(root / "params.yaml"))
     judging = read_judging(config["judges"], config["judging"], datasets=["demo", "fed_dial"], groups=groups_of(config))
     tasks = judging.tasks("fed_dial", **judged_levels("fed_dial", ("dialogue",)))
-    assert "explicit-dialogue_rules" in tasks and {task.judge.name for task in tasks.values()} == {"rules"}
+    assert "explicit-dialogue_rules" in tasks and {task.judge.name for task in tasks.values()} == {"rules", "smollm2"}
     assert not [name for name in judging.tasks("demo") if name.startswith("explicit")]
     study = {"datasets": ["a", "b"], "perturbed": {"datasets": ["demo"], "seed": 1}}
     recorded = ("turn_perturbations", "dialogue_perturbations")

@@ -125,6 +125,8 @@ def test_the_main_job_s_results_are_the_local_run_s(root, cluster, tmp_path):
         if not name.startswith(("results/", "data/store/", "tests/")) and (root / name).is_file():
             (workdir.path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, workdir.path / name)
+    # Trained models come with `dvc pull`.
+    shutil.copytree(root / "data/models", workdir.path / "data/models", dirs_exist_ok=True)
     run = submitted(workdir, cluster, "--config", "datasets=[usr_persona,usr_topical]")
     assert run.wait(1500) == 0, said(workdir)[-4000:]
     made = {name: found for name, found in content(workdir).items() if name.startswith("results/")}
