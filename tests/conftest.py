@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -27,6 +28,11 @@ hypothesis.settings.load_profile("here")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 # The tests' models are tiny: threads of several processes would only wait for each other. And no test asks the hub.
 os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+
+# A shell without job control starts what runs in the background with SIGINT ignored, and processes inherit that: Ctrl-C would
+# then end none of those that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
