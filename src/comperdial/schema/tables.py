@@ -35,6 +35,8 @@ SYSTEM_KINDS = ("agent", "human", "reference")
 # al. 2024).
 _MEASURES = (*COEFFICIENTS, "acc_eq", "spa")
 GROUPINGS = ("pooled", "item")
+# The two that a pair compares; which of them a person saw on the left is chance.
+SIDES = ("first", "second")
 
 
 def _ratings(level: str, item: str) -> Table:
@@ -122,6 +124,31 @@ TABLES: Mapping[str, Table] = {
         ),
         _ratings("turn", "context_id"),
         _ratings("dialogue", "dialogue_id"),
+        Table(
+            "preferences",
+            (
+                name_field("dataset"),
+                name_field("pair_id"),
+                *(name_field(f"{side}_{what}") for side in SIDES for what in ("dialogue_id", "system_id")),
+                name_field("annotator_id"),
+                name_field("question"),
+                one_of("choice", (*SIDES, "tie")),
+                optional("left", pa.string(), SIDES.__contains__, "first or second"),
+                optional("control", pa.string(), SIDES.__contains__, "first or second"),
+                optional("reason", pa.string(), filled, "a text that is not empty"),
+                optional("seconds", pa.float64(), lambda value: 0 <= value < math.inf, "seconds, 0 or more"),
+                name_field("source"),
+            ),
+            key=("dataset", "pair_id", "annotator_id", "question"),
+            row_check=RowCheck(
+                holds=lambda frame: (frame["first_dialogue_id"] != frame["second_dialogue_id"])
+                | (frame["first_system_id"] != frame["second_system_id"]),
+                problem=lambda row: (
+                    f"{row['first_system_id']!r} in dialogue {row['first_dialogue_id']!r} is compared with itself"
+                ),
+                expected=lambda _row: "another system or another dialogue",
+            ),
+        ),
         Table(
             "scores",
             (
