@@ -35,7 +35,6 @@ WORDS, FACTS = "words", "facts"
 
 # How many words of what was said last tell a context from others.
 _KEY_WORDS = 8
-_VERSION = re.compile(r"\|[\w-]+:\d+(\.\d+)+[^|)]*")
 
 
 @dataclass(frozen=True)
@@ -235,8 +234,10 @@ class Local(Metric):
         for name, part in parts.items():
             if why := part.unavailable():
                 return f"its part {name}: {why}"
-            known = self._read.signatures[name]
-            if _plain(part.signature()) != _plain(known):
+            known = self._read.signatures.get(name)
+            if known is None:
+                return f"its coefficients were fitted without scores of its part {name}; `comperdial fit` fits new ones"
+            if _plain(part.signature(), part) != _plain(known, part):
                 return (
                     f"its part {name} is {part.signature()}, and the coefficients are of {known}; `comperdial fit` "
                     "fits new ones"
@@ -358,6 +359,7 @@ def _score(part: Metric, batch: Batch) -> Scores:
     return Scores(values, cut)
 
 
-def _plain(signature: str) -> str:
-    """Return a signature without the versions of libraries, which move the last digits of a score."""
-    return _VERSION.sub("", signature)
+def _plain(signature: str, part: Metric) -> str:
+    """Return a part's signature without the versions of its libraries, which move the last digits of a score."""
+    names = "|".join(map(re.escape, part.libraries))
+    return re.sub(rf"\|({names}):[^|)]*", "", signature) if names else signature

@@ -129,7 +129,12 @@ def train(
     done: list[dict[str, Any]] = []
     name = json.dumps({"version": VERSION, **settled}, sort_keys=True)
     for number, phase in enumerate(plan.phases):
-        told = asdict(phase) | ({"negatives": asdict(plan.negatives)} if phase.loss == "selection" else {})
+        # The best of the checks is what a phase ends with.
+        told = (
+            asdict(phase)
+            | {"check_every": plan.check_every}
+            | ({"negatives": asdict(plan.negatives)} if phase.loss == "selection" else {})
+        )
         name = _digest(f"{name} {json.dumps(told, sort_keys=True)}")
         place = folder / f"{number}-{phase.loss}-{name}"
         if not (place / "done.json").is_file():
@@ -232,6 +237,8 @@ class _Run:
         torch.manual_seed(_number(self.plan.seed, "batch", self.number, self.step))
         self.model.network.train()
         loss = self._loss()
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss.item()} in step {self.step}")
         loss.backward()
         for name, weight in self.weights.items():
             self.exact[name].grad = None if weight.grad is None else weight.grad.float()
@@ -308,8 +315,6 @@ class _Run:
         if self.phase.contrastive:
             right = _rights(groups).to(features.device)
             loss = loss + self.phase.contrastive * contrastive_loss(features, right, self.phase.temperature)
-        if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss.item()} in step {self.step}")
         return loss
 
     def _check(self, losses: Sequence[float]) -> None:

@@ -48,8 +48,12 @@ class Trained:
 
 
 def folder_of(trained: str) -> Path:
-    """Return the folder of a trained model: itself, or of that name below ``data/models``."""
-    return Path(trained).expanduser() if "/" in trained or trained.startswith((".", "~")) else TRAINED / trained
+    """Return the folder of a trained model: itself, or of that name below ``data/models`` here or where this package is."""
+    if "/" in trained or trained.startswith((".", "~")):
+        return Path(trained).expanduser()
+    here = TRAINED / trained
+    shipped = Path(__file__).parents[3] / here
+    return shipped if shipped.is_dir() and not here.is_dir() else here
 
 
 def read_card(trained: str) -> dict[str, Any]:
@@ -65,7 +69,8 @@ def read_card(trained: str) -> dict[str, Any]:
     path = folder_of(trained) / CARD
     if not path.is_file():
         raise MissingResourceError(
-            f"trained model {trained!r} is not present; `dvc pull` fetches it, or `comperdial train` makes it",
+            f"trained model {trained!r} is not present in {path.parent}; `dvc pull` fetches it, or `comperdial train` makes "
+            "it",
             where=str(path.parent),
             expected=f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}",
             hint="docs/density.md",

@@ -38,8 +38,8 @@ def with_means(frame: pd.DataFrame, row: str, datasets: Sequence[str]) -> pd.Dat
 
 
 def _columns(titles: Mapping[str, str]) -> list[Column]:
-    mean = Column("", _MEAN, lambda cell: number(cell["value"]), (_MEAN,))
-    return [mean, *(Column("", title, with_interval, (dataset,)) for dataset, title in titles.items())]
+    mean = Column("Data set", _MEAN, lambda cell: number(cell["value"]), (_MEAN,))
+    return [mean, *(Column("Data set", title, with_interval, (dataset,)) for dataset, title in titles.items())]
 
 
 def _sections(frame: pd.DataFrame, row: str, head: str, titles: Mapping[str, str]) -> list[Section]:
