@@ -37,6 +37,9 @@ _MEASURES = (*COEFFICIENTS, "acc_eq", "spa")
 GROUPINGS = ("pooled", "item")
 # The two that a pair compares; which of them a person saw on the left is chance.
 SIDES = ("first", "second")
+# Whether an annotator took part in the dialogue.
+ROLES = ("interlocutor", "outsider")
+SPLITS = ("train", "validation", "test")
 
 
 def _ratings(level: str, item: str) -> Table:
@@ -150,6 +153,25 @@ TABLES: Mapping[str, Table] = {
                 ),
                 expected=lambda _row: "another system or another dialogue",
             ),
+        ),
+        Table(
+            "annotators",
+            (name_field("dataset"), name_field("annotator_id"), one_of("role", ROLES)),
+            key=("dataset", "annotator_id"),
+        ),
+        Table(
+            "continuations",
+            (
+                name_field("dataset"),
+                name_field("context_id"),
+                name_field("system_id"),
+                name_field("user_id"),
+                Field("continued", pa.int32(), check=(0, 1).__contains__, expected="0 or 1"),
+                optional("seconds", pa.float64(), lambda value: 0 <= value < math.inf, "seconds, 0 or more"),
+                optional("began", pa.float64(), math.isfinite, "a finite number of seconds"),
+                one_of("split", SPLITS),
+            ),
+            key=("dataset", "context_id", "system_id"),
         ),
         Table(
             "scores",
