@@ -295,8 +295,6 @@ class _Run:
         return np.random.default_rng([self.plan.seed, _STREAMS[stream], self.number, step])
 
     def _loss(self) -> torch.Tensor:
-        import torch
-
         random = self._random("batch", self.step)
         batch = self._batch()
         told = random.random(len(batch)) < self.plan.facts
