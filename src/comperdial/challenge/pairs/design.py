@@ -196,19 +196,20 @@ class _Board:
         found = []
         for number in range(count):
             order = sorted(self.allowed, key=lambda c: (self.counts[c], mine[c], rng.random()))
-            drawn = next((pair for c in order if (pair := self._least_shown(c, seen, rng)) is not None), None)
+            drawn = next((two for c in order if (two := self._least_shown(c, seen, rng)) is not None), None)
             if drawn is None:
                 raise ConfigError(
                     f"an annotator has seen every dialogue after {number} pairs",
                     expected=f"at most {number} pairs each, or more dialogues" if number else "more dialogues",
                 )
-            comparison = (self.dialogues[drawn[0]].system_id, self.dialogues[drawn[1]].system_id)
+            one, other = drawn
+            comparison = (self.dialogues[one].system_id, self.dialogues[other].system_id)
             self.counts[comparison] += 1
             mine[comparison] += 1
             for i in drawn:
                 self.uses[self.text_of[i]] += 1
                 seen[self.text_of[i]] = True
-            found.append(pair_of(*(self.dialogues[i] for i in drawn)))
+            found.append(pair_of(self.dialogues[one], self.dialogues[other]))
         return [found[i] for i in rng.permutation(count)]
 
     def _least_shown(
@@ -276,18 +277,15 @@ def split_evenly(edges: Sequence[tuple[Hashable, Hashable]], rng: np.random.Gene
     list of bool
         The half of each edge.
     """
-    ends = [(("left", one), ("right", other)) for one, other in edges]
-    degrees = Counter(end for edge in ends for end in edge)
-    extra: dict[str, Hashable] = {"left": ("right", ("extra",)), "right": ("left", ("extra",))}
-    walked: list[tuple[Hashable, Hashable]] = list(ends)
-    joined = 0
-    for end, degree in list(degrees.items()):
-        if degree % 2:
-            other = extra[end[0]]
-            walked.append((end, other) if end[0] == "left" else (other, end))
-            joined += end[0] == "left"
-    if joined % 2:
-        walked.append((extra["right"], extra["left"]))
+    walked: list[tuple[Hashable, Hashable]] = [(("left", one), ("right", other)) for one, other in edges]
+    lefts, rights = (Counter(edge[side] for edge in walked) for side in (0, 1))
+    extra_left, extra_right = object(), object()
+    odd = [end for end, degree in lefts.items() if degree % 2]
+    walked += [(end, extra_right) for end in odd]
+    walked += [(extra_left, end) for end, degree in rights.items() if degree % 2]
+    # Both sides have as many edges, so the extra ends are odd together.
+    if len(odd) % 2:
+        walked.append((extra_left, extra_right))
     at: dict[Hashable, list[int]] = defaultdict(list)
     for number in range(len(walked)) if rng is None else rng.permutation(len(walked)).tolist():
         for end in walked[number]:

@@ -226,11 +226,11 @@ def _parlai_pair(record: Mapping[str, Any], where: str) -> Pair:
     if answer is None:
         if record.get("is_onboarding"):
             raise _no_answer(where)
-        return pair_of(*sides)
+        return pair_of(sides[0], sides[1])
     right = [side for side in sides if side.system_id == answer]
     if len(right) != 1:
         raise SchemaError(f"the answer is {answer!r}", where=where, expected=f"one of {judged[0]!r} and {judged[1]!r}")
-    return pair_of(*sides, right[0])
+    return pair_of(sides[0], sides[1], right[0])
 
 
 def _parlai_dialogue(log_: Any, judged: Any, where: str) -> Dialogue:  # noqa: ANN401
