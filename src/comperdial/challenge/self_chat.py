@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def read_training(path: str | Path) -> Training:
         raise SchemaError("holds no dialogue", where=str(path), expected="at least one")
     return Training(
         frozenset(text for texts in plain for text in texts),
-        frozenset(pair for texts in plain for pair in zip(texts, texts[1:], strict=False)),
+        frozenset(pair for texts in plain for pair in pairwise(texts)),
     )
 
 

@@ -156,15 +156,15 @@ def _of_label_studio(
                         where=where,
                         expected="one person for each file of tasks",
                     )
-            choices = annotation.choices.get(CHOICE_TAG) or [None]
+            choices = annotation.choices.get(CHOICE_TAG, [])
             reason = "\n".join(annotation.choices.get(REASON_TAG, []))
-            choice = choices[0] if len(choices) == 1 else choices
+            choice = " and ".join(choices) or None
             yield where, record.item, _vote(choice, reason, annotation.seconds, where)
     report(path, records)
 
 
 def _vote(choice: Any, reason: str | None, seconds: float | None, where: str) -> dict[str, Any]:  # noqa: ANN401
-    if choice not in ("left", "right", "tie"):
+    if not isinstance(choice, str) or choice not in ("left", "right", "tie"):
         raise SchemaError(
             "a vote without a choice" if choice is None else f"the choice is {choice!r}",
             where=where,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +73,7 @@ def simulate_votes(
     return written
 
 
-def _probability(task: Mapping[str, str], skills: Mapping[str, float], sharpness: float) -> float:
+def _probability(task: Mapping[Hashable, str], skills: Mapping[str, float], sharpness: float) -> float:
     left = task["left"]
     if task["control"]:
         return float(task["control"] == left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -84,5 +85,5 @@ def _majority(votes: pd.DataFrame) -> pd.Series:
 
 def difference(one: Tried, other: Tried) -> float:
     """Return the two-sided p of equal agreement on two questions, by Fisher's exact test: different people answered."""
-    table = [[tried.hits, tried.agreement.n - tried.hits] for tried in (one, other)]
+    table = np.array([[tried.hits, tried.agreement.n - tried.hits] for tried in (one, other)])
     return float(stats.fisher_exact(table).pvalue)
