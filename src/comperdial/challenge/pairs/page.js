@@ -8,6 +8,8 @@ const CHOICES = data.ties ? ["left", "right", "tie"] : ["left", "right"];
 // What is kept: the votes so far, in the order of the tasks, and what is entered for the next one.
 let state = empty();
 let since = performance.now();
+// While a vote is written: the next pair is shown once it is kept.
+let busy = false;
 
 function empty() {
   return { format: FORMAT, design: data.design, annotator: data.annotator, votes: [], draft: draft() };
@@ -37,22 +39,44 @@ function taken(found) {
   } };
 }
 
-function restore() {
-  let found = null;
-  try {
-    found = JSON.parse(localStorage.getItem(KEY));
-  } catch {
-    return;
-  }
-  if (found !== null && problemOf(found) === null) state = taken(found);
+// Not localStorage: a browser may write that seconds later, and loses what was entered since when it is killed.
+let store = null;
+function openStore() {
+  return new Promise((resolve) => {
+    const request = indexedDB.open("comperdial", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore("answers");
+    request.onsuccess = () => { store = request.result; resolve(); };
+    request.onerror = resolve;
+  });
 }
+function restore() {
+  return new Promise((resolve) => {
+    const request = store.transaction("answers").objectStore("answers").get(KEY);
+    request.onerror = resolve;
+    request.onsuccess = () => {
+      const found = request.result ?? null;
+      if (found !== null && problemOf(found) === null) state = taken(found);
+      resolve();
+    };
+  });
+}
+// Resolves once what was entered is on the disk, or cannot be.
 function keep() {
   count();
-  try {
-    localStorage.setItem(KEY, JSON.stringify(state));
-  } catch {
-    tell("This browser keeps nothing. Save your answers as a file before you close the page.");
-  }
+  return new Promise((resolve) => {
+    const fail = () => { lost(); resolve(); };
+    try {
+      const writing = store.transaction("answers", "readwrite", { durability: "strict" });
+      writing.oncomplete = resolve;
+      writing.onabort = fail;
+      writing.objectStore("answers").put(state, KEY);
+    } catch {
+      fail();
+    }
+  });
+}
+function lost() {
+  tell("This browser keeps nothing. Save your answers as a file before you close the page.");
 }
 // Time counts only while the page is in view.
 function count() {
@@ -101,25 +125,29 @@ function press() {
   $("next").disabled = state.draft.choice === null;
 }
 function choose(choice) {
+  if (busy) return;
   state.draft.choice = choice;
   press();
   keep();
   $("reason").focus({ preventScroll: true });
 }
-function confirmVote() {
-  if (state.draft.choice === null || state.votes.length >= data.tasks.length) return;
+async function confirmVote() {
+  if (busy || state.draft.choice === null || state.votes.length >= data.tasks.length) return;
   count();
   const { choice, reason, seconds } = state.draft;
   const item = data.tasks[state.votes.length].item;
   state.votes.push({ item, choice, reason: reason.trim(), seconds: Math.round(seconds * 10) / 10 });
   state.draft = draft();
-  keep();
+  busy = true;
   tell("");
+  await keep();
+  busy = false;
+  $("guidelines").open = false;
   document.activeElement?.blur();
   show();
 }
 function back() {
-  if (!state.votes.length) return;
+  if (busy || !state.votes.length) return;
   count();
   const { choice, reason, seconds } = state.votes.pop();
   state.draft = { choice, reason, seconds };
@@ -172,7 +200,7 @@ for (const text of data.guidelines) {
 $("question").textContent = data.question.text;
 $("tie-key").hidden = !data.ties;
 $("file").textContent = `${data.annotator}.json`;
-$("reason").addEventListener("input", () => { state.draft.reason = $("reason").value; keep(); });
+$("reason").addEventListener("input", () => { if (busy) return; state.draft.reason = $("reason").value; keep(); });
 $("vote").addEventListener("submit", (event) => { event.preventDefault(); confirmVote(); });
 $("back").addEventListener("click", back);
 $("again").addEventListener("click", back);
@@ -196,19 +224,28 @@ document.addEventListener("keydown", (event) => {
     choose(choices[event.key]);
   }
 });
-document.addEventListener("visibilitychange", () => {
+document.addEventListener("visibilitychange", async () => {
   if (document.visibilityState === "visible") {
+    // The same page may have been filled in further in another tab.
     since = performance.now();
+    if (store) await restore();
+    show();
   } else {
     state.draft.seconds += (performance.now() - since) / 1000;
     since = performance.now();
     keep();
   }
 });
-// The same page in another tab.
-window.addEventListener("storage", (event) => {
-  if (event.key === KEY) { restore(); show(); }
-});
-restore();
-if (!state.votes.length) $("guidelines").open = true;
-show();
+
+(async () => {
+  try {
+    await openStore();
+    await restore();
+  } catch {
+    lost();
+  }
+  $("guidelines").open = !state.votes.length;
+  since = performance.now();
+  show();
+  document.body.dataset.ready = "true";
+})();
