@@ -11,10 +11,10 @@ import subprocess
 import time
 
 CHROMIUM = next((p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None)
-_OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync --remote-debugging-pipe"
-).split()
+_OPTIONS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+]  # fmt: skip
 _KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "ArrowLeft": (37, ""), "ArrowRight": (39, "")}
 
 
@@ -77,7 +77,11 @@ class Chromium:
 
     def press(self, key):
         code, text = _KEYS.get(key, (ord(key[0].upper()), key))
-        about = {"key": key, "windowsVirtualKeyCode": code, "text": text} if text else {"key": key, "windowsVirtualKeyCode": code}
+        about = (
+            {"key": key, "windowsVirtualKeyCode": code, "text": text}
+            if text
+            else {"key": key, "windowsVirtualKeyCode": code}
+        )
         self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **about)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
@@ -97,7 +101,8 @@ class Chromium:
 
     def kill(self):
         """End it as a crash would."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._write)
-        os.close(self._read)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            os.close(self._write)
+            os.close(self._read)
