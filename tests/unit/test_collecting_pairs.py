@@ -282,7 +282,9 @@ def test_equal_words_are_one_dialogue():
 
 
 def test_pairs_that_are_given_are_shown_as_they_are(tmp_path):
-    control = json.loads(json.dumps(parlai_pair("modelb", onboarding=True, ids=False)).replace("yes", "oh").replace("no", "ow"))
+    control = json.loads(
+        json.dumps(parlai_pair("modelb", onboarding=True, ids=False)).replace("yes", "oh").replace("no", "ow")
+    )
     path = write_jsonl(tmp_path / "p.jsonl", [control, parlai_pair()])
     design = make_design(read_material([path]), QUESTION, annotators=2, pairs_each=1)
     assert [task.pair.first.dialogue_id for task in design.tasks if not task.is_control] == ["log-modela"] * 2
@@ -320,11 +322,11 @@ def test_the_bank_has_as_many_candidates_as_the_paper_tried_and_says_whose_they_
 
 def test_a_bank_of_one_s_own(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("kindness:\n  - {name: kind, question: "Who is kinder?", left: Speaker 1, right: Speaker 2}\n")
+    path.write_text("kindness:\n  - {name: kind, question: 'Who is kinder?', left: Speaker 1, right: Speaker 2}\n")
     assert [q.text for q in chosen(read_questions(path), ["kind"])] == ["Who is kinder?"]
     with pytest.raises(UnknownNameError, match=r"unknown question 'kin'.*Did you mean 'kind'"):
         chosen(read_questions(path), ["kin"])
-    path.write_text(path.read_text() + "  - {name: kind, question: "Who?", left: 1st, right: 2nd}\n")
+    path.write_text(path.read_text() + "  - {name: kind, question: 'Who?', left: 1st, right: 2nd}\n")
     with pytest.raises(ConfigError, match=r"mine\.yaml, line 3.*'kind' is there already"):
         read_questions(path)
 
