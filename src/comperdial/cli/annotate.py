@@ -239,7 +239,7 @@ def _import_pairs(options: argparse.Namespace) -> None:
     controls = int(kept["control"].notna().sum())
     print(
         f"{options.output}: {len(kept) - controls} votes and {controls} controls of {kept['annotator_id'].nunique()} "
-        f"annotators; left is the first of its pair in {(kept['left'] == 'first').mean():.0%}"
+        f"annotators; the first of a pair stood left in {(kept['left'] == 'first').mean():.0%}"
         if len(kept)
         else f"{options.output}: no votes"
     )
