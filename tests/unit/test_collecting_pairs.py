@@ -106,18 +106,20 @@ def test_parlai_s_self_chats_judge_the_second_speaker(tmp_path):
     assert found["model1-001", "model1"].said_by_judged() == ["hello", "hello"]
 
 
-def tables(folder, *, own):
-    """A dialogue of two turns; the second history holds the system's own first response, or another's."""
-    first = "tea , please" if own else "somebody else's words"
-    said = [("A", "tea ?"), ("B", first), ("A", "milk ?")]
+TEA = (("A", "tea ?"), ("B", "tea , please"), ("A", "milk ?"), ("B", "no"), ("A", "ok"), ("B", "thanks"))
+OTHER = [("A", "tea ?"), ("B", "rum !"), ("A", "milk ?"), ("B", "neat"), ("A", "ok")]
+
+
+def tables(folder, histories):
+    """A dialogue in which one system gives three responses, each to one of the histories."""
     rows = {
         "systems": [{"system_id": "zebra", "kind": "agent", "track": None, "description": ""}],
         "contexts": [
             {"context_id": f"x-{t}", "dialogue_id": "x", "turn": t, "references": [], "facts": [],
-             "history": [{"speaker": s, "text": text} for s, text in said[: 2 * t + 1]]} for t in (0, 1)
+             "history": [{"speaker": s, "text": text} for s, text in history]} for t, history in enumerate(histories)
         ],
         "responses": [
-            {"context_id": f"x-{t}", "system_id": "zebra", "response": text} for t, text in enumerate(["tea , please", "no"])
+            {"context_id": f"x-{t}", "system_id": "zebra", "response": TEA[2 * t + 1][1]} for t in range(len(histories))
         ],
     }  # fmt: skip
     for name, records in rows.items():
@@ -125,11 +127,25 @@ def tables(folder, *, own):
     return folder
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_a_folder_of_tables(own, tmp_path, caplog):
-    found = read_material([tables(tmp_path, own=own)]).dialogues["x", "zebra"]
-    assert found.utterances == (("A", "tea ?"), ("B", "tea , please"), ("A", "milk ?"), ("B", "no"))
-    assert ("answers somebody else" in caplog.text) is not own
+@pytest.mark.parametrize(
+    ("histories", "own"),
+    [
+        ([TEA[:1], TEA[:3], TEA[:5]], True),
+        ([TEA[:1], TEA[1:3], TEA[2:5]], True),
+        ([OTHER[:1], OTHER[:3], OTHER[:5]], False),
+    ],
+    ids=["its own history", "the end of its own history", "another's history"],
+)
+def test_a_folder_of_tables(histories, own, tmp_path, caplog):
+    found = read_material([tables(tmp_path, histories)]).dialogues["x", "zebra"]
+    assert found == Dialogue("x", "zebra", "B", TEA)
+    assert ("in 1 of 1 dialogues the partner answers somebody else" in caplog.text) is not own
+
+
+def test_turns_that_do_not_join(tmp_path, caplog):
+    with pytest.raises(SchemaError, match="holds no whole dialogue"):
+        read_material([tables(tmp_path, [TEA[:1], [("A", "what else ?")]])])
+    assert "1 dialogues left out, because turns are missing or do not join (the first: x by zebra)" in caplog.text
 
 
 def test_parlai_s_own_files():
