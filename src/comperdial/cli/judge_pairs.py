@@ -20,7 +20,9 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind = what.add_parser("preferences", help="have pairs of dialogues compared, each in both orders")
     kind.add_argument("dialogues", type=Path, nargs="?", help="a file of dialogues (JSON Lines)")
     kind.add_argument("pairs", type=Path, nargs="?", help="CSV, JSONL or Parquet: pairs, or table `preferences`")
-    kind.add_argument("--data", metavar="NAME", help="instead of files: public preferences of the catalogue, such as llmfao")
+    kind.add_argument(
+        "--data", metavar="NAME", help="instead of files: public preferences of the catalogue, such as llmfao"
+    )
     kind.add_argument("--question", required=True, help="what is asked: in your own words, or the name of a question")
     add_who(kind)
     kind.add_argument("--output", type=Path, required=True, help="table `preferences`: a .jsonl, .csv or .parquet file")

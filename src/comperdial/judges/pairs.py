@@ -18,6 +18,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs.questions import chosen, read_questions
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table, read_text
 from comperdial.judges.ask import Report
@@ -86,7 +87,9 @@ def read_pairs(path: str | Path) -> Pairs:
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
         raise SchemaError(
-            f"no column {', '.join(map(repr, lacking))}", where=str(path), expected=f"{', '.join(PAIR)}: which are compared"
+            f"no column {', '.join(map(repr, lacking))}",
+            where=str(path),
+            expected=f"{', '.join(PAIR)}: which are compared",
         )
     names = frame["dataset"] if "dataset" in frame else pd.Series(path.stem, index=frame.index)
     # As votes of nobody, so that the rules of the table hold here too.
@@ -206,8 +209,6 @@ def judge_pairs(
     dialogues: Dialogues,
     pairs: Pairs,
     question: str,
-    *,
-    name: str | None = None,
     refusals: Refusals = Refusals(),  # noqa: B008 - it cannot be changed
 ) -> Judged:
     """Ask a judge which dialogue of each pair is better, either one first; what the ledger holds is not asked again.
@@ -221,30 +222,31 @@ def judge_pairs(
     judge
         The judge's name.
     question
-        What is asked: "Who would you prefer to talk to?".
-    name
-        What the table calls the question; default: the question itself.
+        The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
+        spaces. The table has it as it is given.
 
     Raises
     ------
     UnknownNameError
-        When there is no such judge.
+        When there is no such judge or question.
     SchemaError
         When a pair names a dialogue that there is not.
     ComperdialError
         As in :func:`comperdial.judges.scores.judge_items`.
     """
-    if not question.strip():
-        raise ConfigError("the question is empty", where="--question", expected="a text")
-    task, asked = _task(judging, judge), _PairJudging(**{one.name: getattr(judging, one.name) for one in fields(Judging)})
-    chosen = _sample(pairs.pairs, judging.judges[judge].items)
-    _check_dialogues(chosen, dialogues)
+    text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
+    task, asked = (
+        _task(judging, judge),
+        _PairJudging(**{one.name: getattr(judging, one.name) for one in fields(Judging)}),
+    )
+    wanted = _sample(pairs.pairs, judging.judges[judge].items)
+    _check_dialogues(wanted, dialogues)
     _check_dataset(asked, task, pairs)
-    items = _items(pairs.dataset, chosen, dialogues, asked.prompt(task), question)
+    items = _items(pairs.dataset, wanted, dialogues, asked.prompt(task), text)
     try:
         _, judgements, tally = in_memory(
             lambda sink: judge_items(
-                asked, task, items, sink, dataset=pairs.dataset, total=2 * len(chosen), refusals=refusals
+                asked, task, items, sink, dataset=pairs.dataset, total=2 * len(wanted), refusals=refusals
             )
         )
     except MissingJudgementsError as error:
@@ -258,7 +260,7 @@ def judge_pairs(
         values = values.mask(between)
     chose = [_choice(*row) for row in zip(shown, values, strict=True)]
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": shown, "choice": chose})
-    found = combine(pairs.dataset, chosen, answers, judge=judge, question=name or question)
+    found = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
     return replace(found, failures=tally.failures, report=tally.report)
 
 
@@ -279,7 +281,8 @@ def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: 
     rows = pairs[pairs["pair_id"].isin(agreed.index)]
     given: dict[str, Any] = {"dataset": dataset, "annotator_id": judge, "question": question, "source": judge}
     # Of one order it is known which was shown first; of both there is nothing to say.
-    left = answers.drop_duplicates("pair_id").set_index("pair_id")["shown"] if choices.shape[1] == 1 else {}
+    one = answers if choices.shape[1] == 1 else answers[:0]
+    left = one.drop_duplicates("pair_id").set_index("pair_id")["shown"]
     frame = rows.assign(
         choice=rows["pair_id"].map(agreed),
         left=rows["pair_id"].map(left),
@@ -332,9 +335,7 @@ def _check_dataset(judging: Judging, task: Task, pairs: Pairs) -> None:
         raise ConfigError(error.problem, where="pairs", expected=error.expected, hint=hint) from error
 
 
-def _items(
-    dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, prompt: Prompt, question: str
-) -> Iterator[Item]:
+def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, prompt: Prompt, question: str) -> Iterator[Item]:
     """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
     for pair, *names in pairs[list(PAIR)].itertuples(index=False, name=None):
         both = [dialogues[names[0], names[1]], dialogues[names[2], names[3]]]

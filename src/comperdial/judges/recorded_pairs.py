@@ -61,9 +61,9 @@ def judged_pairs(
         Table ``preferences``; ``source`` is the judge. A choice that flips with the order is a tie.
     summary
         A row for each judge and what it is compared with (``against``: ``gold``, or the crowd's ``votes`` and each pair's
-        ``majority``): ``pairs``, ``unread`` pairs, ``ties``, and with the ends of 95 % intervals over pairs ``accuracy`` (of ``n``
-        choices that are no ties, a judge's tie counted as half), ``same`` (the share of pairs with the same choice in both
-        orders) and ``chose_first`` (how often the one shown first was chosen).
+        ``majority``): ``pairs``, ``unread`` pairs, ``ties``, and with the ends of 95 % intervals over pairs ``accuracy``
+        (of ``n`` choices that are no ties, a judge's tie counted as half), ``same`` (the share of pairs with the same
+        choice in both orders) and ``chose_first`` (how often the one shown first was chosen).
 
     Raises
     ------
@@ -90,10 +90,14 @@ def judged_pairs(
     judges = (
         {name: _of_llmbar(name, path(file), pairs, people) for name, file in _LLMBAR[dataset].items()}
         if dataset in _LLMBAR
-        else {str(name): _of_votes(str(name), rows) for name, rows in votes[votes["source"] != _HUMAN].groupby("source")}
+        else {
+            str(name): _of_votes(str(name), rows) for name, rows in votes[votes["source"] != _HUMAN].groupby("source")
+        }
     )
     against = {"gold": people} if dataset in _LLMBAR else {"votes": people, "majority": majority(people)}
-    rows = [_row(dataset, name, judged, what, chosen) for name, judged in judges.items() for what, chosen in against.items()]
+    rows = [
+        _row(dataset, name, judged, what, chosen) for name, judged in judges.items() for what, chosen in against.items()
+    ]
     preferences = pd.concat([judged.preferences for judged in judges.values()], ignore_index=True)
     return preferences, pd.DataFrame(rows)
 
@@ -107,7 +111,9 @@ def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Judg
 def _answers(path: Path, count: int) -> Iterator[tuple[str, str, str | None]]:
     found = read_json(path)
     if not isinstance(found, list) or len(found) != count:
-        raise SchemaError("not the answers about these pairs", where=str(path), expected=f"a JSON list of {count} items")
+        raise SchemaError(
+            "not the answers about these pairs", where=str(path), expected=f"a JSON list of {count} items"
+        )
     for number, entry in enumerate(found):
         where = f"{path}, item {number}"
         steps = get(entry, "results", list, where)
