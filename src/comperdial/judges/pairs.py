@@ -93,9 +93,9 @@ def read_pairs(path: str | Path) -> Pairs:
         )
     names = frame["dataset"] if "dataset" in frame else pd.Series(path.stem, index=frame.index)
     # As votes of nobody, so that the rules of the table hold here too.
-    filled = frame[list(PAIR)].assign(dataset=names, annotator_id="", question="-", choice="first", source="-")
-    filled["annotator_id"] = [str(number) for number in range(1, len(frame) + 1)]
-    empty = {name: None for name in known if name not in filled}
+    numbers = [str(number) for number in range(1, len(frame) + 1)]
+    filled = frame[list(PAIR)].assign(dataset=names, annotator_id=numbers, question="-", choice="first", source="-")
+    empty = dict.fromkeys(name for name in known if name not in filled)
     found = of_votes(schema.validate(filled.assign(**empty), "preferences", where=str(path)), str(path))
     return replace(found, votes=None)
 
