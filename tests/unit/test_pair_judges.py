@@ -21,12 +21,20 @@ from comperdial.judges.tasks import read_judging
 from faultserver import FaultServer, completion
 
 ASKED = "Which speaker do you like better?"
-GOOD = ["How lovely! Do you swim in the sea every day?", "Even in winter? I would freeze. What does cold water do for you?"]
+GOOD = [
+    "How lovely! Do you swim in the sea every day?",
+    "Even in winter? I would freeze. What does cold water do for you?",
+]
 BAD = ["Yes.", "Yes."]
 
 
 def dialogue(name, system, said, *, end=None):
-    utterances = [("guest", "I moved to the coast."), ("bot", said[0]), ("guest", "I swim every morning."), ("bot", said[1])]
+    utterances = [
+        ("guest", "I moved to the coast."),
+        ("bot", said[0]),
+        ("guest", "I swim every morning."),
+        ("bot", said[1]),
+    ]
     return Dialogue(name, system, "bot", (*utterances, *([("guest", end)] if end else [])))
 
 
@@ -95,7 +103,9 @@ def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judging, dialo
 def test_each_pair_is_asked_about_in_both_orders_with_the_judged_speakers_named(judging, dialogues, pairs):
     judge_pairs(judging(), "rules", dialogues, pairs, "humanness")
     ((dataset, family),) = Ledger(judging().ledger).families()
-    prompts = [json.loads(m)[0]["content"] for m in Ledger(judging().ledger).answers(dataset, family).frame()["messages"]]
+    prompts = [
+        json.loads(m)[0]["content"] for m in Ledger(judging().ledger).answers(dataset, family).frame()["messages"]
+    ]
     assert len(prompts) == 6 and all("\n### Question:\nWhich speaker sounds more human?\n" in text for text in prompts)
     shown = sorted((f"Speaker 1: {GOOD[0]}" in text, f"Speaker 2: {GOOD[0]}" in text) for text in prompts)
     assert shown == [(False, False)] * 2 + [(False, True)] * 2 + [(True, False)] * 2
@@ -111,7 +121,7 @@ def test_a_judge_of_places_has_ties_alone(judging, dialogues, pairs):
 
 def test_a_pair_with_an_unreadable_answer_has_no_preference(judging, dialogues, pairs):
     def answer(prompt):
-        if "How lovely" not in prompt:
+        if GOOD[0] not in prompt:
             return "Both are fine."
         good_first = GOOD[0] in first_conversation(prompt)
         if "every single day" in prompt:
@@ -135,7 +145,10 @@ def test_probabilities_of_the_two_numbers_decide_however_small(judging, dialogue
     def answer(number, body):
         good_first = GOOD[0] in first_conversation(body["messages"][0]["content"])
         made = json.loads(completion(b"", "The"))
-        top = [{"token": token, "logprob": log} for token, log in (("The", -0.1), ("1", -5.0), (" 2", -6.0 + 2 * (not good_first)))]
+        top = [
+            {"token": token, "logprob": log}
+            for token, log in (("The", -0.1), ("1", -5.0), (" 2", -6.0 + 2 * (not good_first)))
+        ]
         made["choices"][0]["logprobs"] = {"content": [{"token": "The", "logprob": -0.1, "top_logprobs": top}]}
         return json.dumps(made).encode()
 
@@ -155,7 +168,10 @@ def test_a_second_run_asks_nothing_and_a_judge_without_budget_is_not_asked(judgi
 
 def test_items_says_about_how_many_pairs(judging, dialogues, pairs):
     few = judge_pairs(judging(), "some", dialogues, pairs, ASKED)
-    assert few.pairs == 2 and choices(few).items() <= choices(judge_pairs(judging(), "rules", dialogues, pairs, ASKED)).items()
+    assert (
+        few.pairs == 2
+        and choices(few).items() <= choices(judge_pairs(judging(), "rules", dialogues, pairs, ASKED)).items()
+    )
 
 
 def test_text_cannot_open_a_conversation_of_its_own(judging):
@@ -239,14 +255,21 @@ def test_votes_on_one_pair_are_not_independent():
 
 
 def test_a_majority_is_of_votes_that_are_no_ties():
-    votes = [vote("p1", "1"), vote("p1", "2", "tie"), vote("p1", "3", "tie"), vote("p2", "1"), vote("p2", "2", "second")]
+    votes = [
+        vote("p1", "1"),
+        vote("p1", "2", "tie"),
+        vote("p1", "3", "tie"),
+        vote("p2", "1"),
+        vote("p2", "2", "second"),
+    ]
     votes += [vote("p3", "1", "second"), vote("p3", "2", "second"), vote("p3", "3"), vote("p4", "1", "tie")]
     assert majority(table(*votes)).set_index("pair_id")["choice"].to_dict() == {"p1": "first", "p3": "second"}
 
 
 def test_answers_in_one_order_are_preferences_with_what_was_shown_left(pairs):
     answers = pd.DataFrame(
-        [("p1", "first", "second"), ("p2", "first", "tie"), ("p3", "first", None)], columns=["pair_id", "shown", "choice"]
+        [("p1", "first", "second"), ("p2", "first", "tie"), ("p3", "first", None)],
+        columns=["pair_id", "shown", "choice"],
     )
     judged = combine("mine", pairs.pairs, answers, judge="j", question="overall")
     assert choices(judged) == {"p1": "second", "p2": "tie"} and judged.unread == 1
@@ -276,11 +299,23 @@ def test_the_command_compares_with_the_table_s_choices(root, tmp_path, dialogues
     params["judging"]["ledger"] = str(tmp_path / "ledger")
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     files = [tmp_path / name for name in ("dialogues.jsonl", "votes.parquet")]
-    options = ["--question", ASKED, "--judge", "rules", "--params", tmp_path / "params.yaml", "--output", tmp_path / "p.csv"]
+    options = [
+        "--question",
+        ASKED,
+        "--judge",
+        "rules",
+        "--params",
+        tmp_path / "params.yaml",
+        "--output",
+        tmp_path / "p.csv",
+    ]
     assert main([str(word) for word in ["judge", "preferences", *files, *options]]) == 0
     assert "agreement with human on 'overall', a tie of the judge counted as half: 50.0%" in capsys.readouterr().out
     assert main([str(word) for word in ["judge", "preferences", files[0], *options]]) == 1
-    assert "no pairs to compare; expected either a file of dialogues and one of pairs, or --data" in capsys.readouterr().err
+    assert (
+        "no pairs to compare; expected either a file of dialogues and one of pairs, or --data"
+        in capsys.readouterr().err
+    )
 
 
 # --- judges that others recorded --------------------------------------------------------------------------------------
@@ -292,7 +327,9 @@ def recorded(root, real_file):
 
     def read(name, kind="llmbar"):
         catalogue = root / "data/sources.yaml"
-        files = {one: real_file(one) for one in load_catalogue(catalogue).files if one.startswith((name, f"{kind}_answers"))}
+        files = {
+            one: real_file(one) for one in load_catalogue(catalogue).files if one.startswith((name, f"{kind}_answers"))
+        }
         return judged_pairs(name, catalogue=catalogue, files=files), files
 
     return read

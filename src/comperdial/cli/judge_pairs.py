@@ -98,10 +98,12 @@ def _outcome(judged: Judged, pairs: Pairs, question: str) -> list[str]:
     from comperdial.judges.pairs import agreement
 
     lines = [
-        f"{judged.pairs:,} pairs, each in both orders: {len(judged.preferences):,} preferences, of which {judged.flipped:,} are "
-        f"ties because the choice flipped with the order; {judged.unread:,} pairs left out, an answer about each cannot be read"
+        f"{judged.pairs:,} pairs, each asked about in both orders",
+        f"    with a preference: {len(judged.preferences) - judged.flipped:,}",
+        f"    ties, because the choice flipped with the order: {judged.flipped:,}",
+        f"    left out, because an answer cannot be read: {judged.unread:,}",
     ]
-    lines += [f"    {count:,} answers: {why}" for why, count in judged.failures.most_common()]
+    lines += [f"        {count:,} answers: {why}" for why, count in judged.failures.most_common()]
     lines.append(f"the same choice in both orders: {_spelled(judged.same)} of pairs")
     lines.append(f"the one shown first was chosen: {_spelled(judged.chose_first)} of answers")
     if pairs.votes is not None:
