@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
 
 from comperdial.challenge.pairs.dialogues import Dialogue
 from comperdial.challenge.pairs.questions import Question
@@ -192,40 +193,57 @@ class _Board:
             for dialogue in (pair.first, pair.second):
                 if dialogue.utterances in self.texts:
                     seen[self.texts[dialogue.utterances]] = True
-        mine: Counter[Comparison] = Counter()
-        found = []
+        mine: dict[Comparison, list[tuple[int, int]]] = {comparison: [] for comparison in self.allowed}
         for number in range(count):
-            order = sorted(self.allowed, key=lambda c: (self.counts[c], mine[c], rng.random()))
-            drawn = next((pair for c in order if (pair := self._least_shown(c, seen, rng)) is not None), None)
+            order = sorted(self.allowed, key=lambda c: (self.counts[c], len(mine[c]), rng.random()))
+            drawn = next(((c, two) for c in order if (two := self._least_shown(c, seen, rng)) is not None), None)
             if drawn is None:
                 raise ConfigError(
-                    f"an annotator has seen every dialogue after {number} pairs",
+                    f"after {number} pairs, an annotator has seen a dialogue of every pair that is left",
                     expected=f"at most {number} pairs each, or more dialogues" if number else "more dialogues",
                 )
-            comparison = (self.dialogues[drawn[0]].system_id, self.dialogues[drawn[1]].system_id)
+            comparison, places = drawn
             self.counts[comparison] += 1
-            mine[comparison] += 1
-            for i in drawn:
-                self.uses[self.text_of[i]] += 1
-                seen[self.text_of[i]] = True
-            found.append(pair_of(*(self.dialogues[i] for i in drawn)))
+            mine[comparison].append(places)
+            for system, place in zip(comparison, places, strict=True):
+                text = self.text_of[self.by_system[system][place]]
+                self.uses[text] += 1
+                seen[text] = True
+        found = []
+        for comparison, drawn_places in mine.items():
+            one, other = (self.by_system[system] for system in comparison)
+            for row, column in self._matched(comparison, drawn_places, rng):
+                self.pair_uses[comparison][row, column] += 1
+                found.append(pair_of(self.dialogues[one[row]], self.dialogues[other[column]]))
         return [found[i] for i in rng.permutation(count)]
 
     def _least_shown(
         self, comparison: Comparison, seen: npt.NDArray[np.bool_], rng: np.random.Generator
     ) -> tuple[int, int] | None:
         """Return the pair that was shown least, and of those the one whose dialogues were, or None if none is unseen."""
-        rows, columns = (np.asarray(self.by_system[system]) for system in comparison)
         texts = np.asarray(self.text_of)
-        allowed = self.allowed[comparison] & ~seen[texts[rows]][:, None] & ~seen[texts[columns]][None, :]
+        rows, columns = (texts[self.by_system[system]] for system in comparison)
+        allowed = self.allowed[comparison] & ~seen[rows][:, None] & ~seen[columns][None, :]
         if not allowed.any():
             return None
-        uses = self.uses[texts[rows]][:, None] + self.uses[texts[columns]][None, :]
+        uses = self.uses[rows][:, None] + self.uses[columns][None, :]
         cost = self.pair_uses[comparison] * (uses.max() + 1) + uses
         best = np.flatnonzero(allowed & (cost == cost[allowed].min()))
         row, column = divmod(int(rng.choice(best)), len(columns))
-        self.pair_uses[comparison][row, column] += 1
-        return int(rows[row]), int(columns[column])
+        return row, column
+
+    def _matched(
+        self, comparison: Comparison, places: Sequence[tuple[int, int]], rng: np.random.Generator
+    ) -> list[tuple[int, int]]:
+        """Pair the drawn dialogues of two systems anew, so that as few pairs as possible were shown before."""
+        if not places:
+            return []
+        rows, columns = (np.asarray(side) for side in zip(*places, strict=True))
+        square = np.ix_(rows, columns)
+        uses = np.where(self.allowed[comparison][square], self.pair_uses[comparison][square], 1e9)
+        # What is drawn decides between equals.
+        chosen = linear_sum_assignment(uses + rng.random(uses.shape) / (len(rows) + 1))
+        return [(int(rows[i]), int(columns[j])) for i, j in zip(*chosen, strict=True)]
 
     def broken(self) -> list[str]:
         """Say which of the rules that may be broken were."""
@@ -276,18 +294,15 @@ def split_evenly(edges: Sequence[tuple[Hashable, Hashable]], rng: np.random.Gene
     list of bool
         The half of each edge.
     """
-    ends = [(("left", one), ("right", other)) for one, other in edges]
-    degrees = Counter(end for edge in ends for end in edge)
-    extra: dict[str, Hashable] = {"left": ("right", ("extra",)), "right": ("left", ("extra",))}
-    walked: list[tuple[Hashable, Hashable]] = list(ends)
-    joined = 0
-    for end, degree in list(degrees.items()):
-        if degree % 2:
-            other = extra[end[0]]
-            walked.append((end, other) if end[0] == "left" else (other, end))
-            joined += end[0] == "left"
-    if joined % 2:
-        walked.append((extra["right"], extra["left"]))
+    walked: list[tuple[Hashable, Hashable]] = [(("left", one), ("right", other)) for one, other in edges]
+    lefts, rights = (Counter(edge[side] for edge in walked) for side in (0, 1))
+    extra_left, extra_right = object(), object()
+    odd = [end for end, degree in lefts.items() if degree % 2]
+    walked += [(end, extra_right) for end in odd]
+    walked += [(extra_left, end) for end, degree in rights.items() if degree % 2]
+    # Both sides have as many edges, so the extra ends are odd together.
+    if len(odd) % 2:
+        walked.append((extra_left, extra_right))
     at: dict[Hashable, list[int]] = defaultdict(list)
     for number in range(len(walked)) if rng is None else rng.permutation(len(walked)).tolist():
         for end in walked[number]:

@@ -226,11 +226,11 @@ def _parlai_pair(record: Mapping[str, Any], where: str) -> Pair:
     if answer is None:
         if record.get("is_onboarding"):
             raise _no_answer(where)
-        return pair_of(*sides)
+        return pair_of(sides[0], sides[1])
     right = [side for side in sides if side.system_id == answer]
     if len(right) != 1:
         raise SchemaError(f"the answer is {answer!r}", where=where, expected=f"one of {judged[0]!r} and {judged[1]!r}")
-    return pair_of(*sides, right[0])
+    return pair_of(sides[0], sides[1], right[0])
 
 
 def _parlai_dialogue(log_: Any, judged: Any, where: str) -> Dialogue:  # noqa: ANN401
@@ -274,7 +274,7 @@ def _said(value: Any, where: str) -> tuple[tuple[str, str], ...]:  # noqa: ANN40
 
 
 def _of_tables(folder: Path) -> list[Dialogue]:
-    """Make a dialogue of what each system said in each dialogue: the last history, and its response to it."""
+    """Make a dialogue of what each system said in each dialogue: histories and responses, turn by turn."""
     source = Source(folder)
     kinds = source.chosen(None)
     answers: dict[tuple[str, str, str], dict[str, str]] = {}
@@ -291,20 +291,24 @@ def _of_tables(folder: Path) -> list[Dialogue]:
         if set(answered) < {context["turn"] for context in contexts}:
             incomplete.append(f"{name} by {system}")
             continue
-        last = answered[max(answered)]
-        said = [(u["speaker"], u["text"]) for u in last["history"]]
-        said.append(("B", texts[last["context_id"]]))
-        replaced = False
-        for context in answered.values():
-            place, text = len(context["history"]), texts[context["context_id"]]
-            if place < len(said) and said[place] != ("B", text):
-                replaced = True
-                said[place] = ("B", text)
-        foreign += replaced
-        found.append(Dialogue(name, system, "B", tuple(said)))
+        said: list[tuple[str, str]] = []
+        before: list[tuple[str, str]] = []
+        own = True
+        for _, context in sorted(answered.items()):
+            history = [(u["speaker"], u["text"]) for u in context["history"]]
+            rest, is_own = _rest(said, before, history)
+            if rest is None:
+                incomplete.append(f"{name} by {system}")
+                break
+            own &= is_own
+            said += [*rest, ("B", texts[context["context_id"]])]
+            before = history
+        else:
+            foreign += not own
+            found.append(Dialogue(name, system, "B", tuple(said)))
     if incomplete:
         log.warning(
-            "%s: %d dialogues left out, because responses to some of their turns are missing (the first: %s)",
+            "%s: %d dialogues left out, because turns are missing or do not join (the first: %s)",
             folder,
             len(incomplete),
             incomplete[0],
@@ -320,6 +324,24 @@ def _of_tables(folder: Path) -> list[Dialogue]:
     if not found:
         raise SchemaError("holds no whole dialogue", where=str(folder), expected="contexts and responses")
     return found
+
+
+def _rest(
+    said: list[tuple[str, str]], before: list[tuple[str, str]], history: list[tuple[str, str]]
+) -> tuple[list[tuple[str, str]] | None, bool]:
+    """Return what a history adds to what was said, and whether the system's own responses are in it.
+
+    A history holds all that was said, or, as ConTurE's do, the end of it; or all that was said to another speaker B,
+    whose words follow those of the history before. It adds None where it is none of these.
+    """
+    if history[: len(said)] == said:
+        return history[len(said) :], True
+    if len(history) > len(before) and history[: len(before)] == before:
+        return history[len(before) + 1 :], False
+    for count in range(min(len(said), len(history)), 0, -1):
+        if said[-count:] == history[:count]:
+            return history[count:], True
+    return None, True
 
 
 def _hash(value: Any) -> str:  # noqa: ANN401
