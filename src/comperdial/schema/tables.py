@@ -141,8 +141,10 @@ TABLES: Mapping[str, Table] = {
             ),
             key=("dataset", "pair_id", "annotator_id", "question"),
             row_check=RowCheck(
-                holds=lambda frame: (frame["first_dialogue_id"] != frame["second_dialogue_id"])
-                | (frame["first_system_id"] != frame["second_system_id"]),
+                holds=lambda frame: (
+                    (frame["first_dialogue_id"] != frame["second_dialogue_id"])
+                    | (frame["first_system_id"] != frame["second_system_id"])
+                ),
                 problem=lambda row: (
                     f"{row['first_system_id']!r} in dialogue {row['first_dialogue_id']!r} is compared with itself"
                 ),

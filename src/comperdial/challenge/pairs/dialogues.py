@@ -100,6 +100,8 @@ def _dialogue(record: Mapping[str, Any], where: str) -> Dialogue:
     speakers = list(dict.fromkeys(speaker for speaker, _ in utterances))
     if record["judged"] not in speakers:
         raise SchemaError(
-            f"the judged speaker {record['judged']!r} says nothing", where=where, expected=f"one of {', '.join(speakers)}"
+            f"the judged speaker {record['judged']!r} says nothing",
+            where=where,
+            expected=f"one of {', '.join(speakers)}",
         )
     return Dialogue(record["dialogue_id"], record["system_id"], record["judged"], utterances)
