@@ -114,6 +114,7 @@ def significance_figure(curves: pd.DataFrame, heading: str, notes: str) -> Figur
         What is shown, and how to read it.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     panels, lines = list(dict.fromkeys(curves["panel"])), list(dict.fromkeys(curves["line"]))
     columns = min(3, len(panels))
@@ -128,6 +129,9 @@ def significance_figure(curves: pd.DataFrame, heading: str, notes: str) -> Figur
                 colour, mark, dash = SERIES[at]
                 ax.plot(part["hours"], part["probability"], color=colour, marker=mark, ms=3, ls=dash, lw=1.2)
             ax.set_xscale("log")
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            ax.xaxis.set_minor_formatter(NullFormatter())
             ax.set_ylim(-0.03, 1.03)
             ax.set_title(panel, loc="left", fontweight="bold", parse_math=False)
             if place + columns >= len(panels):

@@ -153,15 +153,15 @@ def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: 
 
 
 def _properties(dialogue: Dialogue) -> dict[str, float]:
-    """Return what can be counted of the judged speaker; fixed before any was compared with a vote."""
+    """Return what can be counted of the judged speaker."""
     said = dialogue.said_by_judged()
     words = [word for text in said for word in normalise(text).split()]
     heard = {
         word for speaker, text in dialogue.utterances if speaker != dialogue.judged for word in normalise(text).split()
     }
     return {
-        "words": len(words),
-        "words an utterance": len(words) / len(said) if said else np.nan,
+        "words": sum(len(text.split()) for text in said),
+        "words, normalised": len(words),
         "different words": len(set(words)),
         "share of different words": len(set(words)) / len(words) if words else np.nan,
         "share of words the partner said too": sum(word in heard for word in words) / len(words) if words else np.nan,
@@ -193,7 +193,9 @@ def metrics_document(
         found,
         [
             "Rankings that tie take no part; equal values are half a hit; 0.5 is chance. Intervals are 95 %, by worker",
-            f"{len(_properties(dialogues[0]))} properties were tried, all of them shown, each counted over what the bot said",
+            f"{len(_properties(dialogues[0])) + 1} properties of what the bot said were tried; words an utterance is left out, "
+            "since it orders these dialogues as words does. Normalised: in lower case, without articles and punctuation, as all "
+            "others are",
             f"{dominant} is preferred to each other bot: a property that tells only it from the "
             "rest does well over all pairs, and no better than chance without it",
         ],
