@@ -32,7 +32,8 @@ class ByPerson:
         ``prediction``, ``measure`` (:data:`POOLED`, or :data:`WITHIN`: both sides minus the person's mean), ``value``, ``low``,
         ``high`` (95 %, persons resampled), ``n`` items, ``persons``. Missing where a side does not vary.
     differences
-        ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, persons left out one by one).
+        ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, persons left
+        out one by one).
     """
 
     values: pd.DataFrame
@@ -131,10 +132,11 @@ def continuing_and_liking(
     Returns
     -------
     DataFrame
-        For each kind ``pooled`` and ``within`` users, as :func:`by_person` says; ``by user``: the mean of the coefficients of the users
-        with :data:`FEWEST_ITEMS` items or more of which neither side is constant, with ``low`` and ``high`` from Student's t over users;
-        where the ratings have two values, ``auc``: the chance that of two replies the better rated one has the higher score
-        (ties half), with an interval of users resampled. Columns ``kind``, ``measure``, ``value``, ``low``, ``high``, ``n``, ``persons``.
+        For each kind ``pooled`` and ``within`` users, as :func:`by_person` says; ``by user``: the mean of the coefficients of
+        users with :data:`FEWEST_ITEMS` items or more of which neither side is constant, with an interval of Student's t over
+        users; where the ratings have two values, ``auc``: the chance that of two replies the better rated one has the higher
+        score (ties half), with an interval of users resampled. Columns ``kind``, ``measure``, ``value``, ``low``, ``high``,
+        ``n``, ``persons``.
     """
     frame = pd.DataFrame({"score": scores, "rating": ratings, "user": users, "kind": kinds}).dropna()
     rows = []

@@ -130,7 +130,7 @@ def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # no
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     train = (frame["split"] == TRAIN).to_numpy()
-    made = []
+    made: list[Any] = []
     for texts in blocks:
         counted = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=2, sublinear_tf=True).fit(texts[train])
         made.append(counted.transform(texts))
@@ -160,11 +160,11 @@ class Prediction:
 
 def predict(
     frame: pd.DataFrame,
-    features: Any,
+    features: Any,  # noqa: ANN401 - sparse or dense
     *,
     target: str,
     identity: bool,
-    penalties: Sequence[float],  # noqa: ANN401
+    penalties: Sequence[float],
 ) -> Prediction:
     """Fit a ridge regression on the training part; the validation part chooses the penalty by squared error.
 
@@ -185,12 +185,11 @@ def predict(
     from sklearn.linear_model import Ridge
 
     if identity:
-        people = pd.get_dummies(frame["person"]).to_numpy(np.float64)
-        features = (
-            sparse.hstack([features, sparse.csr_matrix(people)], format="csr")
-            if sparse.issparse(features)
-            else np.hstack([features, people])
-        )
+        people: Any = pd.get_dummies(frame["person"]).to_numpy(np.float64)
+        if sparse.issparse(features):
+            features = sparse.hstack([features, sparse.csr_matrix(people)], format="csr")
+        else:
+            features = np.hstack([features, people])
     scores = frame[target].to_numpy(np.float64)
     train, validation = ((frame["split"] == name).to_numpy() for name in (TRAIN, VALIDATION))
     centre = scores[train].mean()
