@@ -34,7 +34,6 @@ PERSONAL = {
 RATED = "topical_chat"
 """Human replies with the partner's ratings, of the files that ``RATED_FILES`` names."""
 RATED_FILES = ("topical_chat_valid_freq", "topical_chat_valid_rare")
-MOST_RATED = 3_000
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 BASELINES = {"selection": ("density", "classifier", {}), "likelihood": ("pmi", "likelihood-mean", {"dtype": "bf16"})}
 """Metric, output and options of what stands for RUBER and for Deep-FM."""
@@ -92,23 +91,15 @@ def conversations(dataset: str, roles: Sequence[str], raw: Sequence[Path]) -> li
     from comperdial.core.plugins import load_class
     from comperdial.data.continuations import ConversationReader
 
-    found = load_class(
-        "comperdial.data.readers", dataset, ConversationReader, kind="reader", helpers=frozenset({"base"})
-    )  # type: ignore[type-abstract]
+    kind: type[ConversationReader] = ConversationReader  # type: ignore[type-abstract]
+    found = load_class("comperdial.data.readers", dataset, kind, kind="reader", helpers=frozenset({"base"}))
     return found(dataset, dict(zip(roles, raw, strict=True))).conversations()
-
-
-def rated_replies(found: Sequence[Conversation]) -> list[Sample]:
-    """Return some of the replies that were rated, drawn at random."""
-    from comperdial.data.continuations import samples
-    from comperdial.evaluation.continuing import some
-
-    return some([sample for sample in samples(found) if sample.reply.rating is not None], MOST_RATED)
 
 
 def _texts(dataset: str, found: Sequence[Conversation], encoder: str) -> Iterable[str]:
     from comperdial.data.continuations import samples
     from comperdial.evaluation import continuing
+    from comperdial.studies.continuity.liking import rated_replies
     from comperdial.training import continuity
 
     if dataset == RATED:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from comperdial.data.continuations import Conversation, samples
+from comperdial.data.continuations import Conversation, Sample, samples
 from comperdial.evaluation import continuing
 from comperdial.training import continuity
 from comperdial.training.continuity import Features, Predictor, Vectors
 
-PERSONAL = continuity.PERSONAL
+MOST_RATED = 3_000
+"""Messages of Topical-Chat that are scored."""
 
 
 def compared(
@@ -46,12 +47,12 @@ def compared(
     known = vectors.get("convai2", {})
     scores: dict[str, dict[str, dict[str, float]]] = {"convai2": {}, "topical_chat": {}}
     for context in ("tfidf", "minilm"):
-        for user in PERSONAL:
+        for user in continuity.PERSONAL:
             penalty = _penalty(measures, "convai2", context, user)
             if penalty is not None:
                 name = f"convai2, {context}, {user}"
                 scores["convai2"][name] = continuing.crossfitted(bots, context, user, penalty, known)
-    people = [sample for sample in _rated(conversations.get("topical_chat", []))]
+    people = rated_replies(conversations.get("topical_chat", []))
     if "chitchat" in conversations:
         task = continuing.Task.of(conversations["chitchat"], "time")
         every = list(samples(bots))
@@ -86,10 +87,9 @@ def _reading(model: Predictor, vectors: Mapping[str, Vectors]) -> Predictor:
     return model
 
 
-def _rated(found: Sequence[Conversation]) -> list[Any]:
-    from comperdial.studies.continuity.dcp import rated_replies
-
-    return rated_replies(found)
+def rated_replies(found: Sequence[Conversation]) -> list[Sample]:
+    """Return some of the replies that were rated, drawn at random."""
+    return continuing.some([sample for sample in samples(found) if sample.reply.rating is not None], MOST_RATED)
 
 
 def _of_bots(
@@ -131,9 +131,9 @@ def _of_bots(
 
 
 def _of_people(
-    people: Sequence[Any], scores: Mapping[str, Mapping[str, float]], resamples: int
+    people: Sequence[Sample], scores: Mapping[str, Mapping[str, float]], resamples: int
 ) -> list[dict[str, Any]]:
-    rated = [float(sample.reply.rating) for sample in people]
+    rated = [float(sample.reply.rating or 0) for sample in people]
     talks, raters = [sample.conversation.id for sample in people], [sample.user_id for sample in people]
     rows = []
     for name, values in scores.items():
