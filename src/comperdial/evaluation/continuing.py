@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,17 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.data.continuations import Conversation, Sample, samples, splits
+from comperdial.data.continuations import Conversation, Sample, samples
 from comperdial.stats import classification
 from comperdial.stats.classification import Floats, Measure
 from comperdial.training import continuity
 from comperdial.training.continuity import Features, Histories, Predictor, Vectors
+from comperdial.training.continuity_tasks import SEED, Task, balanced, before, tasks
 
-SEED = 2024
-MOST_NATURAL = 8_000
-"""Replies of the test split that are evaluated at their natural rate."""
-MOST_LIKELY = {"validation": 400, "test": 1_000}
-"""Samples whose likelihood under a language model is computed."""
 BINS = {"0": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-9": (5, 9), "10+": (10, 1_000_000)}
 """Groups of samples by the conversations of the training split that their user was in."""
 MAJORITIES = ("global majority", "private majority")
@@ -29,71 +24,6 @@ COLUMNS = (
     "dataset", "split", "rate", "group", "model", "user", "measure", "against", "value", "low", "high",
     "n", "positives", "users", "penalty",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is trained on, chosen by and tested on.
-
-    Attributes
-    ----------
-    name
-        How conversations were split: ``time`` or ``waves``.
-    train, validation, test
-        The balanced samples.
-    known
-        All samples of the training split.
-    natural
-        Samples of the test split as they come.
-    """
-
-    name: str
-    train: list[Sample]
-    validation: list[Sample]
-    test: list[Sample]
-    known: list[Sample]
-    natural: list[Sample]
-
-    @classmethod
-    def of(cls, conversations: Sequence[Conversation], name: str) -> Task:
-        """Split conversations and draw the balanced samples."""
-        split = splits(conversations, waves=name == "waves")
-        asked = list(samples(conversations))
-        drawn: dict[str, list[Sample]] = defaultdict(list)
-        for sample in continuity.balanced(asked, split, SEED):
-            drawn[split[sample.conversation.id]].append(sample)
-        natural = [sample for sample in asked if split[sample.conversation.id] == "test"]
-        return cls(
-            name,
-            drawn["train"],
-            drawn["validation"],
-            drawn["test"],
-            [sample for sample in asked if split[sample.conversation.id] == "train"],
-            some(natural, MOST_NATURAL),
-        )
-
-    def texts(self, encoder: str) -> Iterator[str]:
-        """Yield what an encoder reads for this task."""
-        drawn = [*self.train, *self.validation, *self.test]
-        if encoder == "smollm2":
-            yield from (continuity.talk(sample) for sample in drawn)
-            return
-        for sample in [*drawn, *self.natural]:
-            yield from (sample.reply.text, continuity.before(sample))
-            if text := continuity.profile(sample):
-                yield text
-        yield from (text for _, text in continuity.remembered(self.known))
-
-
-def some(found: Sequence[Sample], most: int) -> list[Sample]:
-    """Return at most so many samples, drawn at random, in their order."""
-    places = np.random.default_rng(SEED).permutation(len(found))[:most]
-    return [found[place] for place in sorted(places.tolist())]
-
-
-def tasks(conversations: Sequence[Conversation], names: Sequence[str]) -> list[Task]:
-    """Return the tasks of a data set."""
-    return [Task.of(conversations, name) for name in names]
 
 
 # What is compared
@@ -226,20 +156,28 @@ def evaluate(
                 called = continuity.majority(train, seen[kind].samples, private=bool(private))
                 seen[kind].answers[name, "none"] = Answers(called.astype(float), called)
         for name, known in _baselines(task, vectors, baselines).items():
-            before = np.array([known[sample.id] for sample in task.validation if sample.id in known])
+            chosen_by = np.array([known[sample.id] for sample in task.validation if sample.id in known])
             scores = np.array([known.get(sample.id, np.nan) for sample in task.test])
-            if len(before) and not np.isnan(scores).all():
-                seen["balanced"].answers[name, "none"] = Answers(scores, cut(scores, before, 0.5))
+            if len(chosen_by) and not np.isnan(scores).all():
+                seen["balanced"].answers[name, "none"] = Answers(scores, cut(scores, chosen_by, 0.5))
         for context in contexts:
+            # Costly to read: some samples of the first split.
+            few = context == "smollm2"
+            if few and task.name != names[0]:
+                continue
+            train, validation = (task.few("train"), task.few("validation")) if few else (task.train, task.validation)
             for user in personal:
-                features = Features(task.train, context, user, vectors=vectors, histories=histories)
-                model = models[task.name, context, user] = continuity.fit(features, task.train, task.validation)
+                features = Features(train, context, user, vectors=vectors, histories=histories)
+                model = models[task.name, context, user] = continuity.fit(features, train, validation)
                 for kind, shown in seen.items():
-                    if kind == "natural" and context == "smollm2":
+                    if kind == "natural" and few:
                         continue
-                    chances = model.probabilities(shown.samples, rate if kind == "natural" else None)
-                    shown.answers[context, user] = Answers(chances, (chances >= 0.5).astype(np.int64), model.penalty)
-                    frame = pd.DataFrame({"item_id": [sample.id for sample in shown.samples], "value": chances})
+                    asked = task.few("test") if few else shown.samples
+                    chances = model.probabilities(asked, rate if kind == "natural" else None)
+                    by_id = dict(zip((sample.id for sample in asked), chances.tolist(), strict=True))
+                    scores = np.array([by_id.get(sample.id, np.nan) for sample in shown.samples])
+                    shown.answers[context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
+                    frame = pd.DataFrame({"item_id": list(by_id), "value": chances})
                     said.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
         for kind, shown in seen.items():
             found = shown.rows(resamples, grouped=kind == "balanced")
@@ -258,7 +196,7 @@ def _baselines(
     if known := vectors.get("minilm"):
         asked = [*task.validation, *task.test]
         one = continuity.stacked(known, [sample.reply.text for sample in asked])
-        other = continuity.stacked(known, [continuity.before(sample) for sample in asked])
+        other = continuity.stacked(known, [before(sample) for sample in asked])
         scale = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
         found["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
@@ -279,7 +217,7 @@ def crossfitted(
     for fold in range(5):
         known = [sample for sample in asked if of[sample.conversation.id] != fold]
         held = [sample for sample in asked if of[sample.conversation.id] == fold]
-        train = continuity.balanced(known, {sample.conversation.id: "train" for sample in known}, SEED)
+        train = balanced(known, {sample.conversation.id: "train" for sample in known}, SEED)
         features = Features(
             train, context, personal, vectors=vectors, histories=Histories(known, vectors.get("minilm"))
         )

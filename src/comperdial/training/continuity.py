@@ -7,18 +7,17 @@ regression is fitted to them, its penalty chosen on validation samples.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from comperdial import models
 from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Sample
-from comperdial.models import runtime
+from comperdial.training.continuity_tasks import before, profile, remembered, talk
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -29,97 +28,11 @@ Vectors = Mapping[str, npt.NDArray[np.float32]]
 CONTEXTS = ("form", "tfidf", "minilm", "smollm2")
 PERSONAL = ("none", "token", "profile", "token+profile", "history", "token+history")
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
-MOST_TOKENS = {"minilm": 64, "smollm2": 96}
 # Replies at the global rate that a user's own are added to.
 _PSEUDO = 20
-# Utterances of a user whose vectors are averaged.
-_REMEMBERED = 20
-
-
-# Samples
-
-
-def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> list[Sample]:
-    """Return all negatives and, in each split, as many positives, drawn at random; in the order given.
-
-    One draw orders all positives, so that two ways to split share most of them.
-    """
-    order = np.random.default_rng(seed).permutation(len(samples))
-    room = Counter(split[sample.conversation.id] for sample in samples if not sample.continued)
-    chosen = {place for place, sample in enumerate(samples) if not sample.continued}
-    for place in order.tolist():
-        of = split[samples[place].conversation.id]
-        if samples[place].continued and room[of] > 0:
-            room[of] -= 1
-            chosen.add(place)
-    return [samples[place] for place in sorted(chosen)]
-
-
-def before(sample: Sample) -> str:
-    """Return the user's last utterance before the reply."""
-    return sample.conversation.utterances[sample.turn - 1].text
-
-
-def talk(sample: Sample) -> str:
-    """Return the last two utterances and the reply, the reply's speaker being B: what the language model reads."""
-    said = sample.conversation.utterances[max(0, sample.turn - 2) : sample.turn + 1]
-    lines = [f"{'B' if one.speaker == sample.reply.speaker else 'A'}: {one.text}" for one in said]
-    return "\n".join(lines)
-
-
-def profile(sample: Sample) -> str:
-    """Return the profile text of the user; empty where there is none."""
-    conversation = sample.conversation
-    user = next(name for name, number in conversation.users.items() if number == sample.user_id)
-    return " ".join(conversation.profiles.get(user, ()))
 
 
 # Vectors
-
-
-def embed(name: str, texts: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the mean of a model's last hidden states over a text's last tokens, each text once.
-
-    Parameters
-    ----------
-    name
-        One of :data:`ENCODERS`, of which :data:`MOST_TOKENS` says how many tokens are read: MiniLM reads a text's first ones.
-
-    Raises
-    ------
-    MissingResourceError
-        When the model is not on this machine.
-    """
-    import torch
-    from tqdm import tqdm
-
-    model = models.verified(ENCODERS[name])
-    tokenizer = runtime.load_tokenizer(model)
-    most, causal = MOST_TOKENS[name], name == "smollm2"
-    distinct = [text for text in dict.fromkeys(texts) if text]
-    if not distinct:
-        return {}
-    ids = tokenizer(distinct, add_special_tokens=not causal, verbose=False)["input_ids"]
-    rows = [row[-most:] if causal else [*row[: most - 1], row[-1]] if len(row) > most else row for row in ids]
-    network = runtime.load(model, dtype="bf16" if causal else "fp32", unused=("pooler.",))
-    found: dict[str, npt.NDArray[np.float32]] = {}
-    bar = tqdm(total=len(rows), desc=f"vectors, {name}", delay=2, disable=None)
-    for group in runtime.batches([len(row) for row in rows], runtime.batch_tokens(2048)):
-        width = max(len(rows[place]) for place in group)
-        tokens = torch.zeros((len(group), width), dtype=torch.long, device=network.device)
-        mask = torch.zeros_like(tokens)
-        for line, place in enumerate(group):
-            tokens[line, : len(rows[place])] = torch.tensor(rows[place])
-            mask[line, : len(rows[place])] = 1
-        with torch.inference_mode():
-            states = network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        means = (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        for place, vector in zip(group, means.cpu().numpy(), strict=True):
-            found[distinct[place]] = vector
-        bar.update(len(group))
-    bar.close()
-    return found
 
 
 def stacked(vectors: Vectors, texts: Sequence[str]) -> Floats:
@@ -201,21 +114,6 @@ class Histories:
             if count := sum(part.remembered for part in parts):
                 means[row] = sum(part.vectors for part in parts if part.vectors is not None) / count
         return numbers, means
-
-
-def remembered(samples: Sequence[Sample], seed: int = 2024) -> list[tuple[str, str]]:
-    """Return the users' utterances whose vectors their histories hold: (user, text), of each some drawn at random."""
-    said: dict[str, dict[str, None]] = defaultdict(dict)
-    for conversation in {sample.conversation.id: sample.conversation for sample in samples}.values():
-        for utterance in conversation.utterances:
-            if number := conversation.users.get(utterance.speaker):
-                said[number][utterance.text] = None
-    random = np.random.default_rng(seed)
-    found = []
-    for user in sorted(said, key=lambda number: (len(number), number)):
-        texts = list(said[user])
-        found += [(user, texts[place]) for place in sorted(random.permutation(len(texts))[:_REMEMBERED].tolist())]
-    return found
 
 
 # Features

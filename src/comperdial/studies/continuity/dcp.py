@@ -34,9 +34,12 @@ PERSONAL = {
 RATED = "topical_chat"
 """Human replies with the partner's ratings, of the files that ``RATED_FILES`` names."""
 RATED_FILES = ("topical_chat_valid_freq", "topical_chat_valid_rare")
+MOST_RATED = 3_000
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 BASELINES = {"selection": ("density", "classifier", {}), "likelihood": ("pmi", "likelihood-mean", {"dtype": "bf16"})}
 """Metric, output and options of what stands for RUBER and for Deep-FM."""
+MOST_LIKELY = {"validation": 200, "test": 500}
+"""Samples of the first split whose likelihood under a language model is computed."""
 NOT_RUN = {
     "BERT-NSP": "not run: no such model on this machine",
     "FED": "not run: cost, 28 follow-up utterances per sample under a language model",
@@ -96,21 +99,29 @@ def conversations(dataset: str, roles: Sequence[str], raw: Sequence[Path]) -> li
     return found(dataset, dict(zip(roles, raw, strict=True))).conversations()
 
 
+def rated_replies(found: Sequence[Conversation]) -> list[Sample]:
+    """Return some of the replies that were rated, drawn at random."""
+    from comperdial.data.continuations import samples
+    from comperdial.training.continuity_tasks import some
+
+    return some([sample for sample in samples(found) if sample.reply.rating is not None], MOST_RATED)
+
+
 def _texts(dataset: str, found: Sequence[Conversation], encoder: str) -> Iterable[str]:
     from comperdial.data.continuations import samples
-    from comperdial.evaluation import continuing
-    from comperdial.studies.continuity.liking import rated_replies
-    from comperdial.training import continuity
+    from comperdial.training import continuity_tasks
 
     if dataset == RATED:
-        return chain.from_iterable((one.reply.text, continuity.before(one)) for one in rated_replies(found))
-    of_tasks = chain.from_iterable(task.texts(encoder) for task in continuing.tasks(found, SPLITS[dataset]))
+        return chain.from_iterable((one.reply.text, continuity_tasks.before(one)) for one in rated_replies(found))
+    # What costs most is done for the first split.
+    names = SPLITS[dataset][:1] if encoder == "smollm2" else SPLITS[dataset]
+    of_tasks = chain.from_iterable(task.texts(encoder) for task in continuity_tasks.tasks(found, names))
     if dataset != "convai2" or encoder != "minilm":
         return of_tasks
     # Of all, for cross-fitting.
     every = list(samples(found))
-    more = chain.from_iterable((one.reply.text, continuity.before(one)) for one in every)
-    return chain(of_tasks, more, (text for _, text in continuity.remembered(every)))
+    more = chain.from_iterable((one.reply.text, continuity_tasks.before(one)) for one in every)
+    return chain(of_tasks, more, (text for _, text in continuity_tasks.remembered(every)))
 
 
 # Vectors
@@ -187,9 +198,9 @@ def dcp_vectors(
     from safetensors.numpy import save_file
 
     from comperdial.core.files import replacing
-    from comperdial.training import continuity
+    from comperdial.training import continuity_tasks
 
-    found = continuity.embed(encoder, _texts(dataset, conversations(dataset, roles, raw), encoder))
+    found = continuity_tasks.embed(encoder, _texts(dataset, conversations(dataset, roles, raw), encoder))
     log.info("%s: %d texts by %s", dataset, len(found), model)
     keys = np.frombuffer(b"".join(map(_key, found)), dtype=np.uint8).reshape(-1, 16)
     outputs["vectors"].parent.mkdir(parents=True, exist_ok=True)
@@ -231,16 +242,17 @@ def dcp_baselines(
     import pandas as pd
 
     from comperdial.core.files import write_table
-    from comperdial.evaluation import continuing
     from comperdial.metrics import create
+    from comperdial.training.continuity_tasks import some, tasks
 
     rows = []
     for name in baselines:
         kind, output, options = BASELINES[name]
         asked: dict[str, Sample] = {}
-        for task in continuing.tasks(conversations(dataset, roles, raw), SPLITS[dataset]):
+        few = name == "likelihood"
+        for task in tasks(conversations(dataset, roles, raw), SPLITS[dataset][:1] if few else SPLITS[dataset]):
             for part, drawn in (("validation", task.validation), ("test", task.test)):
-                chosen = continuing.some(drawn, continuing.MOST_LIKELY[part]) if name == "likelihood" else drawn
+                chosen = some(drawn, MOST_LIKELY[part]) if few else drawn
                 asked |= {sample.id: sample for sample in chosen}
         texts = [sample.reply.text for sample in asked.values()]
         found = create(kind, **options).score(texts, histories=[_history(sample) for sample in asked.values()])
@@ -384,7 +396,7 @@ def dcp(
         for dataset in roles
         if dataset in SPLITS or raw[dataset]
     }
-    liking, scores = compared(there, _loaded(vectors), found, resamples)
+    liking, scores = compared(there, rated_replies(there.get(RATED, [])), _loaded(vectors), found, resamples)
     write_table(outputs["measures"], with_not_run(found))
     write_table(outputs["liking"], liking)
     write_table(outputs["scores"], scores)

@@ -14,13 +14,12 @@ from comperdial.data.continuations import Conversation, Sample, samples
 from comperdial.evaluation import continuing
 from comperdial.training import continuity
 from comperdial.training.continuity import Features, Predictor, Vectors
-
-MOST_RATED = 3_000
-"""Messages of Topical-Chat that are scored."""
+from comperdial.training.continuity_tasks import Task
 
 
 def compared(
     conversations: Mapping[str, Sequence[Conversation]],
+    people: Sequence[Sample],
     vectors: Mapping[str, Mapping[str, Vectors]],
     measures: pd.DataFrame,
     resamples: int,
@@ -30,7 +29,9 @@ def compared(
     Parameters
     ----------
     conversations
-        Of ``convai2``, and of ``chitchat`` and ``topical_chat`` where they are there.
+        Of ``convai2``, and of ``chitchat`` where it is there.
+    people
+        Rated replies of Topical-Chat.
     vectors
         By data set and encoder.
     measures
@@ -52,9 +53,8 @@ def compared(
             if penalty is not None:
                 name = f"convai2, {context}, {user}"
                 scores["convai2"][name] = continuing.crossfitted(bots, context, user, penalty, known)
-    people = rated_replies(conversations.get("topical_chat", []))
     if "chitchat" in conversations:
-        task = continuing.Task.of(conversations["chitchat"], "time")
+        task = Task.of(conversations["chitchat"], "time")
         every = list(samples(bots))
         for context in ("tfidf", "minilm"):
             penalty = _penalty(measures, "chitchat", context, "none")
@@ -85,11 +85,6 @@ def _reading(model: Predictor, vectors: Mapping[str, Vectors]) -> Predictor:
     """Return a predictor with other texts' vectors at hand."""
     model.features.vectors = vectors
     return model
-
-
-def rated_replies(found: Sequence[Conversation]) -> list[Sample]:
-    """Return some of the replies that were rated, drawn at random."""
-    return continuing.some([sample for sample in samples(found) if sample.reply.rating is not None], MOST_RATED)
 
 
 def _of_bots(
