@@ -61,21 +61,27 @@ class Compared:
     def _rows(self, group: str, chosen: npt.NDArray[np.bool_], resamples: int) -> Iterator[dict[str, Any]]:
         truth = np.array([sample.continued for sample in self.samples])
         users = np.array([sample.user_id for sample in self.samples])
-        found: dict[tuple[str, str], dict[str, tuple[float, Floats]]] = {}
+        made: dict[tuple[tuple[str, str], bytes], dict[str, tuple[float, Floats]]] = {}
+
+        def estimated(key: tuple[str, str], here: npt.NDArray[np.bool_]) -> dict[str, tuple[float, Floats]]:
+            if (key, here.tobytes()) not in made:
+                # Anew for each, from one seed: the same samples have the same resamples.
+                weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
+                said = self.answers[key]
+                measures = _measures(truth[here], said.scores[here], said.predicted[here])
+                made[key, here.tobytes()] = classification.estimated(measures, weights)
+            return made[key, here.tobytes()]
+
         for key, said in self.answers.items():
             here = chosen & ~np.isnan(said.scores)
             if not here.any():
                 continue
-            # Anew for each, from one seed: models with the same samples have the same resamples.
-            weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-            right = truth[here]
-            found[key] = classification.estimated(_measures(right, said.scores[here], said.predicted[here]), weights)
             about = {
                 "group": group,
                 "model": key[0],
                 "user": key[1],
                 "n": int(here.sum()),
-                "positives": int(right.sum()),
+                "positives": int(truth[here].sum()),
                 "users": len(set(users[here].tolist())),
                 "penalty": said.penalty,
             }
@@ -83,11 +89,11 @@ class Compared:
             if key[1] != "none":
                 others.append(("none", (key[0], "none")))
             for against, other in others:
-                for measure, (value, drawn) in found[key].items():
+                for measure, (value, drawn) in estimated(key, here).items():
                     # A majority's classes have no order to speak of.
                     if measure == "auc" and {*MAJORITIES} & {key[0], against}:
                         continue
-                    base, of_base = found[other][measure] if other else (0.0, np.zeros_like(drawn))
+                    base, of_base = estimated(other, here)[measure] if other else (0.0, np.zeros_like(drawn))
                     low, high = classification.interval(drawn - of_base)
                     named = {"measure": measure, "against": against}
                     yield {**about, **named, "value": value - base, "low": low, "high": high}

@@ -286,6 +286,9 @@ def fit(
             expected="samples of both classes, and some to validate with",
         )
     known, asked = features(train), features(validation)
+    if known.nnz > 0.3 * known.shape[0] * known.shape[1]:
+        # As a dense array it is faster.
+        known = known.toarray()
     sought = np.array([sample.continued for sample in validation], dtype=bool)
     best: Predictor | None = None
     for penalty in penalties:

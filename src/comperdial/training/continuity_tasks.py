@@ -17,7 +17,7 @@ from comperdial.data.continuations import Conversation, Sample, samples, splits
 from comperdial.models import runtime
 
 SEED = 2024
-MOST_NATURAL = 8_000
+MOST_NATURAL = 4_000
 """Replies of the test split that are evaluated at their natural rate."""
 FEW = {"train": 2_000, "validation": 400, "test": 1_000}
 """Samples that SmolLM2 reads, drawn from the balanced ones."""
@@ -176,7 +176,7 @@ def embed(name: str, texts: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]
         return {}
     ids = tokenizer(distinct, add_special_tokens=not causal, verbose=False)["input_ids"]
     rows = [row[-most:] if causal else [*row[: most - 1], row[-1]] if len(row) > most else row for row in ids]
-    network = runtime.load(model, dtype="bf16" if causal else "fp32", unused=("pooler.",))
+    network = runtime.load(model, dtype="bf16", unused=("pooler.",))
     found: dict[str, npt.NDArray[np.float32]] = {}
     bar = tqdm(total=len(rows), desc=f"vectors, {name}", delay=2, disable=None)
     for group in runtime.batches([len(row) for row in rows], runtime.batch_tokens(2048)):
