@@ -317,8 +317,8 @@ def dcp_models(
         found,
         SPLITS[dataset],
         contexts=[context for context in ("form", "tfidf", *ENCODERS) if context not in ENCODERS or context in known],
-        # Profiles and histories are read by MiniLM.
-        personal=PERSONAL[dataset] if "minilm" in known else ("none", "token"),
+        # Profiles are read by MiniLM; a history without it is its numbers alone.
+        personal=[name for name in PERSONAL[dataset] if "minilm" in known or "profile" not in name],
         vectors=known,
         baselines=scored,
         resamples=resamples,
