@@ -120,7 +120,8 @@ def _texts(dataset: str, found: Sequence[Conversation], encoder: str) -> Iterabl
         return of_tasks
     # Of all, for cross-fitting.
     every = list(samples(found))
-    more = chain.from_iterable((one.reply.text, continuity_tasks.before(one)) for one in every)
+    parts = (lambda one: one.reply.text, continuity_tasks.before, continuity_tasks.profile)
+    more = (text for one in every for part in parts if (text := part(one)))
     return chain(of_tasks, more, (text for _, text in continuity_tasks.remembered(every)))
 
 
