@@ -285,14 +285,15 @@ def fit(
             f"{len(train)} training samples of {len(set(truth.tolist()))} class, {len(validation)} validation samples",
             expected="samples of both classes, and some to validate with",
         )
-    known, asked = features(train), features(validation)
+    asked, known = features(validation), features(train)
+    rows: Any = known
     if known.nnz > 0.3 * known.shape[0] * known.shape[1]:
         # As a dense array it is faster.
-        known = known.toarray()
+        rows = known.toarray()
     sought = np.array([sample.continued for sample in validation], dtype=bool)
     best: Predictor | None = None
     for penalty in penalties:
-        model = LogisticRegression(C=penalty, max_iter=500).fit(known, truth)
+        model = LogisticRegression(C=penalty, max_iter=500).fit(rows, truth)
         values = np.asarray(asked @ model.coef_[0] + model.intercept_[0])
         loss = float(np.mean(np.logaddexp(0, np.where(sought, -values, values))))
         if best is None or loss < best.loss:
