@@ -1,4 +1,4 @@
-"""Whose eye: predictions against the scores of people, pooled, within persons and for each person."""
+"""Whose eye: predictions against the scores of people, pooled and within persons."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ import pandas as pd
 
 from comperdial.stats import Coefficient
 from comperdial.stats.comparison import compare
-from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
 
 Floats = npt.NDArray[np.float64]
 
 POOLED, WITHIN = "pooled", "within"
-# Fewer items say nothing of a person.
-FEWEST_ITEMS = 5
 
 
 @dataclass(frozen=True)
@@ -105,78 +102,3 @@ def _centred(values: Floats, codes: npt.NDArray[np.intp]) -> Floats:
         return values
     found = values - (np.bincount(codes, values) / np.bincount(codes))[codes]
     return np.where(np.abs(found) <= 1e-9 * np.abs(values).max(), 0.0, found)
-
-
-def continuing_and_liking(
-    scores: npt.ArrayLike,
-    ratings: npt.ArrayLike,
-    users: npt.ArrayLike,
-    kinds: npt.ArrayLike,
-    *,
-    resamples: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Correlate how likely a user goes on with how much they like what they answer to.
-
-    Parameters
-    ----------
-    scores
-        Shape (n,): the predicted probability that the user goes on after a reply, or in a dialogue the mean of it.
-    ratings
-        Shape (n,): what that user said of the reply or dialogue.
-    users
-        Shape (n,): who was answered, and rated.
-    kinds
-        Shape (n,): who replied: ``human`` or ``system``; each kind has rows of its own.
-
-    Returns
-    -------
-    DataFrame
-        For each kind ``pooled`` and ``within`` users, as :func:`by_person` says; ``by user``: the mean of the coefficients of
-        users with :data:`FEWEST_ITEMS` items or more of which neither side is constant, with an interval of Student's t over
-        users; where the ratings have two values, ``auc``: the chance that of two replies the better rated one has the higher
-        score (ties half), with an interval of users resampled. Columns ``kind``, ``measure``, ``value``, ``low``, ``high``,
-        ``n``, ``persons``.
-    """
-    frame = pd.DataFrame({"score": scores, "rating": ratings, "user": users, "kind": kinds}).dropna()
-    rows = []
-    for kind, part in frame.groupby("kind", sort=True):
-        found = by_person({"score": part["score"]}, part["rating"], part["user"], resamples=resamples, seed=seed).values
-        rows += [{"kind": kind, **row} for row in found.drop(columns="prediction").to_dict("records")]
-        rows.append({"kind": kind, "measure": "by user", **_of_users(part)})
-        if part["rating"].nunique() == 2:
-            rows.append({"kind": kind, "measure": "auc", **_auc(part, resamples, seed)})
-    return pd.DataFrame(rows, columns=["kind", "measure", "value", "low", "high", "n", "persons"])
-
-
-def _of_users(part: pd.DataFrame) -> dict[str, float]:
-    from scipy import stats
-
-    enough = [one for _, one in part.groupby("user") if len(one) >= FEWEST_ITEMS]
-    each = np.array([correlate(one["score"], one["rating"], "pearson").value for one in enough])
-    there = ~np.isnan(each)
-    n = int(sum(len(one) for one, is_there in zip(enough, there, strict=True) if is_there))
-    kept = each[there]
-    reach = np.nan
-    if len(kept) > 1:
-        reach = float(stats.t.ppf(0.975, len(kept) - 1) * kept.std(ddof=1) / np.sqrt(len(kept)))
-    value = float(kept.mean()) if len(kept) else np.nan
-    return {"value": value, "low": value - reach, "high": value + reach, "n": n, "persons": len(kept)}
-
-
-def _auc(part: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the area under the ROC curve; a resampled user's items count as often as the user was drawn."""
-    better = (part["rating"] == part["rating"].max()).to_numpy()
-    users = np.unique(part["user"], return_inverse=True)[1]
-    ranks = np.unique(part["score"], return_inverse=True)[1]
-    count = int(users.max()) + 1
-    rng = np.random.default_rng(seed)
-
-    def area(times: Floats) -> float:
-        won, lost = (np.bincount(ranks, times[users] * side, int(ranks.max()) + 1) for side in (better, ~better))
-        total = won.sum() * lost.sum()
-        return float(won @ (np.cumsum(lost) - lost / 2) / total) if total else np.nan
-
-    drawn = [area(np.bincount(rng.integers(0, count, count), minlength=count).astype(float)) for _ in range(resamples)]
-    low, high = np.nanquantile(drawn, [0.025, 0.975]) if count > 1 and resamples else (np.nan, np.nan)
-    return {"value": area(np.ones(count)), "low": float(low), "high": float(high), "n": len(part), "persons": count}

@@ -47,7 +47,9 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
     frame = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
     texts = [_spaced(text, tokens) for text in frame["response"]]
     said = [[{**one, "text": _spaced(one["text"], tokens)} for one in history] for history in frame["history"]]
-    batch = Batch(texts, [[]] * len(texts), [[one for one in history if one["text"]] for history in said], [[]] * len(texts))
+    batch = Batch(
+        texts, [[]] * len(texts), [[one for one in history if one["text"]] for history in said], [[]] * len(texts)
+    )
     filled = np.array([bool(text) for text in texts]) & batch.has("histories")
     scores = {"length": [len(text.split()) or np.nan for text in texts]}
     scores["distinct-2"] = create("distinct", text="raw").compute(batch)["distinct-2"].tolist()
@@ -103,13 +105,13 @@ def in_whose_eye(
             continue
         # A correlation has no sides: the roles take the metrics' place, so that they are compared on the same items.
         kept = {role: one[there] for role, one in by_role.items()}
-        found = by_person(
-            kept, values[there], people[there], coefficient="spearman", resamples=resamples, seed=seed
-        )
+        found = by_person(kept, values[there], people[there], coefficient="spearman", resamples=resamples, seed=seed)
         pooled = found.values[found.values["measure"] == "pooled"]
         for row in pooled.to_dict("records"):
             rows.append({"metric": metric, "role": row["prediction"], **_numbers(row), "p": np.nan})
-        apart = found.differences.query(f"measure == 'pooled' and prediction == '{INTERLOCUTOR}' and other == '{OUTSIDERS}'")
+        apart = found.differences.query(
+            f"measure == 'pooled' and prediction == '{INTERLOCUTOR}' and other == '{OUTSIDERS}'"
+        )
         for row in apart.to_dict("records"):
             said = {"value": row["difference"], "low": row["low"], "high": row["high"], "p": row["p"]}
             counts = {"n": int(there.sum()), "clusters": len(np.unique(people[there]))}
@@ -119,7 +121,12 @@ def in_whose_eye(
     frame["rank"] = frame[ranked].groupby("role")["value"].rank(ascending=False, method="min")
     if {INTERLOCUTOR, OUTSIDERS} <= by_role.keys():
         found = by_person(
-            {INTERLOCUTOR: by_role[INTERLOCUTOR]}, by_role[OUTSIDERS], people, coefficient="spearman", resamples=resamples, seed=seed
+            {INTERLOCUTOR: by_role[INTERLOCUTOR]},
+            by_role[OUTSIDERS],
+            people,
+            coefficient="spearman",
+            resamples=resamples,
+            seed=seed,
         )
         row = found.values.iloc[0].to_dict()
         other = {"metric": OTHER_EYE, "role": INTERLOCUTOR, **_numbers(row), "p": np.nan, "rank": np.nan}

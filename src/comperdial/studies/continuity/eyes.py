@@ -27,7 +27,7 @@ class Items:
     clusters: npt.NDArray[Any]
 
 
-def rated_items(folder: Path, said: Mapping[str, str], rankings: Path) -> Items:
+def rated_items(folder: Path, said: Mapping[str, str], ieval: Path) -> Items:
     """Read a data set's items.
 
     Parameters
@@ -37,10 +37,12 @@ def rated_items(folder: Path, said: Mapping[str, str], rankings: Path) -> Items:
     said
         ``tokens``, ``dimension``; ``outsiders``: the source whose ratings are outsiders', if no table says it; ``interlocutor``: ``ieval``
         where the ratings of those who chatted are iEval's.
-    rankings
-        iEval's file.
+    ieval
+        iEval's file of ratings.
     """
-    turns, dialogues = (schema.read(folder / f"{name}_ratings.parquet", f"{name}_ratings") for name in ("turn", "dialogue"))
+    turns, dialogues = (
+        schema.read(folder / f"{name}_ratings.parquet", f"{name}_ratings") for name in ("turn", "dialogue")
+    )
     level, item = ("turn", "context_id") if len(turns) else ("dialogue", "dialogue_id")
     ratings = turns if len(turns) else dialogues
     key = [item, "system_id"]
@@ -56,7 +58,7 @@ def rated_items(folder: Path, said: Mapping[str, str], rankings: Path) -> Items:
         role: part.groupby(key)["rating"].agg(["mean", "size"]) for role, part in ratings.groupby(roles.to_numpy())
     }
     if said.get("interlocutor") == "ieval":
-        by_role[INTERLOCUTOR] = _ranked(by_role[OUTSIDERS].index, rankings)
+        by_role[INTERLOCUTOR] = _liked(by_role[OUTSIDERS].index, ieval)
     frame = scores
     for role, one in by_role.items():
         # Whoever lacks some of the raters is left out: their mean would be of other people.
@@ -67,7 +69,9 @@ def rated_items(folder: Path, said: Mapping[str, str], rankings: Path) -> Items:
     who = frame[item].map(dialogue) if level == "turn" else frame[item]
     if said.get("interlocutor") == "ieval":
         who = who.map(_worker)
-    return Items(level, frame[list(SIMPLE)], {role: frame[role].to_numpy(np.float64) for role in by_role}, who.to_numpy())
+    return Items(
+        level, frame[list(SIMPLE)], {role: frame[role].to_numpy(np.float64) for role in by_role}, who.to_numpy()
+    )
 
 
 def _roles(folder: Path, ratings: pd.DataFrame, said: Mapping[str, str]) -> pd.Series:
@@ -87,9 +91,8 @@ def _worker(dialogue_id: str) -> int:
     return _place(dialogue_id) // 8 + 1
 
 
-def _ranked(items: pd.MultiIndex, rankings: Path) -> pd.DataFrame:
-    """Return the rank that the person who chatted gave each dialogue, 1 to 3, higher is better."""
-    reader = IEval("ieval", {"ratings": rankings})
-    votes = reader.ranks()
+def _liked(items: pd.MultiIndex, ratings: Path) -> pd.DataFrame:
+    """Return how the person who chatted rated each dialogue: the mean of nine statements, 1 to 5, higher is better."""
+    said = IEval("ieval", {"ratings": ratings}).ratings().set_index(["dialogue_id", "system_id"])["likert"]
     names = [(f"{_worker(dialogue)}-{MOODS[_place(dialogue) % 8 // 4]}", system) for dialogue, system in items]
-    return pd.DataFrame({"mean": [float(votes[name]) for name in names], "size": 1}, index=items)
+    return pd.DataFrame({"mean": said.loc[names].to_numpy(np.float64), "size": 1}, index=items)

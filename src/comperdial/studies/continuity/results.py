@@ -18,8 +18,8 @@ NAME = "continuity"
 FOLDER = f"src/comperdial/studies/{NAME}"
 RESULTS = f"results/{NAME}"
 ROWS = Path(__file__).with_name("rows.yaml")
-# Whose ratings stand in a file of their own: ranks that the people who chatted gave.
-_RANKINGS = "ieval"
+# Ratings by the people who chatted, of dialogues whose table has those of outsiders alone.
+_IEVAL = "ieval"
 
 
 def rows() -> dict[str, Any]:
@@ -152,11 +152,13 @@ def _read(folder: Path) -> list[pd.DataFrame]:
     from comperdial import schema
 
     return [
-        schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "turn_ratings", "annotators")
+        schema.read(folder / f"{name}.parquet", name)
+        for name in ("contexts", "responses", "turn_ratings", "annotators")
     ]
 
 
-def _of_perspective(plan: Plan) -> dict[str, dict[str, str]]:
+def of_perspective(plan: Plan) -> dict[str, dict[str, str]]:
+    """Return how the data sets of whose eye are read."""
     return {name: entry for name, entry in rows()["perspective"].items() if name in sets(plan)}
 
 
@@ -170,21 +172,21 @@ def _annotated(plan: Plan, dataset: str) -> tuple[str, ...]:
     inputs=lambda plan: {
         "tables": [
             path
-            for dataset in _of_perspective(plan)
+            for dataset in of_perspective(plan)
             for path in _tables(
                 plan, dataset, "contexts", "responses", "turn_ratings", "dialogue_ratings", *_annotated(plan, dataset)
             )
         ],
-        "rankings": list(_raw(plan, _RANKINGS).values()),
+        "ieval": list(_raw(plan, _IEVAL).values()),
     },
-    settings=lambda plan: {**drawn(plan), "sets": _of_perspective(plan)},
+    settings=lambda plan: {**drawn(plan), "sets": of_perspective(plan)},
     libraries=("scipy",),
 )
 def perspective(
     *,
     outputs: Mapping[str, Path],
     tables: Sequence[Path],
-    rankings: Sequence[Path],
+    ieval: Sequence[Path],
     sets: Mapping[str, Mapping[str, str]],
     resamples: int,
     seed: int,
@@ -199,7 +201,7 @@ def perspective(
     folders = {path.parent.name: path.parent for path in tables}
     found = []
     for dataset, said in sets.items():
-        items = rated_items(folders[dataset], dict(said), rankings[0])
+        items = rated_items(folders[dataset], dict(said), ieval[0])
         made = in_whose_eye(items.scores, items.ratings, items.clusters, resamples=resamples, seed=seed)
         found.append(made.assign(dataset=dataset, level=items.level))
     write_table(outputs["values"], pd.concat(found, ignore_index=True))
