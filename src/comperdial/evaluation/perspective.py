@@ -92,8 +92,8 @@ def in_whose_eye(
     -------
     DataFrame
         For each metric a row a role, and one :data:`DIFFERENCE` (interlocutor less outsiders) where there are both:
-        ``metric``, ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the metrics in that role's eye
-        (by value; 1 is the highest). With both roles also rows :data:`OTHER_EYE`.
+        ``metric``, ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the
+        metrics in that role's eye (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
     """
     people = np.asarray(clusters)
     by_role = {role: np.asarray(values, np.float64) for role, values in ratings.items()}
@@ -107,8 +107,10 @@ def in_whose_eye(
         kept = {role: one[there] for role, one in by_role.items()}
         found = by_person(kept, values[there], people[there], coefficient="spearman", resamples=resamples, seed=seed)
         pooled = found.values[found.values["measure"] == "pooled"]
-        for row in pooled.to_dict("records"):
-            rows.append({"metric": metric, "role": row["prediction"], **_numbers(row), "p": np.nan})
+        rows += [
+            {"metric": metric, "role": row["prediction"], **_numbers(row), "p": np.nan}
+            for row in pooled.to_dict("records")
+        ]
         apart = found.differences.query(
             f"measure == 'pooled' and prediction == '{INTERLOCUTOR}' and other == '{OUTSIDERS}'"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_OBTAINABLE = "data not obtainable"
-_OF_X = "The paper's conversations are of X (Twitter), published as post ids only: their rows have the reported value and no value of ours"
+_OF_X = (
+    "The paper's conversations are of X (Twitter), published as post ids only: their rows have the "
+    "reported value and none of ours"
+)
+_LACKING = {
+    "interlocutor": "no score of the interlocutor",
+    "outsider": "no score of an outsider",
+    "interlocutor+outsider": "no score of the interlocutor and of an outsider",
+}
 _INTERVALS = "In brackets the 95 % interval, persons resampled; it can be had of what varies within persons only"
 
 
@@ -48,7 +56,7 @@ def table_1(exchanges: Mapping[str, pd.DataFrame], reported: pd.DataFrame, title
                 )
             rows.append([f"{titles[dataset]}, {label}", *cells])
         for lacks, count in frame.loc[frame["lacks"] != "", "lacks"].value_counts().sort_index().items():
-            dropped.append([titles[dataset], f"no score of the {str(lacks).replace('+', ' and an ')}", str(count)])
+            dropped.append([titles[dataset], _LACKING[str(lacks)], str(count)])
             tidy.append(
                 {"dataset": dataset, "part": f"left out: {lacks}", "quantity": "exchanges", "value": float(count)}
             )
@@ -59,20 +67,20 @@ def table_1(exchanges: Mapping[str, pd.DataFrame], reported: pd.DataFrame, title
     left = [("", "Hazumi"), ("", "Why"), ("Exchanges", "left out")]
     return Document(
         "Hazumi: exchanges and lengths",
-        "Dialogues of a wizard in a system's place with a participant, as the files have them and as they are evaluated, next to "
+        "Dialogues of a wizard in a system's place with a participant, as the files have them and as they "
+        "are evaluated, next to "
         "Table 1 of Tsuta et al. 2023.",
         [Section("Exchanges", columns, rows), Section("Left out, by reason", left, dropped)],
         pd.DataFrame(tidy),
         notes=[
-            "The paper leaves out 37 and 35 exchanges and says that none has an empty utterance; leaving out every exchange in which "
-            "the participant says nothing would leave 2,209 and 2,538, and lengths unlike the reported ones. Requiring all six scores "
+            "The paper leaves out 37 and 35 exchanges and says that none has an empty utterance; leaving out "
+            "every exchange in which "
+            "the participant says nothing would leave 2,209 and 2,538, and lengths unlike the reported ones. "
+            "Requiring all six scores "
             "leaves 3 and 4 exchanges more than the paper has; what these lack is not known",
             "Lengths are mean characters of an utterance, the transcript's marks taken off",
         ],
     )
-
-
-_PREDICTIONS = {"personal-mean": "personal mean", "outsiders-score": "outsiders' score"}
 
 
 def table_2(
@@ -130,20 +138,26 @@ def table_2(
     tidy = values.assign(reported=values["prediction"].map(known).where(values["measure"] == POOLED))
     return Document(
         "Predicting the interlocutor's score on Hazumi",
-        f"Pearson's r with the interlocutor's own score over {first['n']:,.0f} test exchanges of {first['persons']:.0f} persons (trained on "
+        f"Pearson's r with the interlocutor's own score over {first['n']:,.0f} test exchanges of "
+        f"{first['persons']:.0f} persons (trained on "
         f"{first['train']:,.0f}, penalty chosen on {first['validation']:,.0f}), next to Table 2 of Tsuta et al. 2023.",
         [Section("Pearson's r", columns, body), Section("Differences", heads, compared)],
         tidy,
         notes=[
-            "Ours is ridge regression on TF-IDF of characters; the paper fine-tuned a Japanese BERT, on a split of the same shares whose "
+            "Ours is ridge regression on TF-IDF of characters; the paper fine-tuned a Japanese BERT, on a split "
+            "of the same shares whose "
             "exact items are not known. The differences from its values are therefore not one of metrics alone",
-            "Within persons: both sides minus the person's mean over their test exchanges. A prediction that says the same of all "
+            "Within persons: both sides minus the person's mean over their test exchanges. A prediction that "
+            "says the same of all "
             "exchanges of a person has no such correlation",
             _INTERVALS,
-            "p is two-sided, of Student's t with persons left out one by one, not corrected for the number of differences",
-            f"Variants tried: {len(rows['models'])} models, {len(rows['penalties'])} penalties each; the protocol was fixed before test "
+            "p is two-sided, of Student's t with persons left out one by one, not corrected for the number of "
+            "differences",
+            f"Variants tried: {len(rows['models'])} models, {len(rows['penalties'])} penalties each; the protocol "
+            "was fixed before test "
             "results were seen (docs/continuity.md)",
-            "Which of the paper's rows knows who the interlocutor is, is not marked in its text's conversion; it follows from the text",
+            "Which of the paper's rows knows who the interlocutor is, is not marked in its text's conversion; it "
+            "follows from the text",
         ],
     )
 
@@ -189,7 +203,8 @@ def table_2_figure(
             drawn,
             "Who is asked",
             "predicting the interlocutor's score on Hazumi",
-            "Lines are 95 % intervals, persons resampled. Circles: text alone; squares: text and who the interlocutor is; triangles: without "
+            "Lines are 95 % intervals, persons resampled. Circles: text alone; squares: text and who the "
+            "interlocutor is; triangles: without "
             "text. Open circles: what Tsuta et al. 2023 report of a Japanese BERT.",
         )
     return drawn, values.assign(reported=values["prediction"].map(known).where(values["measure"] == POOLED))
@@ -204,7 +219,8 @@ def table_3(reported: pd.DataFrame) -> Document:
     columns = [("", "Conversations on X"), ("", "Ours"), *(("Paper", part) for part in parts)]
     return Document(
         "The paper's conversations on X",
-        "Table 3 of Tsuta et al. 2023. The data cannot be had; what takes their place is in docs/continuity-prediction.md.",
+        "Table 3 of Tsuta et al. 2023. The data cannot be had; what takes their place is in "
+        "docs/continuity-prediction.md.",
         [Section("Conversations", columns, body)],
         reported[reported["table"] == "3"].reset_index(drop=True),
         notes=[_OF_X],
@@ -254,8 +270,10 @@ def table_4(measures: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
                 lines.append(
                     [model, user, alike.get((model, user), "–"), *values, f"{some['n']:,.0f}", f"{some['users']:,.0f}"]
                 )
-            heads = [("", "Model"), ("", "User"), ("", "The paper's kind"), *(("Ours", m) for m in ("accuracy", "macro-F1", "area")),
-                     ("Of", "replies"), ("Of", "users")]  # fmt: skip
+            heads = [
+                ("", "Model"), ("", "User"), ("", "The paper's kind"),
+                *(("Ours", name) for name in ("accuracy", "macro-F1", "area")), ("Of", "replies"), ("Of", "users"),
+            ]  # fmt: skip
             sections.append(Section(f"{dataset}, split {split}, rate {rate}", heads, lines))
         tidy.append(here.assign(source="ours"))
         notes += [
@@ -263,7 +281,8 @@ def table_4(measures: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
             for row in measures[measures["note"].fillna("") != ""].to_dict("records")
         ]
         notes += [
-            "Ours are of other people, in English: the paper's kind of model stands beside a row of ours, and no difference is given",
+            "Ours are of other people, in English: the paper's kind of model stands beside a row of ours, and no "
+            "difference is given",
             "In brackets the 95 % interval, users resampled; more in docs/continuity-prediction.md",
         ]
     return Document(
@@ -313,12 +332,14 @@ def table_5(liking: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
         tidy.append(liking.assign(source="ours"))
         notes += [
             "Area: the chance that of two replies the one that was liked has the higher score; .5 is chance",
-            "Within: within the person who rated (r), within one dialogue (area of thumbs). In brackets the 95 % interval, users "
+            "Within: within the person who rated (r), within one dialogue (area of thumbs). In brackets the 95 % "
+            "interval, users "
             "resampled; of Topical-Chat conversations",
         ]
     return Document(
         "Does continuing mean liking?",
-        "Agreement of predicted continuing with what the interlocutor said of replies: Table 5 of Tsuta et al. 2023 on X (two people), "
+        "Agreement of predicted continuing with what the interlocutor said of replies: Table 5 of Tsuta et "
+        "al. 2023 on X (two people), "
         "and ours on chats that can be had.",
         sections,
         pd.concat(tidy, ignore_index=True),
@@ -326,10 +347,11 @@ def table_5(liking: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
     )
 
 
-def perspective_document(found: pd.DataFrame, titles: Mapping[str, str]) -> Document:
+def perspective_document(found: pd.DataFrame, datasets: Sequence[str], titles: Mapping[str, str]) -> Document:
     """Render how metrics that need no model rank in the interlocutor's eye and in outsiders'."""
     sections, notes = [], []
-    for dataset, title in titles.items():
+    for dataset in datasets:
+        title = titles[dataset]
         part = found[found["dataset"] == dataset]
         cells = {(row["metric"], row["role"]): row for row in part.to_dict("records")}
         roles = [role for role in (INTERLOCUTOR, OUTSIDERS) if role in set(part["role"])]
@@ -357,16 +379,21 @@ def perspective_document(found: pd.DataFrame, titles: Mapping[str, str]) -> Docu
             )
     return Document(
         "Whose eye",
-        "Spearman's correlation of metrics that need no model and no reference with the rating of the interlocutor and with that of "
+        "Spearman's correlation of metrics that need no model and no reference with the rating of the "
+        "interlocutor and with that of "
         "outsiders, and their ranks in each eye (1: the highest correlation).",
         sections,
         found,
         notes=[
             *notes,
-            "Where both roles rated the same items the difference is one of perspective; data sets differ in more than that",
-            "Outsiders of Hazumi are five people, of FED five people; of iEval GPT-4, as Zhang et al. 2024 recorded it, which is no person",
-            "Hazumi's interlocutor scored how the exchange felt, its answer included; a metric sees what the wizard said",
-            "In brackets the 95 % interval, interlocutors resampled (of FED: dialogues); p is two-sided, of Student's t, not corrected for "
+            "Where both roles rated the same items the difference is one of perspective; data sets differ in "
+            "more than that",
+            "Outsiders of Hazumi are five people, of FED five people; of iEval GPT-4, as Zhang et al. 2024 "
+            "recorded it, which is no person",
+            "Hazumi's interlocutor scored how the exchange felt, its answer included; a metric sees what the "
+            "wizard said",
+            "In brackets the 95 % interval, interlocutors resampled (of FED: dialogues); p is two-sided, of "
+            "Student's t, not corrected for "
             "the number of metrics",
         ],
     )
@@ -386,5 +413,4 @@ def _apart(cells: Mapping[tuple[str, str], Mapping[str, Any]], metric: str, role
         return ()
     if row is None:
         return "–", "–"
-    write: Callable[[float], str] = number
-    return number(row["value"], sign=True) + interval(row["low"], row["high"]), write(row["p"])
+    return number(row["value"], sign=True) + interval(row["low"], row["high"]), number(row["p"])

@@ -35,8 +35,8 @@ def rated_items(folder: Path, said: Mapping[str, str], ieval: Path) -> Items:
     folder
         Its tables; ``annotators`` says which role each has, else all are what ``said`` says.
     said
-        ``tokens``, ``dimension``; ``outsiders``: the source whose ratings are outsiders', if no table says it; ``interlocutor``: ``ieval``
-        where the ratings of those who chatted are iEval's.
+        ``tokens``, ``dimension``; ``outsiders``: the source whose ratings are outsiders', if no table says it; ``interlocutor``:
+        ``ieval`` where the ratings of those who chatted are iEval's.
     ieval
         iEval's file of ratings.
     """

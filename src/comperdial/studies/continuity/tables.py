@@ -151,14 +151,19 @@ def table_5(*, liking: Sequence[Path], reported: Path) -> Document:
     f"{NAME}_perspective",
     of=once,
     inputs=lambda plan: {"found": f"{RESULTS}/perspective.csv"},
-    settings=lambda plan: {"titles": {name: plan.public[name].title for name in of_perspective(plan)}},
+    settings=lambda plan: {
+        # A job's JSON keeps the order of lists alone.
+        "datasets": list(of_perspective(plan)),
+        "titles": {name: plan.public[name].title for name in of_perspective(plan)},
+    },
     caption="Metrics that need no model, in the interlocutor's eye and in outsiders'.",
     category=_CATEGORY,
 )
-def perspective_table(*, found: Path, titles: Mapping[str, str]) -> Document:
+def perspective_table(*, found: Path, datasets: Sequence[str], titles: Mapping[str, str]) -> Document:
     """Show how metrics rank in the interlocutor's eye and in outsiders'."""
     from comperdial.report.inputs import read_reported
     from comperdial.studies.continuity.documents import perspective_document
 
     numbers = ("value", "low", "high", "p", "n", "clusters", "rank")
-    return perspective_document(read_reported(found, ("dataset", "level", "metric", "role"), numbers), titles)
+    known = read_reported(found, ("dataset", "level", "metric", "role"), numbers)
+    return perspective_document(known, datasets, titles)
