@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -136,5 +136,5 @@ def in_whose_eye(
     return frame
 
 
-def _numbers(row: Mapping[str, float]) -> dict[str, float]:
+def _numbers(row: Mapping[Any, Any]) -> dict[str, float]:
     return {**{name: row[name] for name in ("value", "low", "high", "n")}, "clusters": row["persons"]}

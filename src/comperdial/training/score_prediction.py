@@ -7,6 +7,7 @@ Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's E
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,11 @@ def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # no
     encoder
         The name of a sentence encoder of ``comperdial.models``, whose tokens' mean stands for a text; None: TF-IDF of
         character 1- to 3-grams. Either way three blocks, each text's of length 1: response, last utterance, earlier ones.
+
+    Raises
+    ------
+    SchemaError
+        When the training part's texts have nothing in common.
     """
     blocks = [frame[name] for name in ("response", "last", "earlier")]
     if encoder is not None:
@@ -132,8 +138,12 @@ def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # no
     train = (frame["split"] == TRAIN).to_numpy()
     made: list[Any] = []
     for texts in blocks:
-        counted = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=2, sublinear_tf=True).fit(texts[train])
-        made.append(counted.transform(texts))
+        counted = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=2, sublinear_tf=True)
+        # scikit-learn's error where no n-gram is in two texts, as of dialogues of one exchange.
+        with suppress(ValueError):
+            made.append(counted.fit(texts[train]).transform(texts))
+    if not made:
+        raise SchemaError("no two texts share a character", where="the training part", expected="texts to learn from")
     return sparse.hstack(made, format="csr")
 
 
@@ -187,7 +197,8 @@ def predict(
     if identity:
         people: Any = pd.get_dummies(frame["person"]).to_numpy(np.float64)
         if sparse.issparse(features):
-            features = sparse.hstack([features, sparse.csr_matrix(people)], format="csr")
+            blocks: list[Any] = [features, sparse.csr_array(people)]
+            features = sparse.hstack(blocks, format="csr")
         else:
             features = np.hstack([features, people])
     scores = frame[target].to_numpy(np.float64)

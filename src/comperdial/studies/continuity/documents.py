@@ -30,7 +30,7 @@ _INTERVALS = "In brackets the 95 % interval, persons resampled; it can be had of
 def reported_of(reported: pd.DataFrame, table: str) -> dict[tuple[str, str], float]:
     """Return the values of one of the paper's tables by row and column."""
     part = reported[reported["table"] == table]
-    return {(row.row, row.column): row.value for row in part.itertuples()}
+    return dict(zip(zip(part["row"], part["column"], strict=True), part["value"], strict=True))
 
 
 def table_1(exchanges: Mapping[str, pd.DataFrame], reported: pd.DataFrame, titles: Mapping[str, str]) -> Document:
@@ -399,7 +399,7 @@ def perspective_document(found: pd.DataFrame, datasets: Sequence[str], titles: M
     )
 
 
-def _of_role(row: Mapping[str, Any] | None) -> Sequence[str]:
+def _of_role(row: Mapping[Any, Any] | None) -> Sequence[str]:
     if row is None:
         return "–", "–"
     return number(row["value"]) + interval(row["low"], row["high"]), "–" if pd.isna(
@@ -407,7 +407,7 @@ def _of_role(row: Mapping[str, Any] | None) -> Sequence[str]:
     ) else f"{row['rank']:.0f}"
 
 
-def _apart(cells: Mapping[tuple[str, str], Mapping[str, Any]], metric: str, roles: Sequence[str]) -> Sequence[str]:
+def _apart(cells: Mapping[tuple[Any, Any], Mapping[Any, Any]], metric: str, roles: Sequence[str]) -> Sequence[str]:
     row = cells.get((metric, DIFFERENCE))
     if len(roles) < 2:
         return ()

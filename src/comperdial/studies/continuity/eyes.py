@@ -55,7 +55,7 @@ def rated_items(folder: Path, said: Mapping[str, str], ieval: Path) -> Items:
     ratings = ratings[ratings["dimension"] == said["dimension"]]
     roles = _roles(folder, ratings, said)
     by_role = {
-        role: part.groupby(key)["rating"].agg(["mean", "size"]) for role, part in ratings.groupby(roles.to_numpy())
+        str(role): part.groupby(key)["rating"].agg(["mean", "size"]) for role, part in ratings.groupby(roles.to_numpy())
     }
     if said.get("interlocutor") == "ieval":
         by_role[INTERLOCUTOR] = _liked(by_role[OUTSIDERS].index, ieval)
@@ -91,7 +91,7 @@ def _worker(dialogue_id: str) -> int:
     return _place(dialogue_id) // 8 + 1
 
 
-def _liked(items: pd.MultiIndex, ratings: Path) -> pd.DataFrame:
+def _liked(items: pd.Index[Any], ratings: Path) -> pd.DataFrame:
     """Return how the person who chatted rated each dialogue: the mean of nine statements, 1 to 5, higher is better."""
     said = IEval("ieval", {"ratings": ratings}).ratings().set_index(["dialogue_id", "system_id"])["likert"]
     names = [(f"{_worker(dialogue)}-{MOODS[_place(dialogue) % 8 // 4]}", system) for dialogue, system in items]
