@@ -91,7 +91,7 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 
 # Everything that this repository publishes.
 PUBLISHED := demo usr_persona usr_topical
-STUDIES := all llm_evaluators density local_metrics
+STUDIES := all llm_evaluators density local_metrics continuity
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)

@@ -102,7 +102,7 @@ def test_an_exchange_that_somebody_did_not_score_is_left_out(rated, message):
 
 
 def test_identity_gives_the_level_and_text_what_is_within_persons():
-    frame = exchanges()
+    frame = exchanges(turns=60)
     features = text_features(frame)
     test = (frame["split"] == "test").to_numpy()
     own = frame["interlocutor"].to_numpy()
