@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial import schema
+from comperdial import models, schema
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.continuity import by_person
 from comperdial.evaluation.perspective import in_whose_eye, simple_scores
@@ -136,6 +136,18 @@ def test_the_test_part_has_no_say_in_a_prediction():
         assert one.penalty == other.penalty
         np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(personal_means(frame), personal_means(changed))
+
+
+def test_any_encoder_takes_the_place_of_counted_characters():
+    if models.missing("all-MiniLM-L6-v2") is not None:
+        pytest.skip("MiniLM is not on this machine")
+    frame = exchanges(persons=2, turns=10).assign(response="how nice", last=["tea", ""] * 10)
+    features = text_features(frame, "all-MiniLM-L6-v2")
+    lengths = np.linalg.norm(features.reshape(20, 3, -1), axis=2)
+    # A text that says nothing is no vector.
+    np.testing.assert_allclose(lengths, [[1, 1, 0], [1, 0, 0]] * 10, atol=1e-6)
+    made = predict(frame, features, target="interlocutor", identity=True, penalties=[1])
+    assert made.penalty == 1 and np.isfinite(made.values).all()
 
 
 def test_by_person_agrees_with_numpy():
