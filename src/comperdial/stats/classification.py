@@ -1,0 +1,99 @@
+"""How well scores tell two classes apart, with intervals over resampled clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Values = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+
+
+def accuracy(truth: Values, predicted: Values, weights: Floats) -> Floats:
+    """Return the weighted share of right predictions.
+
+    Parameters
+    ----------
+    truth, predicted
+        n classes, 0 or 1.
+    weights
+        n weights, or resamples x n.
+    """
+    return np.asarray(weights @ (truth == predicted) / weights.sum(axis=-1), dtype=np.float64)
+
+
+def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
+    """Return the mean of both classes' F1; a class that is neither there nor predicted counts as 0. As :func:`accuracy`."""
+    found = []
+    for one in (0, 1):
+        right = weights @ ((truth == one) & (predicted == one))
+        both = weights @ (truth == one) + weights @ (predicted == one)
+        found.append(np.divide(2 * right, both, out=np.zeros_like(both, dtype=float), where=both > 0))
+    return np.asarray((found[0] + found[1]) / 2, dtype=np.float64)
+
+
+def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
+    """Return the chance that a positive's score is above a negative's, ties counting half; NaN without both classes.
+
+    As :func:`accuracy`, with n scores for predictions.
+    """
+    rows = np.atleast_2d(weights)
+    _, places = np.unique(scores, return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) > 0])
+    positive = np.asarray(truth, dtype=bool)
+    ups = np.add.reduceat((rows * positive)[:, order], starts, axis=1)
+    downs = np.add.reduceat((rows * ~positive)[:, order], starts, axis=1)
+    below = np.cumsum(downs, axis=1) - downs
+    pairs = ups.sum(axis=1) * downs.sum(axis=1)
+    won = (ups * (below + downs / 2)).sum(axis=1)
+    found = np.divide(won, pairs, out=np.full(len(rows), np.nan), where=pairs > 0)
+    return found if weights.ndim > 1 else np.asarray(found[0])
+
+
+def correlation(one: Values, other: Values, weights: Floats) -> Floats:
+    """Return Pearson's weighted correlation of two lists of n numbers; NaN where one does not vary. As :func:`accuracy`."""
+    share = weights / weights.sum(axis=-1, keepdims=True)
+    x, y = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    # Centred first, for precision.
+    x, y = x - x.mean(), y - y.mean()
+    mean_x, mean_y = share @ x, share @ y
+    products = share @ (x * x) - mean_x**2, share @ (y * y) - mean_y**2
+    scale = np.sqrt(np.clip(products[0], 0, None) * np.clip(products[1], 0, None))
+    covariance = share @ (x * y) - mean_x * mean_y
+    return np.asarray(np.divide(covariance, scale, out=np.full_like(scale, np.nan), where=scale > 1e-15), dtype=float)
+
+
+def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: np.random.Generator) -> Floats:
+    """Return how often each item counts in each resample of whole clusters, drawn with replacement: resamples x n."""
+    _, places = np.unique(clusters, return_inverse=True)
+    count = int(places.max()) + 1 if len(places) else 0
+    drawn = random.multinomial(count, np.full(count, 1 / count), size=resamples) if count else np.zeros((resamples, 0))
+    return np.asarray(drawn[:, places], dtype=np.float64)
+
+
+def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Return the percentiles that hold the middle share of resampled values; NaN where fewer than half have one."""
+    kept = values[~np.isnan(values)]
+    if len(kept) < max(1, len(values) / 2):
+        return np.nan, np.nan
+    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+Measure = Callable[[Floats], Floats]
+
+
+def estimated(measures: Mapping[str, Measure], weights: Floats) -> dict[str, tuple[float, Floats]]:
+    """Return each measure with all items counted once, and of each resample, a few of them at a time."""
+    once = np.ones(weights.shape[1])
+    step = max(1, 2**22 // max(1, weights.shape[1]))
+    return {
+        name: (
+            float(measure(once)),
+            np.concatenate([measure(weights[start : start + step]) for start in range(0, len(weights), step)]),
+        )
+        for name, measure in measures.items()
+    }

@@ -1,0 +1,1 @@
+"""Whose eye: interlocutors and outsiders (Tsuta et al. 2023)."""
