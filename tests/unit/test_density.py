@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,6 +191,15 @@ def test_tables_of_words_and_positions_stay_as_they_are(bert, tmp_path):
     assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
 
 
+@pytest.mark.parametrize("phase", [0, 1])
+def test_a_loss_that_is_no_number_stops_training(bert, tmp_path, monkeypatch, phase):
+    name = ("in_batch_loss", "selection_loss")[phase]
+    plain = getattr(loop, name)
+    monkeypatch.setattr(loop, name, lambda *args: plain(*args) * torch.nan)
+    with pytest.raises(FloatingPointError, match="the loss is nan in step 0"):
+        run(bert, tmp_path)
+
+
 def test_models_that_begin_alike_share_their_phases(bert, tmp_path):
     run(bert, tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
@@ -330,6 +340,19 @@ def test_a_model_that_is_not_there_is_not_run(trained, tmp_path):
     assert "is not present" in absent.unavailable()
     assert "absent@absent" in absent.signature()
     assert create("density", trained=str(trained)).unavailable() is None
+
+
+def test_a_model_is_found_here_or_in_the_repository(trained, tmp_path, monkeypatch):
+    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setattr(models_here, "__file__", str(repository / "src/comperdial/training/trained.py"))
+    assert "not present in data/models/mine" in create("density", trained="mine").unavailable()
+    shutil.copytree(trained, repository / "data/models/mine")
+    assert create("density", trained="mine").unavailable() is None
+    # One of that name in the current folder goes first.
+    (elsewhere / "data/models/mine").mkdir(parents=True)
+    assert "not present in data/models/mine" in create("density", trained="mine").unavailable()
 
 
 def test_an_altered_model_is_refused(trained, tmp_path):

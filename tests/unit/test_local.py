@@ -199,11 +199,33 @@ def test_it_says_why_it_cannot_run(coefficients, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(said | {"signatures": said["signatures"] | {"distinct": "distinct|text:raw|v:1"}}))
     assert "its part distinct is distinct|" in create("local", coefficients=str(other)).unavailable()
+    other.write_text(json.dumps(said | {"signatures": {"f1_context": said["signatures"]["f1_context"]}}))
+    assert "without scores of its part distinct" in create("local", coefficients=str(other)).unavailable()
     absent = METRICS | {"distinct": {"kind": "sentence_cosine", "model": str(tmp_path / "nowhere")}}
     other.write_text(json.dumps(said | {"metrics": absent}))
     assert create("local", coefficients=str(other)).unavailable().startswith("its part distinct: ")
     other.write_text("{}")
     assert "no coefficients of `local`" in create("local", coefficients=str(other)).unavailable()
+
+
+def test_libraries_may_differ_and_options_may_not(coefficients, tmp_path, monkeypatch):
+    class Part(type(create("distinct"))):
+        libraries = ("numpy",)
+
+        def signature(self):
+            return self.told
+
+    def told(signature):
+        monkeypatch.setattr(Part, "told", signature, raising=False)
+        metric = create("local", coefficients=str(other))
+        vars(metric)["parts"] = {"distinct": Part()}
+        return metric.unavailable()
+
+    said = json.loads(coefficients.read_text())
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(said | {"signatures": {"distinct": "distinct|beta:1.2|numpy:1.0.0|v:1"}}))
+    assert told("distinct|beta:1.2|numpy:2.4.1|v:1") is None
+    assert "fits new ones" in told("distinct|beta:1.3|numpy:1.0.0|v:1")
 
 
 def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path, capsys):

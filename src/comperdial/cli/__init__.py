@@ -127,6 +127,7 @@ def make_parser() -> argparse.ArgumentParser:
         judge,
         models,
         perturb,
+        preferences,
         prompts,
         recorded,
         render,
@@ -137,7 +138,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     groups = (
         compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
-        annotate, render, train, validate, why,
+        annotate, preferences, render, train, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object, seconds
+from comperdial.cli.common import json_object, seconds, whole
 from comperdial.core.errors import ConfigError
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    """Return a type of arguments: whole numbers from ``least`` up."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from {least} up")
-        return int(text)
-
-    return parse
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -28,15 +17,16 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("personas", help="draw personas from a PeaCoK knowledge graph")
     command.add_argument("graph", type=Path, help="peacok_kg.json in either layout, or head<TAB>relation<TAB>tail")
     command.add_argument("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
-    command.add_argument("--count", type=_whole(1), required=True)
-    command.add_argument("--seed", type=_whole(0), required=True)
-    command.add_argument("--default-ages", type=_whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
+    command.add_argument("--count", type=whole(1), required=True)
+    command.add_argument("--seed", type=whole(0), required=True)
+    command.add_argument("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
     command.add_argument("--output", type=Path, required=True, help="a .json file")
     command.set_defaults(run=_personas)
 
     group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(parts)
+    _add_self_chat(parts)
     command = parts.add_parser("tables", help="turn dialogues and submissions into tables")
     command.add_argument("dialogues", type=Path, help="ComperDial_data.json's schema, or the challenge's test data")
     command.add_argument("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
@@ -55,7 +45,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
     command.add_argument("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
     command.add_argument("--roster", type=Path, help="whose skills to take")
-    command.add_argument("--seed", type=_whole(0), required=True)
+    command.add_argument("--seed", type=whole(0), required=True)
     command.set_defaults(run=_simulate)
 
     command = commands.add_parser("export", help="write a folder of tables in ComperDial's published form")
@@ -90,17 +80,36 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
         default=Path("data/ledger"),
         help="where the answers of a roster's service are kept, to be asked for once; default: data/ledger",
     )
-    command.add_argument("--jobs", type=_whole(1), default=1, help="agents at a time (default: 1)")
+    command.add_argument("--jobs", type=whole(1), default=1, help="agents at a time (default: 1)")
     for name, kind, about in (
-        ("batch", _whole(1), "conversations a call (at most 50)"),
+        ("batch", whole(1), "conversations a call (at most 50)"),
         ("load-seconds", seconds, "to construct the agent"),
         ("run-seconds", seconds, "for all turns of a batch"),
-        ("calls", _whole(0), "of the language model an utterance"),
-        ("input-tokens", _whole(0), "a dialogue"),
-        ("output-tokens", _whole(0), "a dialogue"),
+        ("calls", whole(0), "of the language model an utterance"),
+        ("input-tokens", whole(0), "a dialogue"),
+        ("output-tokens", whole(0), "a dialogue"),
     ):
         command.add_argument(f"--{name}", type=kind, help=f"limit: {about}; default: the challenge's")
     command.set_defaults(run=_run)
+
+
+def _add_self_chat(parts: Any) -> None:  # noqa: ANN401
+    command = parts.add_parser("self-chat", help="let agents of a roster talk to themselves, and count what goes wrong")
+    command.add_argument("roster", type=Path, metavar="AGENTS", help="a YAML file that lists agents")
+    command.add_argument("--agents", nargs="+", metavar="ID", help="which of them; default: all")
+    command.add_argument(
+        "--openings", type=Path, required=True, help="dialogues (as for `run`), whose personas and first line are taken"
+    )
+    command.add_argument("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
+    command.add_argument(
+        "--dialogues", type=whole(1), metavar="M", help="for each agent; default: one for each opening"
+    )
+    command.add_argument(
+        "--training", type=Path, metavar="FILE", help="what the agents learned from: count copies of it"
+    )
+    command.add_argument("--output", type=Path, required=True, help="a .jsonl file of dialogues")
+    command.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="as for `run`; default: data/ledger")
+    command.set_defaults(run=_self_chat)
 
 
 def _personas(options: argparse.Namespace) -> None:
@@ -149,6 +158,52 @@ def _run(options: argparse.Namespace) -> int:
     with closing(model):
         reports = write_runs(runs, options.output, options.report, named=bool(options.roster))
     return int(all(report["problem"] is not None for report in reports))
+
+
+def _self_chat(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from comperdial.challenge.api import closing
+    from comperdial.challenge.dialogues import read_dialogues
+    from comperdial.challenge.pairs.dialogues import write_dialogues
+    from comperdial.challenge.roster import read_roster
+    from comperdial.challenge.self_chat import faults, read_training, report, self_chat
+    from comperdial.core.errors import UnknownNameError
+
+    if options.output.suffix != ".jsonl":
+        raise ConfigError(f"the name {options.output.name!r}", where="--output", expected="a .jsonl file")
+    openings = read_dialogues(options.openings)
+    count = options.dialogues or len(openings)
+    if count > len(openings):
+        raise ConfigError(
+            f"{count} dialogues",
+            where="--dialogues",
+            expected=f"at most {len(openings)}, one for each opening of {options.openings}: most agents always say the "
+            "same to the same opening",
+        )
+    training = read_training(options.training) if options.training else None
+    roster = read_roster(options.roster, partial(_make_api, ledger=options.ledger))
+    entries = {entry["id"]: entry for entry in roster.agents}
+    for name in options.agents or ():
+        if name not in entries:
+            raise UnknownNameError("agent", name, entries, where=str(options.roster))
+    chosen = [entries[name] for name in dict.fromkeys(options.agents or entries)]
+    with closing(roster.model):
+        found = [
+            self_chat(entry, openings[:count], options.turns, api=roster.api)
+            for entry in tqdm(chosen, desc="agents", disable=None)
+        ]
+    whole_chats = [chat for chat in found if chat.problem is None]
+    write_dialogues(options.output, (dialogue for chat in whole_chats for dialogue in chat.dialogues))
+    for line in report((chat.system_id, faults(chat.dialogues, training)) for chat in whole_chats):
+        print(line)
+    for chat in found:
+        if chat.problem is not None:
+            print(f"{chat.system_id}: no self-chats: {chat.problem}")
+    print(
+        f"{options.output}: {sum(len(chat.dialogues) for chat in whole_chats)} self-chats of {len(whole_chats)} agents"
+    )
+    return int(not whole_chats)
 
 
 def _class(text: str) -> dict[str, Any]:

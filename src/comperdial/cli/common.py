@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,17 @@ def shard_of(options: argparse.Namespace) -> Shard:
     from comperdial.core.sharding import WHOLE, Shard
 
     return Shard.parse(options.shard) if options.shard is not None else WHOLE
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return a type of arguments: whole numbers from ``least`` up."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from {least} up")
+        return int(text)
+
+    return parse
 
 
 def seconds(text: str) -> float:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli import judge_batch, judge_file
+from comperdial.cli import judge_batch, judge_file, judge_pairs
 from comperdial.cli.judge_choice import (
     add_choice,
     add_paying,
@@ -43,6 +43,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     kind.set_defaults(run=_show)
     judge_file.add_kinds(what)
+    judge_pairs.add_kinds(what)
     judge_batch.add_kinds(what)
     ledger = commands.add_parser("ledger", help="the answers that judges gave")
     what = ledger.add_subparsers(title="what", metavar="WHAT", required=True)

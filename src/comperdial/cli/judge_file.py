@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from comperdial.judges.scores import Tally
-    from comperdial.judges.tasks import Judge
+    from comperdial.judges.tasks import Judge, Judging
 
 _PARAMS = Path("params.yaml")
 _REACHED = ("key", "free", "concurrency", "timeout")
@@ -30,6 +30,14 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind = what.add_parser("file", help="have a file of responses rated, as `comperdial score` scores one")
     kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
     kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
+    add_who(kind)
+    kind.add_argument("--output", type=Path, required=True, help="the scores: a .jsonl, .csv or .parquet file")
+    kind.add_argument("--judgements", type=Path, help="how each score came about, with rationales: likewise")
+    kind.set_defaults(run=_file)
+
+
+def add_who(kind: argparse.ArgumentParser) -> None:
+    """Add the options that say who is asked, where answers are kept and what may be spent."""
     who = kind.add_mutually_exclusive_group(required=True)
     who.add_argument("--judge", help="who is asked: a judge of params.yaml")
     who.add_argument("--model", help="who is asked: a model of the server at --base-url, as the server calls it")
@@ -46,12 +54,9 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     server.add_argument("--max-tokens", type=_count, metavar="N", help=f"of an answer; default: {_MAX_TOKENS}")
     server.add_argument("--concurrency", type=_count, metavar="N", help="requests at a time; default: 16")
     server.add_argument("--timeout", type=seconds, metavar="SECONDS", help=f"for one answer; default: {_TIMEOUT:g}")
-    kind.add_argument("--output", type=Path, required=True, help="the scores: a .jsonl, .csv or .parquet file")
-    kind.add_argument("--judgements", type=Path, help="how each score came about, with rationales: likewise")
     kind.add_argument("--params", type=Path, help="default: params.yaml, or where there is none the repository's")
     kind.add_argument("--ledger", type=Path, help="where answers are kept; default: params.yaml's")
     add_paying(kind)
-    kind.set_defaults(run=_file)
 
 
 def _from_zero(text: str) -> float:
@@ -71,27 +76,14 @@ def _count(text: str) -> int:
 
 
 def _file(options: argparse.Namespace) -> None:
-    import dataclasses
-
     from comperdial import schema
-    from comperdial.config import load_yaml
-    from comperdial.config.checking import Lines
     from comperdial.core.files import check_table_output
     from comperdial.judges.files import file_task, judge_file, why_silent
-    from comperdial.judges.tasks import groups_of, read_judging
-    from comperdial.studies import with_studies
 
     check_table_output(options.output)
     check_table_output(options.judgements, "--judgements")
-    path = _params(options)
-    # A study's variants too.
-    config = with_studies(load_yaml(path))
-    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
-    given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
-    judging = dataclasses.replace(judging, **given)
-    if server := _server(options, judging.judges):
-        judging = dataclasses.replace(judging, judges={**judging.judges, server.name: server})
-    task = file_task(judging, options.variant, server.name if server else options.judge)
+    judging, judge = chosen_judge(options)
+    task = file_task(judging, options.variant, judge)
     scores, judgements, tally = judge_file(judging, task, options.file, refusals(options))
     schema.write(options.output, scores, "scores")
     if options.judgements:
@@ -101,6 +93,26 @@ def _file(options: argparse.Namespace) -> None:
     print(
         f"{options.file}  {task.name}: {_outcome(scores, judgements, tally)}; scores: {options.output}, answers: {judging.ledger}"
     )
+
+
+def chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
+    """Return the configuration, with the judge that the command line describes in it, and the name of who is asked."""
+    import dataclasses
+
+    from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
+    from comperdial.judges.tasks import groups_of, read_judging
+    from comperdial.studies import with_studies
+
+    path = _params(options)
+    # A study's variants too.
+    config = with_studies(load_yaml(path))
+    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
+    given = {name: getattr(options, name) for name in ("ledger", "budget") if getattr(options, name) is not None}
+    judging = dataclasses.replace(judging, **given)
+    if server := _server(options, judging.judges):
+        judging = dataclasses.replace(judging, judges={**judging.judges, server.name: server})
+    return judging, server.name if server else options.judge
 
 
 def _params(options: argparse.Namespace) -> Path:
@@ -136,7 +148,7 @@ def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None
     if not options.base_url:
         raise ConfigError(
             "--model without --base-url",
-            where="judge file",
+            where="--model",
             expected="the server's URL, such as http://localhost:8000/v1",
         )
     parameters = {"max_tokens": options.max_tokens or _MAX_TOKENS}

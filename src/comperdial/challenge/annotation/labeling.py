@@ -33,7 +33,7 @@ def config(level: Level) -> str:
     """Return the labeling configuration of a level as XML."""
     view = ET.Element("View")
     panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value="Guidelines")
-    for text, style in _lines(level.guidelines()):
+    for text, style in guideline_lines(level.guidelines()):
         ET.SubElement(panel, "Header", value=text, style=style)
     shown = _SHOWN[level.name]
     for name in shown:
@@ -72,8 +72,8 @@ def _add_reasons(view: ET.Element, shown: str) -> None:
         ET.SubElement(choices, "Choice", value=axis)
 
 
-def _lines(markdown: str) -> Iterator[tuple[str, str]]:
-    """Give the guidelines as lines for ``Header`` tags, each with its style; joins lines that were wrapped."""
+def guideline_lines(markdown: str) -> Iterator[tuple[str, str]]:
+    """Yield guidelines as lines for ``Header`` tags, each with its style; joins lines that were wrapped."""
     for block in markdown.strip().split("\n\n"):
         for text in re.sub(r"\n(?!- )", " ", block).split("\n"):
             line = " ".join(text.lstrip("#").split())

@@ -1,0 +1,379 @@
+"""A judge as annotator of pairs: which of two dialogues it prefers, asked in both orders.
+
+The prompt shows two whole dialogues, and the answer is the number of the one that is better. Each pair is asked about twice,
+either dialogue first. A choice that stays with the dialogue is a preference; one that stays with the place is a tie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs.questions import chosen, read_questions
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.files import check_columns, read_table, read_text
+from comperdial.judges.ask import Report
+from comperdial.judges.base import Form
+from comperdial.judges.items import Item, message
+from comperdial.judges.ledger import Ledger
+from comperdial.judges.prompting import OURS, Prompt, render
+from comperdial.judges.scores import MissingJudgementsError, Refusals, in_memory, judge_items
+from comperdial.judges.tasks import Judging, Task, Variant, family_of, service_of, to_pay, unpaid
+from comperdial.stats.proportions import Share, share
+
+SIDES = ("first", "second")
+PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id")
+"""The columns that name a pair."""
+
+Dialogues = Mapping[tuple[str, str], Dialogue]
+
+_PROMPT = Path(__file__).parent / "prompts" / "pair.md"
+# The answers, and the one who is judged in the conversation shown first and second.
+_LABELS = {"1": 1.0, "2": 2.0}
+_OTHER = "Other"
+# Services whose answers to a pair another one gives.
+_OF_PAIRS = {"rules": "rules_pairs"}
+_RETRIES = 3
+_MIDDLE = 1.5
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs to judge, and what people chose.
+
+    Attributes
+    ----------
+    dataset
+        The data set's name: its part of the ledger.
+    pairs
+        One row a pair, with the columns of :data:`PAIR`.
+    votes
+        Table ``preferences``, if that is what was read; None where it was pairs alone.
+    """
+
+    dataset: str
+    pairs: pd.DataFrame
+    votes: pd.DataFrame | None = None
+
+
+def read_pairs(path: str | Path) -> Pairs:
+    """Read pairs from a CSV, JSONL or Parquet file: table ``preferences``, or the columns of :data:`PAIR` alone.
+
+    Without a column ``dataset`` the data set is called like the file.
+
+    Raises
+    ------
+    SchemaError
+        When a column is missing, a record breaks a rule, there are several data sets, or two pairs have one name.
+    """
+    path = Path(path)
+    frame = read_table(path)
+    known = schema.table("preferences").columns
+    if "choice" in frame:
+        votes = schema.read(path, "preferences")
+        return of_votes(votes, str(path))
+    frame = check_columns(frame, known, path)
+    if lacking := [name for name in PAIR if name not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, lacking))}",
+            where=str(path),
+            expected=f"{', '.join(PAIR)}: which are compared",
+        )
+    names = frame["dataset"] if "dataset" in frame else pd.Series(path.stem, index=frame.index)
+    # As votes of nobody, so that the rules of the table hold here too.
+    numbers = [str(number) for number in range(1, len(frame) + 1)]
+    filled = frame[list(PAIR)].assign(dataset=names, annotator_id=numbers, question="-", choice="first", source="-")
+    empty = dict.fromkeys(name for name in known if name not in filled)
+    found = of_votes(schema.validate(filled.assign(**empty), "preferences", where=str(path)), str(path))
+    return replace(found, votes=None)
+
+
+def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
+    """Return the pairs of a table ``preferences``, each once.
+
+    Raises
+    ------
+    SchemaError
+        When there are several data sets, or two pairs have one name.
+    """
+    names = list(votes["dataset"].unique())
+    if len(names) > 1:
+        raise SchemaError(
+            f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
+            where=f"{where}, column 'dataset'",
+            expected="one: a data set has its own part of the ledger",
+        )
+    pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
+    if (again := pairs["pair_id"].duplicated()).any():
+        name = pairs["pair_id"][again].iloc[0]
+        raise SchemaError(
+            f"pair {name!r} is of different dialogues, or the other way round",
+            where=where,
+            expected="the same first and second dialogue wherever a pair is named",
+        )
+    if pairs.empty:
+        raise SchemaError("holds no pair", where=where, expected="a record each")
+    return Pairs(str(names[0]), pairs, votes)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _PairJudging(Judging):
+    """A configuration whose judges are asked about pairs."""
+
+    def prompt(self, task: Task) -> Prompt:
+        """Return the prompt, which is ours whatever ``prompts`` says."""
+        return Prompt(task.variant.name, read_text(_PROMPT), OURS)
+
+
+def _task(judging: Judging, name: str) -> Task:
+    if name not in judging.judges:
+        raise UnknownNameError("judge", name, judging.judges, where="--judge")
+    judge = judging.judges[name]
+    labels = _LABELS if judge.mode == "probabilities" else {}
+    form = Form(("choice",), "choice", 1.0, 2.0, {"choice": ("speaker", "conversation")})
+    variant = Variant("pair", "Pair", "pair", ("dialogue",), form, (1,), _RETRIES, None, (), False, labels)
+    of_pairs = replace(judge, service=_OF_PAIRS.get(judge.service, judge.service), items=None, explain=None)
+    return Task(of_pairs, variant, 1)
+
+
+@dataclass
+class Judged:
+    """What a judge prefers, and how it got there.
+
+    Attributes
+    ----------
+    preferences
+        Table ``preferences``: one row a pair with an answer in each order.
+    answers
+        One row an answer: the pair, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
+        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing where the answer cannot be read.
+    failures
+        Why answers could not be read, with their number.
+    report
+        Of the run; None where nothing was asked.
+    """
+
+    preferences: pd.DataFrame
+    answers: pd.DataFrame
+    failures: Counter[str] = field(default_factory=Counter)
+    report: Report | None = None
+
+    @property
+    def pairs(self) -> int:
+        """Return of how many pairs the judge was asked."""
+        return int(self.answers["pair_id"].nunique())
+
+    @property
+    def unread(self) -> int:
+        """Return how many pairs have no preference, since an answer about them cannot be read."""
+        return self.pairs - len(self.preferences)
+
+    @property
+    def flipped(self) -> int:
+        """Return how many pairs are ties since the choice stayed with the place, not with the dialogue."""
+        return int((_choices(self.answers).nunique(axis=1) > 1).sum())
+
+    @property
+    def same(self) -> Share:
+        """Return of how many pairs asked in both orders the choice was the same; of none where there is one order."""
+        choices = _choices(self.answers)
+        both = choices.nunique(axis=1) == 1 if choices.shape[1] == len(SIDES) else pd.Series(dtype=bool)
+        return share(both.to_numpy(dtype=bool), both.index.to_numpy())
+
+    @property
+    def chose_first(self) -> Share:
+        """Return how often the dialogue shown first was chosen, of the pairs whose answers can all be read."""
+        strict = self.answers[self.answers["choice"].isin(SIDES)]
+        strict = strict[strict["pair_id"].isin(self.preferences["pair_id"])]
+        return share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy())
+
+
+def judge_pairs(
+    judging: Judging,
+    judge: str,
+    dialogues: Dialogues,
+    pairs: Pairs,
+    question: str,
+    refusals: Refusals = Refusals(),  # noqa: B008 - it cannot be changed
+) -> Judged:
+    """Ask a judge which dialogue of each pair is better, either one first; what the ledger holds is not asked again.
+
+    A judge with ``items`` is asked about so many pairs: those with the smallest hash of their names.
+
+    Parameters
+    ----------
+    judging
+        Judges, ledger, prices and budget.
+    judge
+        The judge's name.
+    question
+        The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
+        spaces. The table has it as it is given.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such judge or question.
+    SchemaError
+        When a pair names a dialogue that there is not.
+    ComperdialError
+        As in :func:`comperdial.judges.scores.judge_items`.
+    """
+    text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
+    task, asked = (
+        _task(judging, judge),
+        _PairJudging(**{one.name: getattr(judging, one.name) for one in fields(Judging)}),
+    )
+    wanted = _sample(pairs.pairs, judging.judges[judge].items)
+    _check_dialogues(wanted, dialogues)
+    _check_dataset(asked, task, pairs)
+    items = _items(pairs.dataset, wanted, dialogues, asked.prompt(task), text)
+    try:
+        _, judgements, tally = in_memory(
+            lambda sink: judge_items(
+                asked, task, items, sink, dataset=pairs.dataset, total=2 * len(wanted), refusals=refusals
+            )
+        )
+    except MissingJudgementsError as error:
+        why = unpaid(asked, task)
+        why = f"{why}. {to_pay(asked, task)}" if why else str(service_of(task).unavailable())
+        raise MissingJudgementsError(error.problem, where=judge, hint=f"Nothing was asked: {why}") from error
+    shown, values = judgements["system_id"], judgements["value"].astype(float)
+    if not task.variant.labels:
+        between = values.notna() & ~values.isin(_LABELS.values())
+        tally.failures += Counter({"a number between 1 and 2": int(between.sum())})
+        values = values.mask(between)
+    chose = [_choice(*row) for row in zip(shown, values, strict=True)]
+    answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": shown, "choice": chose})
+    found = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
+    return replace(found, failures=tally.failures, report=tally.report)
+
+
+def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Judged:
+    """Return one preference a pair of a judge's answers about it.
+
+    Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
+
+    Parameters
+    ----------
+    pairs
+        The columns of :data:`PAIR`, each pair once.
+    answers
+        As :class:`Judged` has them.
+    """
+    choices = _choices(answers)
+    agreed = choices.iloc[:, 0].where(choices.nunique(axis=1) == 1, "tie")
+    rows = pairs[pairs["pair_id"].isin(agreed.index)]
+    given: dict[str, Any] = {"dataset": dataset, "annotator_id": judge, "question": question, "source": judge}
+    # Of one order it is known which was shown first; of both there is nothing to say.
+    one = answers if choices.shape[1] == 1 else answers[:0]
+    left = one.drop_duplicates("pair_id").set_index("pair_id")["shown"]
+    frame = rows.assign(
+        choice=rows["pair_id"].map(agreed),
+        left=rows["pair_id"].map(left),
+        **given,
+        **dict.fromkeys(("control", "reason", "seconds")),
+    )
+    columns = schema.table("preferences").columns
+    table = schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences")
+    return Judged(table, answers)
+
+
+def _choices(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the choice in each order, a row a pair; of those pairs alone whose answers can all be read."""
+    return answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
+
+
+def _choice(shown: str, value: float) -> str | None:
+    """Return the dialogue that an answer from 1 to 2 is for, of a pair of which one dialogue was shown first."""
+    if math.isnan(value):
+        return None
+    if value == _MIDDLE:
+        return "tie"
+    return SIDES[(shown == "first") != (value < _MIDDLE)]
+
+
+def _sample(pairs: pd.DataFrame, count: int | None) -> pd.DataFrame:
+    if count is None or count >= len(pairs):
+        return pairs
+    hashes = pairs["pair_id"].map(lambda name: hashlib.sha256(name.encode()).hexdigest())
+    return pairs.loc[hashes.sort_values(kind="stable").index[:count].sort_values()].reset_index(drop=True)
+
+
+def _check_dialogues(pairs: pd.DataFrame, dialogues: Dialogues) -> None:
+    for side in SIDES:
+        names = zip(pairs["pair_id"], pairs[f"{side}_dialogue_id"], pairs[f"{side}_system_id"], strict=True)
+        for pair, *key in names:
+            if tuple(key) not in dialogues:
+                raise SchemaError(
+                    f"there is no dialogue {key[0]!r} in which {key[1]!r} is judged",
+                    where=f"pair {pair!r}",
+                    expected=f"one of the {len(dialogues):,} dialogues given",
+                )
+
+
+def _check_dataset(judging: Judging, task: Task, pairs: Pairs) -> None:
+    try:
+        Ledger(judging.ledger).folder(pairs.dataset, family_of(judging, task))
+    except ConfigError as error:
+        hint = "A data set is called like the file of pairs, unless that has a column 'dataset'"
+        raise ConfigError(error.problem, where="pairs", expected=error.expected, hint=hint) from error
+
+
+def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, prompt: Prompt, question: str) -> Iterator[Item]:
+    """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
+    for pair, *names in pairs[list(PAIR)].itertuples(index=False, name=None):
+        both = [dialogues[names[0], names[1]], dialogues[names[2], names[3]]]
+        for shown, (one, other) in zip(SIDES, (both, both[::-1]), strict=True):
+            values = {"first": _lines(one, 1), "second": _lines(other, 2), "question": [question]}
+            yield Item(dataset, pair, shown, message(render(prompt, values)))
+
+
+def _lines(dialogue: Dialogue, place: int) -> list[str]:
+    return [
+        f"{f'Speaker {place}' if speaker == dialogue.judged else _OTHER}: {text}"
+        for speaker, text in dialogue.utterances
+    ]
+
+
+# --- against people --------------------------------------------------------------------------------------------------
+
+
+def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
+    """Return how often a judge prefers what people chose, a judge's tie counted as half.
+
+    Both are tables ``preferences``, of one question each. Each vote that is no tie counts, of pairs that the judge has a
+    preference for; the interval knows that votes on one pair belong together. ``n`` counts votes.
+    """
+    strict = votes.loc[votes["choice"].isin(SIDES), [*PAIR, "choice"]]
+    both = strict.merge(preferences[[*PAIR, "choice"]], on=list(PAIR), suffixes=("", "_judge"))
+    # Each vote is looked at twice, so that a tie is right once and wrong once.
+    tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
+    hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
+    found = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
+    return replace(found, n=len(both))
+
+
+def majority(votes: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a pair with what most people chose, ties left out; pairs on which as many chose either are missing."""
+    strict = votes[votes["choice"].isin(SIDES)]
+    lean = strict.assign(lean=(strict["choice"] == "first") * 2 - 1).groupby("pair_id")["lean"].sum()
+    lean = lean[lean != 0]
+    pairs = strict[list(PAIR)].drop_duplicates("pair_id")
+    pairs = pairs[pairs["pair_id"].isin(lean.index)]
+    return pairs.assign(choice=["first" if lean[name] > 0 else "second" for name in pairs["pair_id"]])

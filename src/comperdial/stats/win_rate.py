@@ -1,0 +1,107 @@
+"""Whether one of two is preferred: exact two-sided tests of a win rate of one half, and how many votes they need."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
+# Beyond so many votes the planner gives up.
+_MOST = 200_000
+
+
+def binomial_p(wins: npt.ArrayLike, votes: npt.ArrayLike) -> Floats:
+    """Return the two-sided p of so many wins among votes, each of which is won with probability one half.
+
+    The same as ``scipy.stats.binomtest(wins, votes).pvalue``, for arrays; 1 where there is no vote.
+    """
+    won, n = np.asarray(wins), np.asarray(votes)
+    return np.asarray(np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(won, n - won), n, 0.5)))
+
+
+def flip_p(margins: npt.ArrayLike) -> float:
+    """Return the two-sided p of margins of clusters of votes, each of which is as likely to be turned round.
+
+    The exact distribution of the sum of margins under all sign flips. Votes of a cluster stand or fall together, so
+    that what they share does not pass for evidence. Where each cluster is one vote, this is the binomial test.
+
+    Parameters
+    ----------
+    margins
+        Shape (clusters,), wins less losses of each: whole numbers.
+
+    Raises
+    ------
+    ValueError
+        For margins that are no whole numbers.
+    """
+    given = np.asarray(margins, dtype=np.float64)
+    if given.ndim != 1 or (given % 1).any():
+        raise ValueError("expected margins of shape (clusters,), whole numbers")
+    sizes = np.abs(given[given != 0]).astype(int)
+    # The chance of each sum from -total to total, by one cluster after another.
+    chances = np.ones(1)
+    for size in sizes.tolist():
+        wider = np.zeros(len(chances) + 2 * size)
+        wider[: len(chances)] = chances / 2
+        wider[2 * size :] += chances / 2
+        chances = wider
+    sums = np.arange(len(chances)) - int(sizes.sum())
+    return float(min(1.0, chances[np.abs(sums) >= abs(int(given.sum()))].sum()))
+
+
+def most_losses(votes: npt.ArrayLike, *, alpha: float = 0.05) -> Integers:
+    """Return how many of so many votes the losing side may have at most for the binomial test to be significant.
+
+    -1 where no result would be. Same shape as ``votes``.
+    """
+    n = np.asarray(votes)
+    found = stats.binom.ppf(alpha / 2, n, 0.5)
+    return np.where(2 * stats.binom.cdf(found, n, 0.5) <= alpha, found, found - 1).astype(np.intp)
+
+
+def power(win_rate: float, votes: npt.ArrayLike, *, alpha: float = 0.05) -> Floats:
+    """Return the probability that the two-sided binomial test of so many votes is significant; shape of ``votes``."""
+    _check(win_rate, alpha)
+    n, edge = np.asarray(votes), most_losses(votes, alpha=alpha)
+    return np.asarray(stats.binom.cdf(edge, n, win_rate) + stats.binom.sf(n - edge - 1, n, win_rate))
+
+
+def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0.05) -> int:
+    """Return from how many votes on the binomial test has a power, whatever more there are.
+
+    The exact power goes up and down with the number of votes, since wins are whole numbers: this is the number from
+    which it never falls below what is wanted again.
+
+    Parameters
+    ----------
+    win_rate
+        Between 0 and 1, not one half: the share of votes for one of the two, ties left out.
+    power_wanted
+        Between 0 and 1.
+    alpha
+        Level of the two-sided test.
+
+    Raises
+    ------
+    ValueError
+        For a rate, power or level that is none, and where more than 200,000 votes would be needed.
+    """
+    _check(win_rate, alpha)
+    if win_rate == 0.5 or not 0 < power_wanted < 1:
+        raise ValueError(f"expected a win rate other than 0.5 and 0 < power < 1, got {win_rate} and {power_wanted}")
+    spread = np.sqrt(win_rate * (1 - win_rate))
+    reach = stats.norm.ppf(1 - alpha / 2) / 2 + stats.norm.ppf(power_wanted) * spread
+    near = (max(reach, 0.1) / (win_rate - 0.5)) ** 2
+    if near > _MOST:
+        raise ValueError(f"more than {_MOST:,} votes")
+    # The exact number lies a little above the normal one: whole wins cost at most a few of the tails' steps.
+    tried = np.arange(1, int(1.3 * near + 4 / abs(win_rate - 0.5)) + 20)
+    return int(tried[power(win_rate, tried, alpha=alpha) < power_wanted].max(initial=0)) + 1
+
+
+def _check(win_rate: float, alpha: float) -> None:
+    if not 0 < win_rate < 1 or not 0 < alpha < 1:
+        raise ValueError(f"expected 0 < win rate < 1 and 0 < alpha < 1, got {win_rate} and {alpha}")

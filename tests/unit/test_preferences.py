@@ -1,0 +1,94 @@
+"""Preferences: readers, statistics and the analysis, against published counts and independent computations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from comperdial.data.catalogue import load_catalogue
+from comperdial.data.preferences import preference_reader
+from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
+from comperdial.stats.bradley_terry import cycles
+from comperdial.stats.bradley_terry import strengths as bradley_terry
+from comperdial.stats.sequential import decided_at, peeked_at
+from comperdial.stats.win_rate import flip_p, votes_needed
+
+MIRROR = os.environ.get("COMPERDIAL_MIRROR")
+needs_mirror = pytest.mark.skipif(not MIRROR, reason="COMPERDIAL_MIRROR is not set")
+
+
+def reader(root, name):
+    files = load_catalogue(root / "data/sources.yaml").dataset(name).files
+    at = {role: Path(str(MIRROR)) / source.relative for role, source in files.items()}
+    return preference_reader(name, catalogue=root / "data/sources.yaml", files=at)
+
+
+def test_the_planner_s_numbers():
+    assert [votes_needed(rate) for rate in (0.55, 0.6, 0.65, 0.7, 0.75, 0.8)] == [820, 210, 97, 54, 35, 23]
+
+
+def test_a_look_after_every_vote():
+    won = np.random.default_rng(1).random((10_000, 400)) < 0.5
+    assert (decided_at(won) > 0).mean() <= 0.05
+    assert (peeked_at(won) > 0).mean() > 0.3
+
+
+def test_votes_of_a_cluster_stand_or_fall_together():
+    assert flip_p([1] * 9 + [-1] * 3) == pytest.approx(binomtest(9, 12).pvalue)
+    assert flip_p([3, 3, 3]) == pytest.approx(0.25)
+
+
+def test_strengths_of_two_and_circles():
+    found = bradley_terry([[0, 3], [1, 0]])
+    assert found[0] - found[1] == pytest.approx(np.log(3))
+    assert cycles([[0, 1, 0], [0, 0, 1], [1, 0, 0]]) == [(0, 1, 2)]
+    with pytest.raises(ValueError, match="finite strengths do not exist"):
+        bradley_terry([[0, 3], [0, 0]])
+
+
+@needs_mirror
+def test_ieval(root):
+    data = reader(root, "ieval")
+    votes = votes_of(data.preferences())
+    assert (len(votes.strict), len(votes.frame)) == (2125, 2880)
+    p = win_matrix(votes).set_index(["a", "b"])["p"]
+    known = {("Green", "Pink"): 0.676, ("Green", "Yellow"): 0.138, ("Pink", "Yellow"): 0.092}
+    assert {pair: round(p[pair], 3) for pair in known} == known
+    scores = pd.DataFrame(
+        {"metric": "words", "output": "words", "dialogue_id": one.dialogue_id, "system_id": one.system_id,
+         "value": len(" ".join(one.said_by_judged()).split())}
+        for one in data.dialogues()
+    )  # fmt: skip
+    found = metric_choices(votes, scores, dominant="Purple").set_index("of")
+    assert found.loc["all", "value"] == pytest.approx(0.731, abs=5e-4)
+    assert found.loc["others", "value"] == pytest.approx(0.520, abs=5e-4)
+
+
+@needs_mirror
+def test_spot_the_bot(root):
+    count = people = strict = 0
+    for domain in ("convai2", "dailydialog", "empathetic"):
+        data = reader(root, f"spot_the_bot_{domain}")
+        votes = votes_of(data.preferences(), question="humanness")
+        count, people, strict = count + len(votes.frame), people + data.of_people, strict + len(votes.strict)
+        assert votes.frame["annotator_id"].str.fullmatch(r"\d+").all()
+        if domain == "convai2":
+            table = win_matrix(votes)
+            assert [int((table[p] < 0.05).sum()) for p in ("p", "p_holm", "p_dialogue")] == [13, 12, 12]
+    assert (count + people, count, strict) == (10_217, 8_210, 2_615)
+
+
+@needs_mirror
+def test_llmfao_s_strengths_are_evalica_s(root):
+    votes = votes_of(reader(root, "llmfao").preferences())
+    assert (len(votes.frame), votes.frame["pair_id"].nunique()) == (8_931, 2_139)
+    found = strengths(votes, resamples=2).set_index("system")["strength"]
+    golden = pd.read_csv(Path(str(MIRROR)) / "dustalov/evalica/llmfao-golden.csv")
+    golden = golden[golden["algorithm"] == "bradley_terry"].set_index("item")["score"]
+    ours = np.exp(found) / np.exp(found).sum()
+    assert np.abs(ours - golden.reindex(ours.index)).max() < 1e-9
