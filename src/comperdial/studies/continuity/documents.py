@@ -34,6 +34,10 @@ def reported_of(reported: pd.DataFrame, table: str) -> dict[tuple[str, str], flo
     return dict(zip(zip(part["row"], part["column"], strict=True), part["value"], strict=True))
 
 
+def _chat(dataset: object) -> str:
+    return _CHATS.get(str(dataset), str(dataset))
+
+
 def table_1(exchanges: Mapping[str, pd.DataFrame], reported: pd.DataFrame, titles: Mapping[str, str]) -> Document:
     """Render what Hazumi holds, next to what the paper used of it."""
     known = reported_of(reported, "1")
@@ -272,10 +276,10 @@ def table_4(measures: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
                 ("", "Model"), ("", "User"), ("", "The paper's kind"),
                 *(("Ours", name) for name in ("accuracy", "macro-F1", "area")), ("Of", "replies"), ("Of", "users"),
             ]  # fmt: skip
-            sections.append(Section(f"{_CHATS.get(dataset, dataset)}, split by {split}, {rate} rate", heads, lines))
+            sections.append(Section(f"{_chat(dataset)}, split by {split}, {rate} rate", heads, lines))
         tidy.append(here.assign(source="ours"))
         notes += [
-            f"{_CHATS.get(row['dataset'], row['dataset'])}{', ' + row['model'] if isinstance(row['model'], str) else ''}: {row['note']}"
+            f"{_chat(row['dataset'])}{', ' + row['model'] if isinstance(row['model'], str) else ''}: {row['note']}"
             for row in measures[measures["note"].fillna("") != ""].to_dict("records")
         ]
         notes += [
@@ -326,7 +330,7 @@ def table_5(liking: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
                 texts = ["–" if r is None else number(r["value"]) + interval(r["low"], r["high"]) for r in found]
                 lines.append([predictor, *texts, f"{part.loc[part['predictor'] == predictor, 'n'].iloc[0]:,.0f}"])
             heads = [("", "Predictor"), *(("Ours", name) for name in _AGREEMENT.values()), ("Ours", "items")]
-            sections.append(Section(f"{_CHATS.get(dataset, dataset)}, replies of a {replies}, {of}", heads, lines))
+            sections.append(Section(f"{_chat(dataset)}, replies of a {replies}, {of}", heads, lines))
         tidy.append(liking.assign(source="ours"))
         notes += [
             "Area: the chance that of two replies the one that was liked has the higher score; .5 is chance",
