@@ -252,15 +252,17 @@ def test_ours_on_other_chats_stand_apart_from_the_paper_s_on_x(reported):
     less = measured | {"against": "none", "value": -0.07}
     cold = measured | {"group": "cold", "value": 0.5}
     not_run = {"dataset": "chitchat", "note": "not run: no package"}
-    fourth = documents.table_4(pd.DataFrame([measured, less, cold, not_run]), reported)
-    (line,) = fourth.sections[1].rows
+    absent = row | {"model": "FED", "user": "none", "note": "not run: cost"}
+    fourth = documents.table_4(pd.DataFrame([measured, less, cold, absent, not_run]), reported)
+    line, other = fourth.sections[1].rows
     assert line == ["tfidf", "token", "+ user token", "0.610 [0.55, 0.66]", "–", "–", "312", "90"]
-    assert "chitchat: not run: no package" in fourth.notes
+    assert other == ["FED", "none", "FED", "–", "–", "–", "not run", "–"]
+    assert "Chit-Chat: not run: no package" in fourth.notes
     liked = {"dataset": "convai2", "replies": "system", "of": "thumbs", "predictor": "tfidf", "measure": "auc"}
     fifth = documents.table_5(
         pd.DataFrame([liked | {"value": 0.45, "low": 0.42, "high": 0.48, "n": 9, "groups": 3}]), reported
     )
-    assert fifth.sections[1].title == "convai2, replies of a system, thumbs"
+    assert fifth.sections[1].title == "ConvAI2, replies of a system, thumbs"
     assert fifth.sections[1].rows == [["tfidf", "–", "–", "0.450 [0.42, 0.48]", "–", "9"]]
 
 

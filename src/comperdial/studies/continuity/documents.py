@@ -19,6 +19,7 @@ _OF_X = (
     "The paper's conversations are of X (Twitter), published as post ids only: their rows have the "
     "reported value and none of ours"
 )
+_CHATS = {"chitchat": "Chit-Chat", "convai2": "ConvAI2", "topical_chat": "Topical-Chat"}
 _LACKING = {
     "interlocutor": "no score of the interlocutor",
     "outsider": "no score of an outsider",
@@ -31,6 +32,10 @@ def reported_of(reported: pd.DataFrame, table: str) -> dict[tuple[str, str], flo
     """Return the values of one of the paper's tables by row and column."""
     part = reported[reported["table"] == table]
     return dict(zip(zip(part["row"], part["column"], strict=True), part["value"], strict=True))
+
+
+def _chat(dataset: object) -> str:
+    return _CHATS.get(str(dataset), str(dataset))
 
 
 def table_1(exchanges: Mapping[str, pd.DataFrame], reported: pd.DataFrame, titles: Mapping[str, str]) -> Document:
@@ -262,22 +267,19 @@ def table_4(measures: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
             cells = {(r["model"], r["user"], r["measure"]): r for r in part.to_dict("records")}
             lines = []
             for model, user in dict.fromkeys((model, user) for model, user, _ in cells):
-                values = []
-                for measure in ("accuracy", "macro_f1", "auc"):
-                    row = cells.get((model, user, measure))
-                    values.append("–" if row is None else number(row["value"]) + interval(row["low"], row["high"]))
-                some = next(r for r in part.to_dict("records") if (r["model"], r["user"]) == (model, user))
-                lines.append(
-                    [model, user, alike.get((model, user), "–"), *values, f"{some['n']:,.0f}", f"{some['users']:,.0f}"]
-                )
+                found = [cells.get((model, user, measure)) for measure in ("accuracy", "macro_f1", "auc")]
+                texts = ["–" if r is None else number(r["value"]) + interval(r["low"], r["high"]) for r in found]
+                some = next((r for r in found if r is not None), None)
+                counts = [f"{some[name]:,.0f}" for name in ("n", "users")] if some else ["not run", "–"]
+                lines.append([model, user, alike.get((model, user), "–"), *texts, *counts])
             heads = [
                 ("", "Model"), ("", "User"), ("", "The paper's kind"),
                 *(("Ours", name) for name in ("accuracy", "macro-F1", "area")), ("Of", "replies"), ("Of", "users"),
             ]  # fmt: skip
-            sections.append(Section(f"{dataset}, split {split}, rate {rate}", heads, lines))
+            sections.append(Section(f"{_chat(dataset)}, split by {split}, {rate} rate", heads, lines))
         tidy.append(here.assign(source="ours"))
         notes += [
-            f"{row['dataset']}{', ' + row['model'] if isinstance(row['model'], str) else ''}: {row['note']}"
+            f"{_chat(row['dataset'])}{', ' + row['model'] if isinstance(row['model'], str) else ''}: {row['note']}"
             for row in measures[measures["note"].fillna("") != ""].to_dict("records")
         ]
         notes += [
@@ -328,10 +330,11 @@ def table_5(liking: pd.DataFrame | None, reported: pd.DataFrame) -> Document:
                 texts = ["–" if r is None else number(r["value"]) + interval(r["low"], r["high"]) for r in found]
                 lines.append([predictor, *texts, f"{part.loc[part['predictor'] == predictor, 'n'].iloc[0]:,.0f}"])
             heads = [("", "Predictor"), *(("Ours", name) for name in _AGREEMENT.values()), ("Ours", "items")]
-            sections.append(Section(f"{dataset}, replies of a {replies}, {of}", heads, lines))
+            sections.append(Section(f"{_chat(dataset)}, replies of a {replies}, {of}", heads, lines))
         tidy.append(liking.assign(source="ours"))
         notes += [
             "Area: the chance that of two replies the one that was liked has the higher score; .5 is chance",
+            "Every predictor that was made is shown; nothing is corrected for their number",
             "Within: within the person who rated (r), within one dialogue (area of thumbs). In brackets the 95 % "
             "interval, users "
             "resampled; of Topical-Chat conversations",
