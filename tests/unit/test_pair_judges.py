@@ -213,6 +213,13 @@ def test_pairs_are_those_of_a_table_of_votes_each_once(tmp_path):
     assert found.dataset == "mine" and found.pairs["pair_id"].tolist() == ["p1", "p2"] and len(found.votes) == 3
 
 
+def test_votes_without_the_columns_that_may_be_empty_are_votes_too(tmp_path):
+    path = tmp_path / "votes.csv"
+    optional = ["left", "control", "reason", "seconds"]
+    pd.DataFrame([vote(), vote("p2", choice="tie")]).drop(columns=optional).to_csv(path, index=False)
+    assert read_pairs(path).votes["choice"].tolist() == ["first", "tie"]
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from comperdial.cli import main
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.preferences import preference_reader
 from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
@@ -49,6 +51,85 @@ def test_strengths_of_two_and_circles():
     assert cycles([[0, 1, 0], [0, 0, 1], [1, 0, 0]]) == [(0, 1, 2)]
     with pytest.raises(ValueError, match="finite strengths do not exist"):
         bradley_terry([[0, 3], [0, 0]])
+
+
+HEADER = (
+    "dataset,pair_id,annotator_id,question,first_dialogue_id,first_system_id,second_dialogue_id,second_system_id,"
+    "choice,source"
+)
+VOTES = [
+    "mine,p1,ann,overall,d1,kind,d2,rude,first,human",
+    "mine,p1,bob,overall,d1,kind,d2,rude,tie,human",
+    "mine,p2,ann,overall,d3,rude,d4,kind,second,human",
+    "mine,p3,bob,overall,d3,rude,d1,kind,first,human",
+]
+
+
+def preferences(folder, votes, *options):
+    path = folder / "votes.csv"
+    path.write_text("\n".join([HEADER, *votes]) + "\n", encoding="utf-8")
+    return main(["preferences", str(path), "--resamples", "20", *map(str, options)])
+
+
+def test_the_command_analyses_a_csv(tmp_path, capsys):
+    assert preferences(tmp_path, VOTES) == 0
+    printed = capsys.readouterr().out
+    assert "4 votes of 2 annotators on 2 systems" in printed
+    assert [line.split()[:6] for line in printed.splitlines() if line.startswith("kind  rude")] == [
+        ["kind", "rude", "2", "1", "1", "0.667"]
+    ]
+
+
+def test_the_command_says_how_often_a_metric_s_higher_score_is_preferred(tmp_path, capsys):
+    rows = [("d1", "kind", 5), ("d2", "rude", 1), ("d3", "rude", 2), ("d4", "kind", 3)]
+    lines = ["dataset,level,item_id,system_id,metric,output,value,signature"]
+    lines += [f"mine,dialogue,{name},{system},words,words,{value},x" for name, system, value in rows]
+    scores = tmp_path / "scores.csv"
+    scores.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert preferences(tmp_path, VOTES, "--scores", scores, "--output", tmp_path / "out") == 0
+    found = pd.read_csv(tmp_path / "out/metrics.csv").set_index("of").loc["all"]
+    # Of three votes for one of the two, p3's is for the dialogue with the lower score.
+    assert (found["n"], found["value"]) == (3, pytest.approx(2 / 3, abs=1e-6))
+    scores.write_text("\n".join([lines[0], lines[1].replace("d1", "d9")]) + "\n", encoding="utf-8")
+    assert preferences(tmp_path, VOTES, "--scores", scores) == 1
+    assert "--scores: no vote is on two dialogues that have scores" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("votes", "options", "message"),
+    [
+        ([*VOTES[:3], VOTES[3].replace(",first,human", ",left,human")], (), "record 4 .* 'choice' holds 'left'"),
+        ([*VOTES, VOTES[0]], (), "record 5 .* the same key a second time"),
+        (VOTES, ("--question", "fun"), "unknown question 'fun'; expected one of overall"),
+        (VOTES, ("--contexts", "contexts.parquet"), "--contexts: given without scores"),
+        (VOTES[1:2], (), "votes: all votes are ties"),
+    ],
+)
+def test_bad_preferences_get_one_message(votes, options, message, tmp_path, capsys):
+    assert preferences(tmp_path, votes, *options) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error) and "unexpected" not in error
+
+
+def test_a_data_set_that_is_none_is_named(root, capsys):
+    assert main(["preferences", "--data", "nosuch", "--catalogue", str(root / "data/sources.yaml")]) == 1
+    assert "unknown data set of preferences 'nosuch'" in capsys.readouterr().err
+
+
+def test_planning_from_the_command_line(capsys):
+    assert main(["plan-preferences", "--win-rate", ".8", "--ties", ".2", "--seconds", "60"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("23 votes for one of the two")
+    assert "29 votes in all" in printed and "0.5 person-hours" in printed
+    assert main(["plan-preferences", "--win-rate", "80"]) == 1
+    assert "--win-rate: 80.0; expected a share between 0 and 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["preferences --data ieval", "plan-preferences --win-rate .8"])
+def test_a_seed_below_0_is_refused(command, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--seed", "-1"])
+    assert "a whole number from 0 up" in capsys.readouterr().err
 
 
 @needs_mirror

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_catalogue
-from comperdial.core.errors import ConfigError
+from comperdial.cli.common import add_catalogue, whole
+from comperdial.core.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
     command.add_argument("--resamples", type=int, default=1000, help="for intervals (default: 1000)")
-    command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
+    command.add_argument("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
     command.add_argument("--output", type=Path, metavar="FOLDER", help="write the table, its numbers and figures there")
     add_catalogue(command)
     command.set_defaults(run=_preferences)
@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     plan.add_argument("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)")
     plan.add_argument("--ties", type=float, default=0.0, metavar="SHARE", help="of votes that are ties (default: 0)")
     plan.add_argument("--seconds", type=float, help="that a vote takes, to say what all take")
-    plan.add_argument("--seed", type=int, default=2024, help="of the simulated studies (default: 2024)")
+    plan.add_argument("--seed", type=whole(0), default=2024, help="of the simulated studies (default: 2024)")
     plan.set_defaults(run=_plan)
 
 
@@ -55,8 +55,12 @@ def _preferences(options: argparse.Namespace) -> None:
 
     if options.resamples < 2:
         raise ConfigError(str(options.resamples), where="--resamples", expected="2 or more")
+    if options.contexts and not options.scores:
+        raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
     table, title = _table(options)
     votes = votes_of(table, question=options.question, source=options.source)
+    if votes.strict.empty and (votes.frame["a"] != votes.frame["b"]).any():
+        raise SchemaError("all votes are ties", where=title, expected="a vote for one of the two")
     how = {"resamples": options.resamples, "seed": options.seed}
     metrics = None
     if options.scores:

@@ -82,8 +82,11 @@ def read_pairs(path: str | Path) -> Pairs:
     frame = read_table(path)
     known = schema.table("preferences").columns
     if "choice" in frame:
-        votes = schema.read(path, "preferences")
-        return of_votes(votes, str(path))
+        # As in `comperdial preferences`: a table of one's own need not have columns that it does not use.
+        for column in schema.table("preferences").fields:
+            if column.nullable:
+                frame[column.name] = frame[column.name].replace("", None) if column.name in frame else None
+        return of_votes(schema.validate(frame, "preferences", where=str(path)), str(path))
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
         raise SchemaError(
