@@ -1,12 +1,15 @@
 """The study of public preferences: properties that choose, curves that find, and a paper's values under their own heading."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.evaluation.preferences import analyse, votes_of
+from comperdial.evaluation.preferences import analyse, votes_of, win_matrix
+from comperdial.report.preferences import planner_sentence
 from comperdial.studies.acute_eval.results import likert_curves, metrics_document, overview_document, pairwise_curves
 
 BOTS = ("X", "Y", "Z")
@@ -83,3 +86,9 @@ def test_the_reported_values_name_their_place(root):
     reported = pd.read_csv(root / "src/comperdial/studies/acute_eval/reported.csv")
     assert reported.notna().all().all()
     assert not reported["what"].duplicated().any()
+
+
+def test_votes_that_are_all_ties_need_no_planner(study):
+    votes = study[0]
+    tied = replace(votes, frame=votes.frame.assign(won=0.5))
+    assert "All votes are ties" in planner_sentence(win_matrix(tied))

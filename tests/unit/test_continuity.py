@@ -298,3 +298,26 @@ def test_numbers_alone_are_published(root):
     assert {"history", "response"} <= texts
     for path in (root / "results/continuity").glob("*.csv"):
         assert not texts & set(pd.read_csv(path, nrows=1).columns)
+
+
+def test_the_curve_by_history_takes_the_balanced_accuracy_alone():
+    from comperdial.studies.continuity.history import GROUPS, by_history, draw
+
+    rows = [
+        {
+            "dataset": dataset, "split": split, "rate": rate, "group": group, "model": model, "user": user,
+            "measure": measure, "against": None, "value": 0.6, "low": 0.5, "high": 0.7, "users": 4.0,
+            "n": 3.0 if group == "1" else 40.0,
+        }
+        for dataset, split in (("chitchat", "time"), ("convai2", "time"))
+        for rate in ("balanced", "natural")
+        for group in (*GROUPS, "all", "cold")
+        for model in ("tfidf", "minilm")
+        for user in ("none", "token")
+        for measure in ("accuracy", "auc")
+    ]  # fmt: skip
+    shown = by_history(pd.DataFrame(rows))
+    assert len(shown) == 2 * (len(GROUPS) - 1) * 2
+    assert set(shown["panel"]) == {"Chit-Chat, by time", "ConvAI2, by time"}
+    figure, _ = draw(pd.DataFrame(rows))
+    assert len(figure.axes) == 2

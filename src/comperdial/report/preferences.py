@@ -231,6 +231,8 @@ def planner_sentence(matrix: pd.DataFrame, *, win_rate: float = 0.6, wanted: flo
     """Return how many votes a win rate needs, and which one the pairs of a win matrix were enough for."""
     needed = votes_needed(win_rate, power_wanted=wanted)
     ties = matrix["ties"].sum() / matrix["votes"].sum()
+    if ties == 1:
+        return "All votes are ties: how many votes a study needs cannot be told from them"
     middle = int((matrix["wins"] + matrix["losses"]).median())
     rates = np.arange(0.51, 1, 0.01)
     found = [rate for rate in rates if power(float(rate), middle) >= wanted]

@@ -131,6 +131,22 @@ def table_4(*, measures: Sequence[Path], reported: Path) -> Document:
     return documents.table_4(pd.read_csv(measures[0]) if measures else None, _reported(reported))
 
 
+@figure(
+    f"{NAME}_history",
+    of=lambda plan: [{}] if _of_dcp(plan, "dcp") else [],
+    inputs=lambda plan: {"measures": f"{RESULTS}/dcp.csv"},
+    caption="How well it is predicted whether a user goes on, by how many of their conversations were trained on.",
+    category=_CATEGORY,
+)
+def history_figure(*, measures: Path) -> tuple[Figure, pd.DataFrame]:
+    """Draw the accuracy against the amount of the user's history; users without any are apart."""
+    import pandas as pd
+
+    from comperdial.studies.continuity.history import draw
+
+    return draw(pd.read_csv(measures))
+
+
 @table(
     f"{NAME}_5",
     of=once,
