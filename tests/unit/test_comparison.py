@@ -9,6 +9,7 @@ from comperdial.stats.comparison import (
     ENOUGH,
     SWAPS,
     averaged,
+    benjamini_hochberg,
     compare,
     draw_signs,
     holm,
@@ -510,10 +511,22 @@ def test_holm_by_hand():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_adjusted_p_keep_their_order_and_are_no_smaller(p):
     values = np.array(p)
-    adjusted = holm(values)
-    assert np.all(adjusted >= values)
-    assert np.all(np.diff(adjusted[np.argsort(values, kind="stable")]) >= 0)
-    assert adjusted.max() <= 1
+    strict, mild = holm(values), benjamini_hochberg(values)
+    for adjusted in (strict, mild):
+        assert np.all(adjusted >= values * (1 - 1e-15))
+        assert np.all(np.diff(adjusted[np.argsort(values, kind="stable")]) >= 0)
+        assert adjusted.max() <= 1
+    assert np.all(mild <= strict * (1 + 1e-12))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_benjamini_hochberg_is_scipy_s(p):
+    np.testing.assert_allclose(benjamini_hochberg(p), stats.false_discovery_control(p), rtol=1e-12, atol=0)
+    # A missing p is no test.
+    with_gaps = np.insert(np.array(p), [0, len(p)], np.nan)
+    np.testing.assert_allclose(benjamini_hochberg(with_gaps)[1:-1], stats.false_discovery_control(p), rtol=1e-12)
+    assert np.isnan(benjamini_hochberg(with_gaps)[[0, -1]]).all()
+    assert benjamini_hochberg([]).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,12 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
         (
             "metrics/f1/label",
             "Another",
-            {f"results/figures/demo_{kind}" for kind in ("heatmap", "length_bias", "curves")},
+            {f"results/figures/demo_{kind}" for kind in ("heatmap", "length_bias", "curves")}
+            | {
+                f"results/tables/demo_{kind}"
+                for kind in ("correlations", "measures", "comparisons", "power", "systems")
+            }
+            | {"results/report/demo"},
         ),
         ("figures/heatmap", ["f1:f1"], {"results/figures/demo_heatmap"}),
         ("tables/systems", ["f1:f1"], {"results/tables/demo_systems", "results/report/demo"}),
@@ -310,7 +315,7 @@ def test_what_is_told_of_a_job_names_no_folder_of_this_machine(config, tmp_path,
         ("metrics/f1/main", "f2", "unknown output of f1 'f2'"),
         ("challenges/usr_persona", {"title": "T", "comperdial": "x"}, "two data sets are called 'usr_persona'"),
         ("challenges/demo/agents", "data/agents.yaml", "data/agents.yaml: no such file or folder"),
-        ("challenges/demo/agents", "data/prices.yaml", "prices.yaml, line 5: unknown key"),
+        ("challenges/demo/agents", "data/prices.yaml", "prices.yaml, line 10: unknown key"),
         (
             "recorded/bleu",
             {"dataset": "demo", "format": "table", "path": "x", "about": "y"},
@@ -371,7 +376,7 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
     plan = made("datasets: [usr_persona]\nmetrics: {f1: null, f1_mine: {kind: f1, text: raw, main: f1, label: Mine}}\n")
     assert {"f1", "f1_mine"} <= plan.scores_by_metric("usr_persona").keys()
     assert "f1_mine" not in plan.scores_by_metric("demo")
-    assert plan.labels_of("usr_persona", ["f1_mine:f1"]) == {"f1_mine:f1": "Mine"}
+    assert plan.labels_of("usr_persona", ["f1_mine:f1"])["f1_mine:f1"] == "Mine"
     for text, message in (
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
         ("metrics: {f1: {kind: f1}}", "'f1' is the name of another one"),

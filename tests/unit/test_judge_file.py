@@ -175,7 +175,7 @@ def test_an_unknown_judge_and_a_place_that_is_no_table(command, mine, tmp_path, 
     assert main(command(mine, "cpds-d", "ruls")) == 1
     assert "--judge: unknown judge 'ruls'" in capsys.readouterr().err
     assert main([*command(mine), "--judgements", str(tmp_path / "why.txt")]) == 1
-    assert "--judgements" in capsys.readouterr().err and not (tmp_path / "ledger").exists()
+    assert "why.txt: unknown kind of file" in capsys.readouterr().err and not (tmp_path / "ledger").exists()
 
 
 @pytest.fixture

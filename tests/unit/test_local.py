@@ -247,7 +247,11 @@ def correlated(**changes):
     row = {"dataset": "one", "level": "turn", "against": "turn", "target": "overall", "metric": "pmi", "output": "pmi"}
     row |= {"grouping": "pooled", "coefficient": "spearman", "value": 0.5, "low": 0.3, "high": 0.7, "p": 0.01, "n": 24}
     row |= {"loso_value": None, "loso_system": None}
-    return row | {"rank": 1, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"} | changes
+    return (
+        row
+        | {"rank": 1, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
+        | changes
+    )
 
 
 def made_table(tmp_path):

@@ -13,21 +13,29 @@ from conftest import ROOT
 @pytest.fixture
 def make(tmp_path):
     """Return a function that runs `make` in a folder where everything is installed and `snakemake` writes one page."""
-    for name in ("pyproject.toml", "requirements.lock", "params.yaml", "Makefile"):
-        shutil.copy(ROOT / name, tmp_path)
+    for name in (
+        "pyproject.toml",
+        "requirements.lock",
+        "requirements.hashes.txt",
+        "params.yaml",
+        "Makefile",
+        "workflow/stage.sh",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
         os.utime(tmp_path / name, (0, 0))
     programs = tmp_path / ".venv/bin"
     programs.mkdir(parents=True)
     (tmp_path / ".venv/.installed").touch()
     page = '[ -z "$MADE" ] || install -D /dev/null "$MADE"'
-    for name, does in {"snakemake": page, "python": "", "jupyter": ""}.items():
-        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*"\n{does}\n')
+    failing = 'case "$*" in $FAILS) echo "no index can be reached"; exit 1; esac'
+    for name, does in {"snakemake": page, "python": failing, "comperdial": "", "dvc": "", "jupyter": ""}.items():
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" | tee -a called\n{does}\n')
         (programs / name).chmod(0o755)
 
-    def run(*arguments, made=""):
-        return subprocess.run(
-            ["make", *arguments], cwd=tmp_path, env=os.environ | {"MADE": made}, capture_output=True, text=True
-        )
+    def run(*arguments, made="", fails="nothing"):
+        environment = os.environ | {"MADE": made, "FAILS": fails}
+        return subprocess.run(["make", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
 
     return run
 
@@ -60,9 +68,47 @@ def test_notebooks_open_in_jupyterlab_which_is_installed_where_it_is_missing(mak
     installed = r"python -m pip install .*--constraint requirements.lock .*\.\[jupyter\]"
     done = make("notebooks")
     assert done.returncode == 0
-    assert re.search(installed, done.stdout), done.stderr
+    assert re.search(installed, (tmp_path / "called").read_text()), done.stderr
     assert "jupyter lab notebooks" in done.stdout
     (tmp_path / ".venv/bin/jupyter-lab").touch(0o755)
-    again = make("notebooks")
-    assert not re.search(installed, again.stdout)
-    assert "jupyter lab notebooks" in again.stdout
+    (tmp_path / "called").unlink()
+    assert "jupyter lab notebooks" in make("notebooks").stdout
+    assert not re.search(installed, (tmp_path / "called").read_text())
+
+
+def test_setting_up_is_a_line_for_each_stage(make, tmp_path):
+    (tmp_path / ".venv/.installed").unlink()
+    done = make("setup")
+    lines = done.stdout.splitlines()
+    assert [line[:5] for line in lines] == [f"[{number}/7]" for number in range(1, 8)]
+    assert all(re.fullmatch(r".+ \.\.\. \d+ s", line) for line in lines), "nothing that pip or another program said"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert make("setup").stdout.startswith("make: Nothing to be done")
+
+
+@pytest.mark.parametrize(
+    ("fails", "status", "said"),
+    [
+        ("*torch==*", 2, "[1/7] Installing torch ... failed after 0 s"),
+        ("*chitchat*", 0, "[6/7] Fetching the conversations of Chit-Chat ... failed after 0 s"),
+    ],
+)
+def test_a_stage_that_fails_shows_why(make, tmp_path, fails, status, said):
+    (tmp_path / ".venv/.installed").unlink()
+    done = make("setup", fails=fails)
+    assert said in done.stdout.splitlines()
+    assert "no index can be reached" in done.stderr
+    assert done.returncode == status
+    assert (tmp_path / ".venv/.installed").exists() == (status == 0)
+
+
+def test_a_setup_by_hashes_checks_them_before_anything_else_is_installed(make, tmp_path):
+    (tmp_path / ".venv/.installed").unlink()
+    (tmp_path / "called").unlink(missing_ok=True)
+    make("setup", "HASHES=1")
+    installed = [line for line in (tmp_path / "called").read_text().splitlines() if "pip install" in line]
+    assert "--require-hashes --requirement requirements.hashes.txt" in installed[0] and "--no-deps" in installed[0]
+    (tmp_path / ".venv/.installed").unlink()
+    (tmp_path / "called").unlink()
+    make("setup")
+    assert "--require-hashes" not in (tmp_path / "called").read_text()

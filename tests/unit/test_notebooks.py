@@ -109,7 +109,14 @@ def write_results(root, names, rng):
                         | {"metric": name, "output": output, "grouping": grouping, "coefficient": coefficient}
                         | {"value": value, "low": value - 0.1, "high": value + 0.1, "p": 0.01, "n": 5}
                         | {"loso_value": None, "loso_system": None}
-                        | {"rank": 1 + (name > "c"), "coverage": 1.0, "cut": 0, "lacking": None, "signature": signature}
+                        | {
+                            "rank": 1 + (name > "c"),
+                            "rank_wmt": None,
+                            "coverage": 1.0,
+                            "cut": 0,
+                            "lacking": None,
+                            "signature": signature,
+                        }
                     )
             curves += [
                 key
@@ -128,22 +135,29 @@ def write_results(root, names, rng):
                 tests = {
                     "p": 0.04,
                     "p_adjusted": 0.4,
+                    "p_fdr": 0.4,
+                    "p_wmt": 0.005,
                     "p_perm_both": 0.01,
                     "p_williams": 0.01,
                     "n": 5,
                     "test": "made up",
                 }
-                comparisons.append(key | {"coefficient": "spearman"} | pair | tests)
+                comparisons.append(key | {"grouping": "pooled", "coefficient": "spearman"} | pair | tests)
                 if key["level"] == "turn":
                     power.append(
-                        key | {"coefficient": "spearman", "varied": "systems", "size": 5} | pair | {"power": 0.3}
+                        key
+                        | {"grouping": "pooled", "coefficient": "spearman", "varied": "systems", "size": 5}
+                        | pair
+                        | {"power": 0.3}
                     )
     folder = root / "results/correlations"
     folder.mkdir(parents=True)
     tables = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
     for name, rows in (tables | {"curves": curves, "power": power}).items():
         file = "demo.parquet" if name == "correlations" else f"demo_{name}.parquet"
-        schema.write(folder / file, pd.DataFrame(rows).astype({"rank": "Int32"} if "rank" in rows[0] else {}), name)
+        schema.write(
+            folder / file, pd.DataFrame(rows).astype(dict.fromkeys({"rank", "rank_wmt"} & {*rows[0]}, "Int32")), name
+        )
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,16 @@ def correlation(metric, value, **changes):
     row |= {"loso_value": None, "loso_system": None}
     return (
         row
-        | {"p": 0.01, "n": 9, "rank": 1, "coverage": 1.0, "cut": 0, "lacking": None, "signature": f"{metric}|v:1"}
+        | {
+            "p": 0.01,
+            "n": 90,
+            "rank": 1,
+            "rank_wmt": None,
+            "coverage": 1.0,
+            "cut": 0,
+            "lacking": None,
+            "signature": f"{metric}|v:1",
+        }
         | changes
     )
 
@@ -125,7 +134,7 @@ def test_a_table_of_another_data_set_than_the_paper_s(layout):
         ["Further", "Extra", "0.350 [0.25, 0.45] #1", "–"],
         ["Raters", CEILING, "0.800", "–"],
     ]
-    assert system.rows[0] == ["Baselines", "M", "0.500 [0.40, 0.60]", "–"]
+    assert system.rows[0] == ["Baselines", "M", "0.50 (n 3) [0.40, 0.60]", "–"]
     assert "Raters" not in {row[0] for row in system.rows}
     assert found.tidy["difference"].isna().all(), "values of two data sets are not compared"
 
@@ -414,11 +423,19 @@ def test_the_page_lists_each_table_once(root):
 
 
 WHAT = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "coefficient": "spearman"}
+WHAT |= {"grouping": "pooled"}
 
 
 def pair(a, b, difference, adjusted, **changes):
     names = {"metric_a": a, "output_a": "o", "metric_b": b, "output_b": "o", "difference": difference}
-    tests = {"p": adjusted / 2, "p_adjusted": adjusted, "p_perm_both": 0.3, "p_williams": 0.01}
+    tests = {
+        "p": adjusted / 2,
+        "p_adjusted": adjusted,
+        "p_fdr": adjusted,
+        "p_wmt": 0.15,
+        "p_perm_both": 0.3,
+        "p_williams": 0.01,
+    }
     return WHAT | names | tests | {"n": 9, "test": "a test"} | changes
 
 
@@ -427,7 +444,7 @@ def test_the_matrix_of_comparisons():
     lacking = pair("a", "e", 0.3, float("nan"), p=None, p_perm_both=None, p_williams=None)
     found = comparison_tables.comparisons_document(pd.DataFrame([*pairs, lacking]), "D", "Overall", suffix="MADE UP.")
     counts, matrix = found.sections
-    assert counts.rows == [["Turn level, ratings of turns, Spearman", "4", "3", "2", "0", "3"]]
+    assert counts.rows == [["Turn level, ratings of turns, Spearman", "4", "3", "2", "2", "0", "0", "3"]]
     assert matrix.rows == [
         ["1", "a o", "2", "0", "0", "", "+", "+", "–"],
         ["2", "b o", "0", "1", "1", "−", "", "o", "–"],
@@ -498,7 +515,7 @@ def test_tables_of_nothing_to_compare_say_so(tmp_path, name):
 
 
 def test_a_numbered_table_says_that_data_are_simulated(tmp_path, root):
-    found = correlations().astype({"rank": "Int32"})
+    found = correlations().astype({"rank": "Int32", "rank_wmt": "Int32"})
     schema.write(tmp_path / "c.parquet", found.assign(dataset="demo"), "correlations")
     schema.write(tmp_path / "h.parquet", ceilings().assign(dataset="demo"), "ceilings")
     out = tmp_path / "table_04"
@@ -510,8 +527,11 @@ def test_a_numbered_table_says_that_data_are_simulated(tmp_path, root):
     for suffix in ("md", "tex", "html"):
         text = out.with_suffix(f".{suffix}").read_text()
         assert "SIMULATED" in text
-        assert "not to be compared with ours" in text
-    assert pd.read_csv(out.with_suffix(".csv"))["simulated"].all()
+        assert "docs/reproduction-notes.md" in text
+        assert "paper, on" not in text
+    tidy = pd.read_csv(out.with_suffix(".csv"))
+    assert tidy["simulated"].all()
+    assert "reported" not in tidy, "what a paper reports does not stand next to simulated values"
 
 
 def test_comparisons_in_one_row_a_pair():

@@ -12,6 +12,7 @@ from scipy import stats
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.evaluation import Sample
+from comperdial.report.labels import label
 from comperdial.report.plots import curves, heatmap, judge_agreement, length_bias, scatter, slope, style
 from comperdial.stats.agreement import krippendorff_alpha
 from comperdial.stats.design import Design
@@ -73,7 +74,15 @@ def curve_tables():
     power = pd.DataFrame(
         [
             of
-            | {"varied": "dialogues", "size": size, "metric_a": "a", "output_a": "o", "metric_b": b, "output_b": "o"}
+            | {
+                "grouping": "pooled",
+                "varied": "dialogues",
+                "size": size,
+                "metric_a": "a",
+                "output_a": "o",
+                "metric_b": b,
+                "output_b": "o",
+            }
             | {"difference": difference, "power": min(1.0, size * difference)}
             for size in (5, 10)
             for b, difference in (("b", 0.01), ("c", -0.02), ("d", 0.2))
@@ -389,10 +398,11 @@ class TestStyle:
         assert issubclass(ConfigError, ComperdialError)
 
     def test_labels(self):
-        assert style.label(("f1", "f1"), {}) == "f1"
-        assert style.label(("bleu", "bleu-4"), {}) == "bleu bleu-4"
-        assert style.label(("bleu", "bleu-4"), {"bleu": "BLEU"}) == "BLEU bleu-4"
-        assert style.label(("bleu", "bleu-4"), {"bleu:bleu-4": "BLEU-4"}) == "BLEU-4"
+        assert label(("f1", "f1"), {}) == "f1"
+        assert label(("bleu", "bleu-4"), {}) == "bleu-4"
+        assert label(("chrf_raw", "chrf"), {}) == "chrf_raw"
+        assert label(("bleu", "bleu-4"), {"bleu": "BLEU"}) == "BLEU, bleu-4"
+        assert label(("bleu", "bleu-4"), {"bleu:bleu-4": "BLEU-4"}) == "BLEU-4"
 
     @pytest.mark.parametrize(
         ("value", "text"),

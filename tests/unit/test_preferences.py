@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from comperdial import schema
+from comperdial.challenge.pairs.preferences import read_preferences
 from comperdial.cli import main
+from comperdial.core.files import write_table
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.preferences import preference_reader
 from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
@@ -150,6 +153,12 @@ def test_ieval(root):
     assert found.loc["others", "value"] == pytest.approx(0.520, abs=5e-4)
 
 
+def test_one_vote_is_one_vote(tmp_path, capsys):
+    (tmp_path / "votes.csv").write_text(f"{HEADER}\n{VOTES[0]}\n")
+    assert main(["preferences", str(tmp_path / "votes.csv"), "--resamples", "2"]) == 0
+    assert "source human; 1 vote of 1 annotator on 2 systems." in capsys.readouterr().out
+
+
 @needs_mirror
 def test_spot_the_bot(root):
     count = people = strict = 0
@@ -173,3 +182,20 @@ def test_llmfao_s_strengths_are_evalica_s(root):
     golden = golden[golden["algorithm"] == "bradley_terry"].set_index("item")["score"]
     ours = np.exp(found) / np.exp(found).sum()
     assert np.abs(ours - golden.reindex(ours.index)).max() < 1e-9
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("left_out", [(), ("left", "control", "reason", "seconds")])
+def test_columns_that_may_be_empty_may_be_missing_in_every_form(tmp_path, suffix, left_out):
+    row = {
+        "dataset": "d", "pair_id": "p", "first_dialogue_id": "1", "first_system_id": "x", "second_dialogue_id": "2",
+        "second_system_id": "y", "annotator_id": "1", "question": "overall", "choice": "first", "left": "second",
+        "control": None, "reason": None, "seconds": 2.5, "source": "human",
+    }  # fmt: skip
+    frame = pd.DataFrame([{name: value for name, value in row.items() if name not in left_out}])
+    path = tmp_path / f"votes.{suffix}"
+    write_table(path, frame)
+    read = read_preferences(path)
+    assert list(read.columns) == schema.table("preferences").columns
+    assert read["choice"].tolist() == ["first"]
+    assert read["left"].isna().all() == ("left" in left_out)

@@ -1,6 +1,7 @@
 """Prices with dates, the estimate of tokens, and what a run asks of limits before it starts."""
 
 import datetime
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,10 @@ def test_the_price_list_that_comes_with_the_repository():
     assert (found.input, found.output, found.batch, found.since) == (0.5, 1.5, 0.5, datetime.date(2024, 1, 25))
     assert found.of(1_000_000, 2_000_000) == 3.5
     assert found.of(1_000_000, 2_000_000, batch=True) == 1.75
-    assert "check before relying on it" in found.source
+    for model in yaml.safe_load((ROOT / PRICES).read_text()):
+        source = prices.find(model).source
+        # Where it was looked up, on which day; and what was not checked with the provider says so.
+        assert re.search(r"read \d{4}-\d\d-\d\d", source) or "ask your provider" in source, model
     large = prices.find("gpt-4-turbo-2024-04-09", datetime.date(2025, 1, 1))
     assert large is not None
     assert large.of(1000, 100) == pytest.approx(0.013)

@@ -56,12 +56,25 @@ def test_every_requirement_is_pinned_in_the_lock(root):
         assert re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower() in locked, requirement
 
 
+def test_the_hashes_are_of_the_locked_versions(root):
+    text = (root / "requirements.hashes.txt").read_text()
+    entries = re.findall(r"^([\w.-]+==\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, flags=re.M)
+    lock = [line for line in (root / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+    locked = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() + "==" + line.partition("==")[2] for line in lock}
+    # Whoever sets up chooses the build of torch.
+    assert {name for name, _ in entries} == {line for line in locked if not line.startswith("torch==")}
+    # No index and no host of whoever wrote it.
+    assert not re.search(r"://|^--", text, flags=re.M)
+
+
 def test_no_data_of_others_and_no_results_are_in_git(root):
     names = tracked(root)
     assert not [n for n in names if n.startswith(("data/raw/", "data/runs/", ".snakemake/"))]
     assert {n for n in names if n.startswith("data/tables/")} <= {"data/tables/demo.dvc", "data/tables/.gitignore"}
     assert not [n for n in names if re.match(r"results/[^/]+/", n)]
-    assert not [n for n in names if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
+    # Entries of the leaderboard are small, and hold no text of others.
+    kept = [n for n in names if not n.startswith("leaderboard/")]
+    assert not [n for n in kept if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
     pinned = {source.sha256 for source in load_catalogue(root / "data/sources.yaml").files.values()}
     import hashlib
 
@@ -129,13 +142,35 @@ def test_the_rows_of_the_usr_table_find_their_reported_values(root):
         assert "metric" not in row or row["metric"] in metrics, row
 
 
-def test_the_readme_s_table_is_what_the_results_say(root):
-    """Each number of the README's table is in results/tables/usr.csv as HEAD publishes it."""
+def test_every_number_of_the_finding_is_in_the_published_table_that_it_names(root):
+    import dvc.api
+
+    finding = (root / "README.md").read_text().split("## What was found")[1].split("![")[0]
+    points = finding.split("\n- ")[1:]
+    assert len(points) == 3
+    for point in points:
+        tables = re.findall(r"`(results/tables/\w+\.md)`", point)
+        content = " ".join(dvc.api.read(name, repo=str(root)) for name in tables).replace("*", "")
+        numbers = re.findall(r"\d+\.\d+(?: \[[^\]]+\])?", point)
+        assert tables
+        assert [number for number in numbers if number not in content] == []
+        said = " ".join(point.split())
+        assert [
+            n
+            for n in re.findall(r"none of the (\d+) pairs", said)
+            if f"of {n} pairs of metrics 0 differ" not in content
+        ] == []
+        by_wmt = re.search(r"separates (\d+) and (\d+)", said)
+        assert by_wmt is None or all(f"{count} by WMT's" in content for count in by_wmt.groups())
+
+
+def test_the_table_of_results_is_what_the_results_say(root):
+    """Each number of the table in docs/results.md is in results/tables/usr.csv as HEAD publishes it."""
     import dvc.api
 
     content = dvc.api.read("results/tables/usr.csv", repo=str(root))
-    readme = (root / "README.md").read_text()
-    block = readme.split("<!-- usr-table -->")[1].split("<!-- /usr-table -->")[0].strip().splitlines()
+    page = (root / "docs/results.md").read_text()
+    block = page.split("<!-- usr-table -->")[1].split("<!-- /usr-table -->")[0].strip().splitlines()
     found = {(r["label"], r["dataset"], r["level"], r["coefficient"]): r for r in csv.DictReader(content.splitlines())}
     cells = [
         ("usr_topical", "turn", "pearson"),

@@ -33,7 +33,7 @@ def _correlation(metric, output, level, value, **other):
     row = {
         "dataset": "toy", "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": output,
         "grouping": "pooled", "coefficient": "spearman", "value": value, "low": value - 0.1, "high": value + 0.1,
-        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "coverage": 1.0, "cut": 0,
+        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "rank_wmt": None, "coverage": 1.0, "cut": 0,
         "lacking": None, "signature": f"{metric}|v1",
     }  # fmt: skip
     return row | other
@@ -107,9 +107,10 @@ def tables():
         _correlation("m", "one", "system", np.nan, low=np.nan, high=np.nan, p=np.nan, rank=np.nan),
     ]
     compared = {
-        "dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "coefficient": "spearman",
-        "metric_a": "n", "output_a": "big", "metric_b": "m", "output_b": "one", "difference": 0.5, "p": 0.001,
-        "p_adjusted": 0.003, "p_perm_both": 0.01, "p_williams": 0.01, "n": 12, "test": "a test",
+        "dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled",
+        "coefficient": "spearman", "metric_a": "n", "output_a": "big", "metric_b": "m", "output_b": "one",
+        "difference": 0.5, "p": 0.001,
+        "p_adjusted": 0.003, "p_fdr": 0.002, "p_wmt": 0.005, "p_perm_both": 0.01, "p_williams": 0.01, "n": 12, "test": "a test",
     }  # fmt: skip
     other = {"metric_b": "n", "output_b": "x", "p": 0.03, "p_adjusted": 0.06}
     ceiling = {

@@ -23,7 +23,7 @@ ROWS = """rows:
 
 def correlations(**changes):
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "metric": "m", "output": "o"}
-    row |= {"grouping": "pooled", "coefficient": "pearson", "value": 0.25, "low": 0.1, "high": 0.4, "p": 0.2, "n": 9}
+    row |= {"grouping": "pooled", "coefficient": "pearson", "value": 0.25, "low": 0.1, "high": 0.4, "p": 0.2, "n": 90}
     row |= {"loso_value": None, "loso_system": None}
     return pd.DataFrame([row | {"rank": 2, "coverage": 0.9, "cut": 0, "lacking": None, "signature": "m|v:1"} | changes])
 
@@ -63,14 +63,14 @@ def test_ours_beside_theirs(tmp_path):
 def test_the_document_names_what_is_partial_unmarked_or_not_run(tmp_path):
     document = usr_document(frame(tmp_path), {"d": "Set D"}, SOURCES)
     rows = {row[0]: row for row in document.sections[0].rows}
-    assert rows["M"][1:5] == ["Paper", "0.250*", "0.300", "-0.050"]
+    assert rows["M"][1:5] == ["Paper", "0.250* [0.10, 0.40] #2", "0.300", "-0.050"]
     assert rows["Big"][2] == "not run"
     notes = "\n".join(document.notes)
     for part in (
         "M: 90.0% of the rated responses of d have a score",
         "No asterisks are known of the values by Paper",
-        "N: not run: no lexicon",
-        "Big: not run: needs weights",
+        "not run: N: no lexicon",
+        "not run: Big: needs weights",
     ):
         assert part in notes
     assert "(Overall)" in document.caption
@@ -181,18 +181,18 @@ def test_recorded_scores_are_of_one_data_set_and_the_other_s_cells_say_so(tmp_pa
     assert found.groupby("label")["recorded"].unique().map(list).to_dict() == {"M": [False], "R": [True]}
     document = usr_document(found, {}, SOURCES)
     cells = {row[0]: row for row in document.sections[0].rows}
-    assert cells["R"][1:3] == ["Paper", "0.250*"]
+    assert cells["R"][1:3] == ["Paper", "0.250* [0.10, 0.40] #2"]
     assert cells["R"][8:10] == ["not recorded", "0.300"]
-    assert (cells["M"][2], cells["M"][8]) == ("not run", "0.250*")
-    notes = [note for note in document.notes if ": not r" in note]
-    assert notes == ["R: not recorded: there are recorded scores of d only", "M: not run: no scores of d"]
+    assert (cells["M"][2], cells["M"][8]) == ("not run", "0.250* [0.10, 0.40] #2")
+    notes = [note for note in document.notes if note.startswith("not r")]
+    assert notes == ["not recorded: R: there are recorded scores of d only", "not run: M: no scores of d"]
 
 
 def test_recorded_scores_of_a_data_set_that_was_not_run(tmp_path):
     rows = "rows:\n  - {label: R, metric: r, output: o}\n  - {label: M, metric: m, output: o}\n"
     document = usr_document(frame(tmp_path, rows=rows, recorded={"r": "e"}), {}, SOURCES)
     assert [row[0] for row in document.sections[0].rows] == ["M"]
-    assert "R: not recorded: there are recorded scores of e only" in document.notes
+    assert "not recorded: R: there are recorded scores of e only" in document.notes
 
 
 def test_the_page_s_table_has_a_plain_dash_where_there_are_no_scores(tmp_path):

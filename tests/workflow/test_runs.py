@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import sys
 
@@ -159,6 +160,28 @@ def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
     assert "ratings.json: source 'mini_ratings' has sha256" in said and "expected sha256" in said
     assert "Traceback" not in said
     assert not [name for name in fresh.outputs() if name.startswith(("data/tables", "results/scores"))]
+
+
+def test_progress_is_a_line_for_each_finished_step(finished):
+    finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
+    said = finished.snakemake("--logger=comperdial", "results/tables/usr.html").splitlines()
+    first = next(
+        number for number, line in enumerate(said) if line.startswith("3 steps; one after the other they took")
+    )
+    assert [re.sub(r"\d+:\d\d elapsed(, .* left)? +", "", line) for line in said[first + 1 :]] == [
+        "[1/3] usr_persona: bleu_raw: Score a data set with a metric",
+        "[2/3] usr_persona: Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests",
+        "[3/3] Render the table usr",
+    ]
+    assert "Nothing to be done" in finished.snakemake("--logger=comperdial", "results/tables/usr.html")
+
+
+def test_progress_shows_errors_in_full(fresh):
+    (fresh.path / "mirror/invented/mini/data/ratings.json").write_text("[]")
+    done = fresh.run("snakemake", "--cores", "1", "--logger=comperdial", *fresh.targets, check=False)
+    assert done.returncode == 1
+    for text in ("Error in rule fetch:", "log: logs/fetch/", "expected sha256", "Complete log(s): "):
+        assert text in done.stdout
 
 
 @pytest.mark.parametrize(

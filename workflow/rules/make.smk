@@ -17,6 +17,6 @@ for artifact in JOBS.artifacts.values():
         params:
             job=JOBS.job(artifact),
         message:
-            artifact.about + "".join(f", {{wildcards.{wildcard}}}" for wildcard in artifact.wildcards)
+            "".join(f"{{wildcards.{wildcard}}}: " for wildcard in artifact.wildcards) + artifact.about
         shell:
             DO

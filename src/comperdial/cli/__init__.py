@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from comperdial import __version__
+from comperdial.cli.common import named_path
 from comperdial.core.errors import ComperdialError, UnknownNameError, shown
 from comperdial.core.files import printable
 
@@ -89,14 +90,11 @@ def _noting_interrupts() -> Iterator[list[int]]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and that of each command below it, that says which known name a wrong one was perhaps meant to be.
-
-    No path is empty in it: to `pathlib`, "" is the folder ".".
-    """
+    """A parser, and that of each command below it, that says which known name a wrong one was perhaps meant to be."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*arguments, **options)
-        self.register("type", Path, _path)
+        self.register("type", Path, named_path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
         if action.choices is not None and value not in action.choices:
@@ -105,12 +103,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         super().error(shown(message, at_most=3000))
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
-    return Path(text)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -131,6 +123,8 @@ def make_parser() -> argparse.ArgumentParser:
         prompts,
         recorded,
         render,
+        site,
+        submit,
         train,
         validate,
         why,
@@ -138,7 +132,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     groups = (
         compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
-        annotate, preferences, render, train, validate, why,
+        annotate, preferences, render, site, submit, train, validate, why,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import whole
+from comperdial.cli.common import output_folder, output_table, whole
 from comperdial.core.names import RATED_LEVELS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     command = parts.add_parser("export", help="turn a folder of tables into Label Studio projects")
     command.add_argument("folder", type=Path, help="holds systems, contexts, responses, personas as Parquet")
-    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.add_argument("--level", action="append", choices=RATED_LEVELS, help="may be given twice; default: both")
     command.add_argument("--systems", nargs="+", metavar="SYSTEM", help="default: all but the references")
     command.add_argument("--sample", type=int, metavar="N", help="how many dialogues to draw; default: all")
@@ -37,7 +37,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     command.add_argument("--key", type=Path, required=True, help="the key.csv written with the tasks")
     command.add_argument("--level", choices=(*RATED_LEVELS, PAIR), required=True)
-    command.add_argument("--output", type=Path, required=True, help="a .parquet, .csv or .jsonl file")
+    command.add_argument("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
     command.add_argument(
         "--need-reasons", action="store_true", help="pairs: leave out annotators who never gave a reason"
     )
@@ -106,7 +106,7 @@ def _add_design(command: argparse.ArgumentParser, annotators: int | None = None)
     command.add_argument("--questions", type=Path, metavar="FILE", help="a bank of your own; default: ours")
     command.add_argument("--ties", action="store_true", help='"no difference" may be chosen')
     command.add_argument("--name", metavar="DATASET", help="the data set's name; default: the output folder's")
-    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.add_argument("--seed", type=whole(0), default=0, help="of everything that is drawn; default: 0")
 
 
@@ -169,22 +169,24 @@ def _try_questions(options: argparse.Namespace) -> None:
 
 def _write_design(design: Design, options: argparse.Namespace) -> None:
     from comperdial.challenge.pairs.collection import write_collection
+    from comperdial.report.document import number_of
 
     name = options.name or options.output.resolve().name
     write_collection(options.output, design, name=name, ties=options.ties, seed=options.seed)
     pairs = {task.pair.id for task in design.tasks if not task.is_control}
     controls = sum(task.is_control for task in design.tasks)
     print(
-        f"{options.output}: {len(design.annotators())} annotators, {len(design.tasks) - controls} tasks and {controls} "
-        f"controls, {len(pairs)} pairs of {len(design.dialogues())} dialogues"
+        f"{options.output}: {number_of(len(design.annotators()), 'annotator')}, "
+        f"{number_of(len(design.tasks) - controls, 'task')} and {number_of(controls, 'control')}, "
+        f"{number_of(len(pairs), 'pair')} of {number_of(len(design.dialogues()), 'dialogue')}"
     )
 
 
 def _best_question(options: argparse.Namespace) -> None:
-    from comperdial import schema
+    from comperdial.challenge.pairs.preferences import read_preferences
     from comperdial.challenge.pairs.trying import difference, try_questions
 
-    tried = try_questions(schema.read(options.preferences, "preferences"), options.better)
+    tried = try_questions(read_preferences(options.preferences), options.better)
     width = max(len(one.question) for one in tried)
     for one in tried:
         share = one.agreement
@@ -213,9 +215,7 @@ def _import(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.challenge import annotation
     from comperdial.core.errors import ConfigError
-    from comperdial.core.files import check_table_output
 
-    check_table_output(options.output)
     if options.level == PAIR:
         _import_pairs(options)
         return
@@ -230,6 +230,7 @@ def _import_pairs(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.challenge.pairs.importing import read_votes
     from comperdial.core.files import write_table
+    from comperdial.report.document import number_of
 
     votes = read_votes(options.answers, options.key, need_reasons=options.need_reasons)
     schema.write(options.output, votes.kept, "preferences")
@@ -238,12 +239,14 @@ def _import_pairs(options: argparse.Namespace) -> None:
     kept = votes.kept
     controls = int(kept["control"].notna().sum())
     print(
-        f"{options.output}: {len(kept) - controls} votes and {controls} controls of {kept['annotator_id'].nunique()} "
-        f"annotators; the first of a pair stood left in {(kept['left'] == 'first').mean():.0%}"
+        f"{options.output}: {number_of(len(kept) - controls, 'vote')} and {number_of(controls, 'control')} of "
+        f"{number_of(kept['annotator_id'].nunique(), 'annotator')}; "
+        f"the first of a pair stood left in {(kept['left'] == 'first').mean():.0%}"
         if len(kept)
         else f"{options.output}: no votes"
     )
     if len(votes.removed):
         path = options.output.with_name(f"{options.output.stem}_removed{options.output.suffix}")
         write_table(path, votes.removed)
-        print(f"{path}: {len(votes.removed)} votes of {votes.removed['annotator_id'].nunique()} removed annotators")
+        removed = number_of(votes.removed["annotator_id"].nunique(), "removed annotator")
+        print(f"{path}: {number_of(len(votes.removed), 'vote')} of {removed}")

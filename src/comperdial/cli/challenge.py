@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object, seconds, whole
+from comperdial.cli.common import json_object, output_file, output_folder, seconds, whole
 from comperdial.core.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--count", type=whole(1), required=True)
     command.add_argument("--seed", type=whole(0), required=True)
     command.add_argument("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
-    command.add_argument("--output", type=Path, required=True, help="a .json file")
+    command.add_argument("--output", type=output_file, required=True, help="a .json file")
     command.set_defaults(run=_personas)
 
     group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--roster", type=Path, help="whose track and descriptions to take")
     command.add_argument("--runs", type=Path, help="the report of `challenge run`, whose failures are reported again")
     command.add_argument("--name", required=True, help="the data set's name")
-    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.set_defaults(run=_tables)
     command = parts.add_parser("ratings", help="check ratings against a challenge's tables, and put them beside these")
     command.add_argument("folder", type=Path, help="the tables")
@@ -50,7 +50,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     command = commands.add_parser("export", help="write a folder of tables in ComperDial's published form")
     command.add_argument("folder", type=Path)
-    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.add_argument("--note", default="", help="what readers of the files must know")
     command.set_defaults(run=_export)
 
@@ -58,7 +58,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("folder", type=Path)
     command.add_argument("--name", required=True, help="the data set's name")
     command.add_argument("--columns", type=json_object, metavar="JSON", help="column maps; default: those of `export`")
-    command.add_argument("--output", type=Path, required=True, help="a folder")
+    command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.set_defaults(run=_import)
 
 
@@ -72,8 +72,10 @@ def _add_run(parts: Any) -> None:  # noqa: ANN401
         "--options", type=json_object, default={}, metavar="JSON", help="arguments of the agent's class"
     )
     command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
-    command.add_argument("--output", type=Path, required=True, help="the submission: a .jsonl file named as the system")
-    command.add_argument("--report", type=Path, help="a .json file: what came of each agent")
+    command.add_argument(
+        "--output", type=output_file, required=True, help="the submission: a .jsonl file named as the system"
+    )
+    command.add_argument("--report", type=output_file, help="a .json file: what came of each agent")
     command.add_argument(
         "--ledger",
         type=Path,
@@ -107,7 +109,7 @@ def _add_self_chat(parts: Any) -> None:  # noqa: ANN401
     command.add_argument(
         "--training", type=Path, metavar="FILE", help="what the agents learned from: count copies of it"
     )
-    command.add_argument("--output", type=Path, required=True, help="a .jsonl file of dialogues")
+    command.add_argument("--output", type=output_file, required=True, help="a .jsonl file of dialogues")
     command.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="as for `run`; default: data/ledger")
     command.set_defaults(run=_self_chat)
 

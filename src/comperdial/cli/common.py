@@ -4,12 +4,71 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comperdial.core.sharding import Shard
+    from comperdial.evaluation.options import Options
+
+
+def output_file(text: str) -> Path:
+    """Parse an argument that names a file to write; one that cannot be written is refused before any work.
+
+    Raises
+    ------
+    FileError
+        When there is something that is no file, or its folder cannot be one.
+    """
+    from comperdial.core.files import check_output
+
+    path = named_path(text)
+    output_folder(str(path.parent))
+    check_output(path)
+    return path
+
+
+def output_table(text: str) -> Path:
+    """Parse an argument that names a table to write: a file, by a suffix that says its form.
+
+    Raises
+    ------
+    FileError
+        When the suffix is unknown, or as :func:`output_file`.
+    """
+    from comperdial.core.files import check_table_output
+
+    path = output_file(text)
+    check_table_output(path, "")
+    return path
+
+
+def output_folder(text: str) -> Path:
+    """Parse an argument that names a folder to write to, new or there already.
+
+    Raises
+    ------
+    FileError
+        When there is something else, or nothing may be written there.
+    """
+    from comperdial.core.errors import FileError
+
+    path = named_path(text)
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise FileError("is no folder", where=str(there), expected="a folder to write to, new or there already")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FileError("nothing may be written there", where=str(there), expected="a folder to write to")
+    return path
+
+
+def named_path(text: str) -> Path:
+    """Parse an argument that is a path; to `pathlib`, "" is the folder "."."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
+    return Path(text)
 
 
 def add_catalogue(command: argparse.ArgumentParser) -> None:
@@ -49,6 +108,42 @@ def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the reader's options that the two say."""
     said = {"columns": options.columns, "scale": options.scale}
     return {name: value for name, value in said.items() if value is not None}
+
+
+def add_analysis(command: argparse.ArgumentParser) -> None:
+    """Add the options of an analysis: which units, missing scores, outliers, and what ranks are made of."""
+    command.add_argument(
+        "--subset",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="only units that have it, such as turn=1 or a column of the file; again: of one column either, of two both",
+    )
+    command.add_argument(
+        "--missing",
+        choices=("left-out", "worst", "error"),
+        default="left-out",
+        help="rated units without a score: left out of that metric (default), its lowest score, or an error",
+    )
+    command.add_argument(
+        "--outliers",
+        choices=("none", "mad"),
+        default="none",
+        help="mad: at system level, leave out systems rated over 2.5 median absolute deviations off the median",
+    )
+    command.add_argument(
+        "--correction",
+        choices=("holm", "fdr", "none"),
+        default="holm",
+        help="of the p of all pairs, from which ranks follow (default: holm)",
+    )
+
+
+def analysis_of(options: argparse.Namespace) -> Options:
+    """Return what the options of an analysis say."""
+    from comperdial.evaluation.options import Options, parsed_subset
+
+    return Options(parsed_subset(options.subset), options.missing, options.outliers)
 
 
 def add_shard(command: argparse.ArgumentParser) -> None:

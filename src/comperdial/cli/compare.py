@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_rated_file, rated_file_options
+from comperdial.cli.common import add_analysis, add_rated_file, analysis_of, output_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import LEVELS, output_name
@@ -44,11 +44,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--target", nargs="+", metavar="DIMENSION", help="rated dimensions; default: all")
     command.add_argument("--level", nargs="+", choices=LEVELS, help="default: all")
     command.add_argument("--coefficient", nargs="+", choices=COEFFICIENTS, default=["spearman", "pearson"])
+    add_analysis(command)
     command.add_argument("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
     command.add_argument("--embeddings", type=Path, metavar="FOLDER", help="keep vectors there (default: nowhere)")
     command.add_argument("--format", choices=_FORMATS, help="default: by the suffix of --output, else text")
-    command.add_argument("--output", type=Path, help="a .txt, .md, .tex or .csv file; default: standard output")
+    command.add_argument("--output", type=output_file, help="a .txt, .md, .tex or .csv file; default: standard output")
     command.set_defaults(run=_compare)
 
 
@@ -58,13 +59,15 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial import evaluation
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
-    from comperdial.evaluation.rated_data import read_rated
+    from comperdial.evaluation.options import Tables, analysed, corrected
+    from comperdial.evaluation.rated_data import own_columns, read_rated
     from comperdial.metrics.named import metric_named, read_entries
     from comperdial.metrics.scoring import score_many
     from comperdial.report.compared import comparison_document
     from comperdial.report.document import rendered
 
     form = _format(options)
+    analysis = analysis_of(options)
     if not options.metrics and not options.scores:
         raise ConfigError("no metrics", expected="--metrics, --scores or both")
     ready = aggregate.read_scores(options.scores) if options.scores else None
@@ -101,31 +104,29 @@ def _compare(options: argparse.Namespace) -> None:
     labels = {name: label for name, label in wanted.items() if name in there}
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
-    samples = list(
-        evaluation.samples(
-            scores[chosen],
-            data.ratings,
-            contexts=data.contexts,
-            dialogue_ratings=data.dialogue_ratings,
-            systems=data.systems,
-            source=source,
-            levels=options.level or LEVELS,
-            targets=options.target,
-        )
+    attributes = (
+        own_columns(options.input, data, rated_file_options(options)) if options.input and options.subset else ()
     )
-    notes = [f"{name}: not run: {why}" for name, why in not_run.items()]
+    tables = Tables(scores[chosen], data.ratings, data.contexts, data.dialogue_ratings, data.systems, source)
+    samples, said = analysed(
+        tables, analysis, attributes=attributes, levels=options.level or LEVELS, targets=options.target
+    )
+    notes = [*said, *(f"{name}: not run: {why}" for name, why in not_run.items())]
     if not options.level:
         samples, more = _tellable(samples)
         notes += more
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed)
+    differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
+    differences = corrected(differences, options.correction)
     document = comparison_document(
-        evaluation.correlations(samples, detail=detail),
-        evaluation.differences(samples, detail=detail, coefficients=options.coefficient),
+        evaluation.ranked(evaluation.correlations(samples, detail=detail), differences),
+        differences,
         evaluation.ceilings(samples),
         labels,
         options.coefficient,
         caption=_caption(options, source),
         notes=notes,
+        correction=options.correction,
     )
     content = rendered(document, form, label="tab:compared")
     if options.output:
@@ -229,7 +230,7 @@ def _caption(options: argparse.Namespace, source: str) -> str:
     from comperdial.challenge.simulation import SOURCE
     from comperdial.report.captions import SIMULATED, with_suffix
 
-    what = f" on {options.input}" if options.input else ""
+    what = (f" on {options.input}" if options.input else "") + "".join(f", {text}" for text in options.subset)
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"
     text = f"Correlation of metrics with the {whose}{what}. {options.resamples} resamples, seed {options.seed}."
     return with_suffix(text, SIMULATED if source == SOURCE else "")

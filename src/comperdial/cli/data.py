@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue, add_rated_file, json_object, rated_file_options
+from comperdial.cli.common import add_catalogue, add_rated_file, json_object, output_folder, rated_file_options
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import TABLE_SUFFIXES
 
@@ -25,7 +25,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("ingest", help="turn a dataset's files, or one file of your own, into tables")
     command.add_argument("dataset", help="a name in the catalogue, or a CSV, JSONL or Parquet file of rated responses")
     command.add_argument("--name", help="what to call the data set of a file; default: the file's name without suffix")
-    command.add_argument("--output", type=Path, help="a folder; default: data/tables/NAME")
+    command.add_argument("--output", type=output_folder, help="a folder; default: data/tables/NAME")
     command.add_argument("--options", type=json_object, default={}, metavar="JSON", help="the reader's settings")
     add_rated_file(command)
     add_catalogue(command)

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object
-from comperdial.core.files import check_table_output
+from comperdial.cli.common import json_object, output_table
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -37,7 +36,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     command.add_argument("--resamples", type=int, default=1000, help="for intervals (default: 1000); 0: no intervals")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
-    command.add_argument("--rounds", type=Path, metavar="FILE", help="write how annotators agree, two by two")
+    command.add_argument("--rounds", type=output_table, metavar="FILE", help="write how annotators agree, two by two")
     command.set_defaults(run=_dimensions)
 
     command = commands.add_parser("ratios", help="how often scores fall when responses are made worse")
@@ -65,12 +64,10 @@ def _inputs(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tables", type=Path, nargs="+", required=True, metavar="FOLDER", help="one folder of tables a data set"
     )
-    command.add_argument("--output", type=Path, required=True, help="a .parquet, .csv or .jsonl file")
+    command.add_argument("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
 
 
 def _dimensions(options: argparse.Namespace) -> None:
-    check_table_output(options.output)
-    check_table_output(options.rounds, "--rounds")
     from comperdial import schema
     from comperdial.evaluation import dimensions
     from comperdial.evaluation.ensembles import Ensembles
@@ -95,7 +92,6 @@ def _dimensions(options: argparse.Namespace) -> None:
 
 
 def _ratios(options: argparse.Namespace) -> None:
-    check_table_output(options.output)
     from comperdial import schema
     from comperdial.evaluation.dimensions import read_scores_by_dataset
     from comperdial.evaluation.ratios import PairSet, bounds_of, ratios

@@ -7,13 +7,23 @@ import os
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_shard, json_object, shard_of
+from comperdial.cli.common import (
+    add_analysis,
+    add_shard,
+    analysis_of,
+    json_object,
+    output_file,
+    output_table,
+    shard_of,
+)
 from comperdial.core.errors import ConfigError, MissingResourceError
-from comperdial.core.files import check_table_output
 from comperdial.core.names import LEVELS
 from comperdial.stats import COEFFICIENTS
+
+if TYPE_CHECKING:
+    from comperdial.evaluation.options import Tables
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -47,13 +57,14 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument(
         "shards", type=Path, nargs="+", metavar="SHARD", help="all of them, .parquet files in any order"
     )
-    command.add_argument("--output", type=Path, required=True, help="a .parquet file")
+    command.add_argument("--output", type=output_file, required=True, help="a .parquet file")
     command.set_defaults(run=_merge)
 
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
     command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
     _sampled(command)
+    add_analysis(command)
     command.add_argument(
         "--resamples",
         type=int,
@@ -67,9 +78,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         metavar="JSON",
         help="the metrics that were run: signature, and what each output needs; says why scores are missing",
     )
-    command.add_argument("--ceilings", type=Path, metavar="FILE", help="write how one annotator agrees with the others")
     command.add_argument(
-        "--comparisons", type=Path, metavar="FILE", help="write tests of all pairs of metrics; adds ranks"
+        "--ceilings", type=output_table, metavar="FILE", help="write how one annotator agrees with the others"
+    )
+    command.add_argument(
+        "--comparisons", type=output_table, metavar="FILE", help="write tests of all pairs of metrics; adds ranks"
     )
     _output(command)
     command.set_defaults(run=_correlate)
@@ -81,8 +94,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
     command.add_argument("--coefficient", default="spearman", choices=COEFFICIENTS)
     command.add_argument("--repeats", type=int, default=100, help="subsets for each size (default: 100)")
-    command.add_argument("--curves", type=Path, required=True, metavar="FILE", help="write the learning curves")
-    command.add_argument("--power", type=Path, required=True, metavar="FILE", help="write the power of a 5 %% test")
+    command.add_argument("--curves", type=output_table, required=True, metavar="FILE", help="write the learning curves")
+    command.add_argument(
+        "--power", type=output_table, required=True, metavar="FILE", help="write the power of a 5 %% test"
+    )
     command.set_defaults(run=_robustness)
 
 
@@ -117,7 +132,9 @@ def _embeddings(command: argparse.ArgumentParser) -> None:
 
 
 def _output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--output", type=Path, help="a .jsonl, .csv or .parquet file; default: CSV on standard output")
+    command.add_argument(
+        "--output", type=output_table, help="a .jsonl, .csv or .parquet file; default: CSV on standard output"
+    )
 
 
 def add_params(command: argparse.ArgumentParser) -> None:
@@ -173,7 +190,6 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 def _score(options: argparse.Namespace) -> None:
     from comperdial.metrics import score_files, scoring
 
-    check_table_output(options.output)
     shard = shard_of(options)
     if options.shard and not options.input.is_dir():
         raise ConfigError(
@@ -213,7 +229,6 @@ def _score_several(options: argparse.Namespace) -> None:
             )
     entries = read_entries(options.params)
     metrics = {name: metric_named(name, entries) for name in options.metrics}
-    check_table_output(options.output)
     if options.input.is_dir():
         parts: Any = scoring.batches(options.input)
     else:
@@ -241,9 +256,10 @@ def keep_embeddings(options: argparse.Namespace) -> None:
         os.environ[STORE_VARIABLE] = str(options.embeddings)
 
 
-def _samples(options: argparse.Namespace) -> list[Any]:
-    from comperdial import evaluation, schema
+def _tables(options: argparse.Namespace) -> Tables:
+    from comperdial import schema
     from comperdial.evaluation import aggregate
+    from comperdial.evaluation.options import Tables
 
     def read(path: Path | None, table: str) -> Any:  # noqa: ANN401
         return schema.read(path, table) if path else None
@@ -253,18 +269,13 @@ def _samples(options: argparse.Namespace) -> list[Any]:
     scores = aggregate.read_scores(options.scores)
     names = scores["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None
-    return list(
-        evaluation.samples(
-            scores,
-            aggregate.read_ratings(options.ratings, dataset=dataset) if options.ratings else None,
-            contexts=aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
-            dialogue_ratings=read(options.dialogue_ratings, "dialogue_ratings"),
-            systems=read(options.systems, "systems"),
-            source=options.source,
-            levels=options.level or LEVELS,
-            targets=options.target,
-            allow_missing=options.allow_missing,
-        )
+    return Tables(
+        scores,
+        aggregate.read_ratings(options.ratings, dataset=dataset) if options.ratings else None,
+        aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
+        read(options.dialogue_ratings, "dialogue_ratings"),
+        read(options.systems, "systems"),
+        options.source,
     )
 
 
@@ -286,12 +297,19 @@ def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> 
 
 def _correlate(options: argparse.Namespace) -> None:
     from comperdial import evaluation, schema
+    from comperdial.evaluation.options import analysed, corrected
 
-    for option in ("output", "comparisons", "ceilings"):
-        check_table_output(getattr(options, option), f"--{option}")
     if options.comparisons and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    found = _samples(options)
+    found, notes = analysed(
+        _tables(options),
+        analysis_of(options),
+        levels=options.level or LEVELS,
+        targets=options.target,
+        allow_missing=options.allow_missing,
+    )
+    for note in notes:
+        print(note, file=sys.stderr)
     detail = _detail(options, found, options.resamples) if options.resamples else None
     expected = None
     if options.expected and options.contexts:
@@ -299,7 +317,7 @@ def _correlate(options: argparse.Namespace) -> None:
     correlations = evaluation.correlations(found, detail=detail, expected=expected)
     if options.comparisons and detail:
         comparisons = evaluation.comparisons(found, detail=detail)
-        correlations = evaluation.ranked(correlations, comparisons)
+        correlations = evaluation.ranked(correlations, corrected(comparisons, options.correction))
         schema.write(options.comparisons, comparisons, "comparisons")
     if options.ceilings:
         schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
@@ -311,11 +329,10 @@ def _robustness(options: argparse.Namespace) -> None:
 
     from comperdial import evaluation, schema
 
-    for option in ("curves", "power"):
-        check_table_output(getattr(options, option), f"--{option}")
     if options.repeats < 1:
         raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
-    found = _samples(options)
+    levels = options.level or LEVELS
+    found = _tables(options).samples(levels, options.target, allow_missing=options.allow_missing)
     detail = _detail(options, found, evaluation.Detail.resamples)
     subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
     judgements = [schema.read(path, "judgements") for path in options.judgements]

@@ -7,6 +7,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from comperdial.cli.common import output_file
+
 log = logging.getLogger(__name__)
 
 
@@ -33,7 +35,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--leave-out", action="append", default=[], metavar="PART", help="do without a part; may be repeated"
     )
     command.add_argument(
-        "--output", type=Path, metavar="FILE", help="a .json file; default: the one that the package ships"
+        "--output", type=output_file, metavar="FILE", help="a .json file; default: the one that the package ships"
     )
     command.set_defaults(run=_fit)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import seconds
+from comperdial.cli.common import output_table, seconds
 from comperdial.cli.judge_choice import add_paying, refusals
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
     kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
     add_who(kind)
-    kind.add_argument("--output", type=Path, required=True, help="the scores: a .jsonl, .csv or .parquet file")
-    kind.add_argument("--judgements", type=Path, help="how each score came about, with rationales: likewise")
+    kind.add_argument("--output", type=output_table, required=True, help="the scores: a .jsonl, .csv or .parquet file")
+    kind.add_argument("--judgements", type=output_table, help="how each score came about, with rationales: likewise")
     kind.set_defaults(run=_file)
 
 
@@ -77,11 +77,8 @@ def _count(text: str) -> int:
 
 def _file(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.core.files import check_table_output
     from comperdial.judges.files import file_task, judge_file, why_silent
 
-    check_table_output(options.output)
-    check_table_output(options.judgements, "--judgements")
     judging, judge = chosen_judge(options)
     task = file_task(judging, options.variant, judge)
     scores, judgements, tally = judge_file(judging, task, options.file, refusals(options))

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_catalogue
+from comperdial.cli.common import add_catalogue, output_table
 from comperdial.cli.judge_choice import refusals
 from comperdial.cli.judge_file import add_who, chosen_judge
 
@@ -25,22 +25,22 @@ def add_kinds(what: Any) -> None:  # noqa: ANN401 - argparse does not export the
     )
     kind.add_argument("--question", required=True, help="what is asked: in your own words, or the name of a question")
     add_who(kind)
-    kind.add_argument("--output", type=Path, required=True, help="table `preferences`: a .jsonl, .csv or .parquet file")
+    kind.add_argument(
+        "--output", type=output_table, required=True, help="table `preferences`: a .jsonl, .csv or .parquet file"
+    )
     add_catalogue(kind)
     kind.set_defaults(run=_preferences)
     kind = what.add_parser("recorded-preferences", help="replay what judges chose elsewhere, and how well they did")
     kind.add_argument("datasets", nargs="*", metavar="NAME", help="default: all that have recorded judges")
-    kind.add_argument("--output", type=Path, help="table `preferences`: a .jsonl, .csv or .parquet file")
+    kind.add_argument("--output", type=output_table, help="table `preferences`: a .jsonl, .csv or .parquet file")
     add_catalogue(kind)
     kind.set_defaults(run=_recorded)
 
 
 def _preferences(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.core.files import check_table_output
     from comperdial.judges.pairs import judge_pairs
 
-    check_table_output(options.output)
     judging, judge = chosen_judge(options)
     dialogues, pairs = _read(options)
     judged = judge_pairs(judging, judge, dialogues, pairs, options.question, refusals=refusals(options))
@@ -74,10 +74,8 @@ def _recorded(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from comperdial import schema
-    from comperdial.core.files import check_table_output
     from comperdial.judges.recorded_pairs import DATASETS, judged_pairs
 
-    check_table_output(options.output)
     found = [judged_pairs(name, catalogue=options.catalogue) for name in options.datasets or DATASETS]
     if options.output:
         schema.write(options.output, pd.concat([made for made, _ in found], ignore_index=True), "preferences")

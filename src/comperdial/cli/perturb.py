@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from comperdial.cli.common import output_folder
+
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
@@ -15,7 +17,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("perturb", help="make a data set of pairs, original and perturbed, of another's")
     command.add_argument("folder", type=Path, help="holds systems, contexts, responses (and ratings) as Parquet")
     command.add_argument("--dataset", required=True, metavar="NAME", help="what to call the new data set")
-    command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="gets its tables")
+    command.add_argument("--output", type=output_folder, required=True, metavar="FOLDER", help="gets its tables")
     command.add_argument(
         "--strategy", action="append", metavar="STRATEGY", help="see `comperdial perturbations`; may be repeated"
     )

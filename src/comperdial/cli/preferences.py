@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_catalogue, whole
+from comperdial.cli.common import add_catalogue, output_folder, whole
 from comperdial.core.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
     command.add_argument("--resamples", type=int, default=1000, help="for intervals (default: 1000)")
     command.add_argument("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
-    command.add_argument("--output", type=Path, metavar="FOLDER", help="write the table, its numbers and figures there")
+    command.add_argument(
+        "--output", type=output_folder, metavar="FOLDER", help="write the table, its numbers and figures there"
+    )
     add_catalogue(command)
     command.set_defaults(run=_preferences)
 
@@ -85,9 +87,9 @@ def _preferences(options: argparse.Namespace) -> None:
 
 def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
     """Return the preferences, and what they are called."""
+    from comperdial.challenge.pairs.preferences import read_preferences
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.preferences import preference_reader
-    from comperdial.evaluation.preferences import read_preferences
 
     if (options.input is None) == (options.data is None):
         raise ConfigError(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue
+from comperdial.cli.common import add_catalogue, output_table
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -21,7 +21,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--about", required=True, help="who computed them, with what: part of the signature")
     command.add_argument("--ratings", type=Path, help="table `turn_ratings`: what was rated, to check the scores by")
     command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: likewise")
-    command.add_argument("--output", type=Path, required=True, help="a .jsonl, .csv or .parquet file")
+    command.add_argument("--output", type=output_table, required=True, help="a .jsonl, .csv or .parquet file")
     add_catalogue(command)
     command.set_defaults(run=_recorded)
 

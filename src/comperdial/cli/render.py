@@ -1,4 +1,4 @@
-"""The command that makes a table or figure of somebody's own files, and the one that writes the README's table."""
+"""The command that makes a table or figure of somebody's own files, and the one that writes those of docs/results.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli.common import add_catalogue
+from comperdial.cli.common import add_catalogue, output_file
 from comperdial.config import parse_yaml
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.files import check_input, form_path, read_table
@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_render)
     command = commands.add_parser("readme", help="write the table of USR or of local metrics into a page")
     command.add_argument("table", type=Path, help="results/tables/usr.csv or local_metrics.csv")
-    command.add_argument("--output", type=Path, required=True, help="the page")
+    command.add_argument("--output", type=output_file, required=True, help="the page")
     add_catalogue(command)
     command.set_defaults(run=_readme)
 

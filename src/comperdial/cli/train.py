@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from comperdial.cli.common import output_folder
+
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
     command = commands.add_parser("train", help="train a model of a learned metric (docs/density.md)")
     command.add_argument("name", help="an entry of `training` in params.yaml")
     command.add_argument("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
-    command.add_argument("--output", type=Path, help="the trained model's folder; default: data/models/NAME")
+    command.add_argument("--output", type=output_folder, help="the trained model's folder; default: data/models/NAME")
     command.add_argument(
         "--working",
         type=Path,

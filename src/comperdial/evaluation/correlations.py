@@ -16,13 +16,17 @@ from comperdial.core.names import output_name
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
-from comperdial.stats import COEFFICIENTS
-from comperdial.stats.correlation import correlate, within_items
+from comperdial.stats import COEFFICIENTS, Measure
+from comperdial.stats.correlation import correlate
+from comperdial.stats.grouped import Grouping, replicates
 from comperdial.stats.intervals import intervals
 from comperdial.stats.means import paired_means
-from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
 
 Floats = npt.NDArray[np.float64]
+
+WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
+WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
+OF_SYSTEMS: tuple[Measure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def correlations(
     samples
         As :func:`comperdial.evaluation.samples` gives them.
     detail
-        With it: intervals, correlations within items, and the pairwise accuracies of systems, for what it names.
+        With it: intervals, statistics within items and within systems, and of pairs of systems, for what it names.
     expected
         With it: a row for each output that was to have scores and has none, and what those without a score lack.
 
@@ -96,9 +100,9 @@ def correlations(
     -------
     DataFrame
         Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, where the grouping
-        is ``item``, the items averaged over. ``coverage`` is the share of the rated units that have a score; ``cut``
-        counts the scored ones whose input did not fit the metric's model. p is scipy's, for independent pairs, as the
-        papers' is. Pooled coefficients have their lowest value without one of the systems
+        is ``item`` or ``system``, the items or systems averaged over. ``coverage`` is the share of the rated units that
+        have a score; ``cut`` counts the scored ones whose input did not fit the metric's model. p is scipy's, for
+        independent pairs, as the papers' is. Pooled coefficients have their lowest value without one of the systems
         (:func:`comperdial.evaluation.leave_out.leave_one_system_out`).
     """
     rows: list[dict[str, Any]] = []
@@ -108,7 +112,7 @@ def correlations(
         known = _bounds(part, detail) if part and detail else {}
         rows += [row | known.get((row["metric"], row["output"], row["coefficient"]), {}) for row in _pooled(sample)]
         if part and detail:
-            rows += _of_system_pairs(part, detail) if part.design.average else _within_items(part)
+            rows += _grouped(part, detail)
         if expected:
             rows[first:] = _explained(rows[first:], sample, expected)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
@@ -184,23 +188,20 @@ def paired(sample: Sample, row: int) -> tuple[Floats, Floats]:
     return x[0, there], y[0, there]
 
 
-def _within_items(sample: Sample) -> list[dict[str, Any]]:
+def grouped_measures(sample: Sample) -> list[tuple[Grouping, Measure]]:
+    """Return what is computed of a sample within items, within systems, or of pairs of systems."""
+    if sample.design.average:
+        return [("pooled", measure) for measure in OF_SYSTEMS]
+    return [*(("item", measure) for measure in WITHIN_ITEMS), *(("system", measure) for measure in WITHIN_SYSTEMS)]
+
+
+def _grouped(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
     rows = []
-    for name in COEFFICIENTS:
-        values, counts = within_items(sample.scores, sample.ratings, sample.items, name)
-        rows += _rows(sample, "item", name, values, counts)
-    found = [acc_eq_by_item(scores, sample.ratings, sample.items).value for scores in sample.scores]
-    of_items = [np.unique(sample.items[~np.isnan(scores)]).size for scores in sample.scores]
-    return rows + _rows(sample, "item", "acc_eq", np.array(found), np.array(of_items, dtype=np.intp))
-
-
-def _of_system_pairs(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
-    pairs = [paired(sample, row) for row in range(len(sample.names))]
-    counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
-    accuracies = np.array([acc_eq(x, y).value if len(x) >= FEWEST_SYSTEMS else np.nan for x, y in pairs])
-    soft = soft_pairwise_accuracies(
-        sample.scores, sample.ratings, sample.design.systems, sample.items,
-        resamples=detail.resamples, seed=detail.seed,
-    )  # fmt: skip
-    soft = np.where(counts < FEWEST_SYSTEMS, np.nan, soft)
-    return _rows(sample, "pooled", "acc_eq", accuracies, counts) + _rows(sample, "pooled", "spa", soft, counts)
+    for grouping, measure in grouped_measures(sample):
+        found = replicates(
+            sample.scores, sample.ratings, sample.design, sample.items, measure, grouping,
+            resamples=detail.resamples, seed=detail.seed,
+        )  # fmt: skip
+        few = (found.n < FEWEST_SYSTEMS) & sample.design.average
+        rows += _rows(sample, grouping, measure, np.where(few, np.nan, found.values), found.n)
+    return rows

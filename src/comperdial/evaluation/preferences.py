@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -17,9 +16,7 @@ from scipy import stats
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.files import read_table
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
 from comperdial.stats.comparison import holm, rank_clusters
@@ -34,25 +31,6 @@ FEWEST_ANNOTATORS = 10
 # Ties added to each pair of systems where plain strengths are infinite, as in a resample without a vote for a system.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
-
-
-def read_preferences(path: str | Path) -> pd.DataFrame:
-    """Read and check table ``preferences``: a Parquet, CSV or JSONL file.
-
-    Raises
-    ------
-    SchemaError
-        Names the row at fault: a choice outside the pair, an annotator who sees a pair twice, a missing column.
-    """
-    path = Path(path)
-    if path.suffix == ".parquet":
-        return schema.read(path, "preferences")
-    frame = read_table(path)
-    for column in schema.table("preferences").fields:
-        # A CSV has empty cells where nothing is known, and a table of ours need not have columns that it does not use.
-        if column.nullable:
-            frame[column.name] = frame[column.name].replace("", None) if column.name in frame else None
-    return schema.validate(frame, "preferences", where=str(path))
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,14 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.data.readers.table import RatedFile
+from comperdial.data.own_files import identifier, is_missing, read_columns
+from comperdial.data.readers.table import COLUMNS, RatedFile
 from comperdial.evaluation import aggregate
 from comperdial.metrics import Batch, scoring
 from comperdial.metrics.score_files import read_records
+
+# What a column may be called that says nothing of a response by which a subset could be chosen.
+_NO_ATTRIBUTES = {*COLUMNS} - {"dialogue_id", "turn", "kind", "source"} | {"dataset"}
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,55 @@ def _read_responses(path: Path) -> RatedData:
     """Read a file of responses whose ratings are in another."""
     records = read_records(path)
     return RatedData([(records.responses, records.batch())], None, None, None, None)
+
+
+def own_columns(path: str | Path, data: RatedData, options: Mapping[str, Any] | None = None) -> list[pd.DataFrame]:
+    """Return what a file of responses says of them in columns that no table has, by the names the tables have.
+
+    Parameters
+    ----------
+    path, options
+        As :func:`read_rated` was given them; a folder of tables has no such columns.
+    data
+        What it returned.
+
+    Returns
+    -------
+    list of DataFrame
+        For :func:`comperdial.evaluation.options.subset`: of responses, with dataset, context_id and system_id, and of
+        whole dialogues, with dataset, dialogue_id and system_id.
+    """
+    if Path(path).is_dir() or not isinstance(data.parts, list):
+        return []
+    responses = pd.concat([part for part, _ in data.parts], ignore_index=True)
+    mapped = (options or {}).get("columns") or {}
+    frame = read_columns(path, COLUMNS, ["response"], mapped)
+    rated = mapped.get("rating", [])
+    ours = {*_NO_ATTRIBUTES, *([rated] if isinstance(rated, str) else rated)}
+    own = [name for name in frame.columns if name not in ours]
+    if data.systems is None:
+        # Ratings are in another file, and each record is a response.
+        names = responses[["dataset", "context_id", "system_id"]]
+        return [pd.concat([names, frame[own].set_axis(names.index)], axis=1)]
+    dataset, dialogues = str(responses["dataset"].iloc[0]), {}
+    if data.contexts is not None:
+        dialogues = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
+    places: dict[tuple[str, str], list[str]] = {}
+    for row in responses.itertuples():
+        places.setdefault((str(row.system_id), str(row.response)), []).append(str(row.context_id))
+    of_turns, of_dialogues = [], []
+    for number, record in enumerate(frame.to_dict("records"), start=1):
+        system, context, dialogue = (
+            identifier(record.get(name), f"{path}, record {number}")
+            for name in ("system_id", "context_id", "dialogue_id")
+        )
+        said = {"dataset": dataset, "system_id": system} | {name: record[name] for name in own}
+        if is_missing(record["response"]):
+            of_dialogues.append(said | {"dialogue_id": dialogue})
+            continue
+        found = places.get((str(system), str(record["response"])), [])
+        # A context that a system answered several times stands several times: "1", "1 (2)".
+        found = [name for name in found if context is None or name == context or name.startswith(f"{context} (")]
+        found = [name for name in found if dialogue is None or dialogues.get(name) == dialogue]
+        of_turns += [said | {"context_id": name} for name in found]
+    return [pd.DataFrame(rows) for rows in (of_turns, of_dialogues) if rows]

@@ -12,16 +12,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import Detail
+from comperdial.evaluation.correlations import OF_SYSTEMS, Detail, grouped_measures
 from comperdial.evaluation.samples import HUMAN, Sample
-from comperdial.stats import Coefficient
+from comperdial.stats import Coefficient, Measure
+from comperdial.stats.comparison import FEWEST
+from comperdial.stats.grouped import Grouping, replicates, variances
 from comperdial.stats.intervals import coefficients
-from comperdial.stats.power import components
+from comperdial.stats.power import Components, components, components_within
 from comperdial.stats.subsampling import Curve, Varied, sample_curve, subsample_curve
 
 Floats = npt.NDArray[np.float64]
 # Of these numbers, those that are there; and all that there are.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 75)
+# Of the statistics within items and systems, those that decide which metric picks the better one; the others go along.
+POWER_OF = {("item", "kendall"), ("item", "acc_eq"), ("system", "acc_eq"), *(("pooled", name) for name in OF_SYSTEMS)}
 # Systems and dialogues to tell metrics apart with: more than there are, too.
 POWER_SIZES = (5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 
@@ -145,21 +149,58 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
     rows: list[dict[str, Any]] = []
     for part in _parts(samples, detail):
         values = coefficients(part.scores, part.ratings, part.design, [subsampling.coefficient])[:, 0]
-        order = [row for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
-        pairs = [(int(a), int(b)) for a, b in pairwise(order)]
-        pairs += [(int(order[0]), int(b)) for b in order[2:]]
+        pairs = _asked(values)
         found = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
-        for (a, b), pair in zip(pairs, found, strict=True):
-            (metric_a, output_a), (metric_b, output_b) = part.names[a], part.names[b]
-            systems, dialogues = pair.counts
-            for varied, own in (("systems", systems), ("dialogues", dialogues)):
-                for size in sorted({*POWER_SIZES, own}):
-                    chance = pair.power(size, dialogues) if varied == "systems" else pair.power(systems, size)
-                    rows.append(
-                        part.key
-                        | {"coefficient": subsampling.coefficient, "varied": varied, "size": size}
-                        | {"metric_a": metric_a, "output_a": output_a, "metric_b": metric_b, "output_b": output_b}
-                        | {"difference": pair.difference, "power": chance}
-                    )
+        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, found, ("systems", "dialogues"))
+        rows += _power_within(part, detail)
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)
     return schema.validate(frame[frame["difference"].notna()], "power")
+
+
+def _asked(values: Floats) -> list[tuple[int, int]]:
+    """Return neighbours in the ranking, and each with the best."""
+    order = [int(row) for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
+    return [*pairwise(order), *((order[0], row) for row in order[2:])]
+
+
+def _power_within(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
+    """Return the power of statistics within items and systems and of pairs of systems, over the units that all have."""
+    units = np.asarray(np.isfinite(sample.scores).all(axis=0))
+    if units.sum() < FEWEST:
+        return []
+    rows = []
+    items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
+    for grouping, measure in grouped_measures(sample):
+        if (grouping, measure) not in POWER_OF:
+            continue
+        found = replicates(
+            sample.scores[:, units], sample.ratings[units], sample.design.of(units), items, measure, grouping,
+            resamples=detail.resamples, seed=detail.seed,
+        )  # fmt: skip
+        pairs, drawn = _asked(found.values), variances(found)[1]
+        rows += _power_rows(sample, grouping, measure, pairs, components_within(found, pairs), drawn)
+    return rows
+
+
+def _power_rows(
+    sample: Sample,
+    grouping: Grouping,
+    measure: Measure,
+    pairs: Sequence[tuple[int, int]],
+    found: Sequence[Components],
+    drawn: Sequence[str],
+) -> list[dict[str, Any]]:
+    rows = []
+    for (a, b), pair in zip(pairs, found, strict=True):
+        (metric_a, output_a), (metric_b, output_b) = sample.names[a], sample.names[b]
+        systems, dialogues = pair.counts
+        for varied, own in (("systems", systems), ("dialogues", dialogues)):
+            for size in sorted({*POWER_SIZES, own}) if varied in drawn else ():
+                chance = pair.power(size, dialogues) if varied == "systems" else pair.power(systems, size)
+                rows.append(
+                    sample.key
+                    | {"grouping": grouping, "coefficient": measure, "varied": varied, "size": size}
+                    | {"metric_a": metric_a, "output_a": output_a, "metric_b": metric_b, "output_b": output_b}
+                    | {"difference": pair.difference, "power": round(chance, 4)}
+                )
+    return rows

@@ -568,7 +568,7 @@ class Plan:
             if task.name in here or task.judge.name in also
         }
         recorded = {
-            entry.name: {"judge": entry.name, "label": entry.name}
+            entry.name: {"judge": entry.name, "label": str(self._entry_of(entry.name).get("label") or entry.name)}
             for entry in self.entries.values()
             if entry.dataset in datasets
         }
@@ -646,15 +646,16 @@ class Plan:
 
     @remembered
     def labels(self, dataset: str) -> dict[str, str]:
-        """Return what figures call the outputs of a data set."""
-        found = self.judge_labels(dataset)
+        """Return what tables and figures call the outputs of a data set: by METRIC:OUTPUT, or by METRIC for all of its."""
+        asked = self.asked(dataset).values()
+        found = self.judge_labels(dataset) | {f"{one.name}:{slug(one.variant.form.main)}": one.label for one in asked}
         for name in self.scores_by_metric(dataset):
             entry = self._entry_of(name)
             found = found | _labels(name, entry, [*self._main(name), *entry.get("sources", ())])
         return found
 
     def labels_of(self, dataset: str, outputs: Iterable[str]) -> dict[str, str]:
-        """Return what figures call some outputs: another one's label makes no figure of these stale."""
+        """Return what some outputs are called: another one's label makes nothing that shows these stale."""
         names = {*outputs, *map(metric_of, outputs)}
         return {name: label for name, label in self.labels(dataset).items() if name in names}
 
@@ -931,12 +932,19 @@ def _mains(entry: Mapping[str, Any] | None) -> list[str]:
 
 
 def _labels(metric: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> dict[str, str]:
-    """Return what an entry calls outputs of its metric: ``label`` is a text for all, or one for each; by METRIC:OUTPUT."""
-    label = entry.get("label")
+    """Return what an entry calls outputs of its metric, by METRIC:OUTPUT.
+
+    ``label`` is a text for each output, or one for all: for the one that stands for the metric, and by METRIC for the
+    others, which are called after it. In a text for all, ``{output}`` is the output's name.
+    """
+    label, outputs = entry.get("label"), list(outputs)
     if label is None:
         return {}
-    texts = label if isinstance(label, Mapping) else {name: label.replace("{output}", name) for name in outputs}
-    return {f"{metric}:{name}": text for name, text in texts.items()}
+    if isinstance(label, Mapping):
+        return {f"{metric}:{name}": text for name, text in label.items()}
+    if "{output}" in label:
+        return {f"{metric}:{name}": label.replace("{output}", name) for name in outputs}
+    return {metric: label} | ({f"{metric}:{outputs[0]}": label} if len(outputs) == 1 else {})
 
 
 def _without(options: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs.preferences import checked_preferences
 from comperdial.challenge.pairs.questions import chosen, read_questions
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table, read_text
@@ -82,11 +83,7 @@ def read_pairs(path: str | Path) -> Pairs:
     frame = read_table(path)
     known = schema.table("preferences").columns
     if "choice" in frame:
-        # As in `comperdial preferences`: a table of one's own need not have columns that it does not use.
-        for column in schema.table("preferences").fields:
-            if column.nullable:
-                frame[column.name] = frame[column.name].replace("", None) if column.name in frame else None
-        return of_votes(schema.validate(frame, "preferences", where=str(path)), str(path))
+        return of_votes(checked_preferences(frame, str(path)), str(path))
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
         raise SchemaError(

@@ -11,11 +11,20 @@ import pandas as pd
 
 from comperdial.report import leave_out
 from comperdial.report.document import Document, Section, number, records_by
+from comperdial.report.few import is_few
 from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
 from comperdial.stats.correlation import ALPHA
 
 Name = tuple[str, str]
 _SAMPLE = ["dataset", "target", "level", "against"]
+# How a corrected p is called; Holm's is the default.
+_CORRECTED = {"holm": "Holm", "fdr": "FDR"}
+_CORRECTION_NOTES = {
+    "holm": "Holm: p after Holm's correction for all pairs of a block and coefficient",
+    "fdr": "FDR: p after Benjamini and Hochberg's correction for all pairs of a block and coefficient; of the differences "
+    "found, at most 5 % are expected to be false",
+    "none": "No p is corrected for the number of pairs: of 100 pairs that do not differ, about 5 will seem to",
+}
 
 
 def comparison_document(
@@ -27,6 +36,7 @@ def comparison_document(
     *,
     caption: str,
     notes: Sequence[str] = (),
+    correction: str = "holm",
 ) -> Document:
     """Render how well metrics correlate with ratings and which of them differ.
 
@@ -42,6 +52,8 @@ def comparison_document(
         Which of Pearson, Spearman and Kendall.
     caption, notes
         What to say above the tables; what was left out, below.
+    correction
+        What made ``p_adjusted`` of the differences, and the ranks: ``holm``, ``fdr`` or ``none``.
     """
     pooled = correlations[correlations["grouping"] == "pooled"]
     sections = []
@@ -53,16 +65,16 @@ def comparison_document(
             heading = f"{dataset}, {target}" if several else str(target)
             title = f"{heading}: {level_title(level, against)}"
             parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
-            sections.append(_metrics(title, parts[0], parts[2], labels, coefficients))
+            sections.append(_metrics(title, parts[0], parts[2], labels, coefficients, correction))
             if len(labels) > 1:
-                sections.append(_pairs(f"{title}, pairs", parts[0], parts[1], labels, coefficients))
+                sections.append(_pairs(f"{title}, pairs", parts[0], parts[1], labels, coefficients, correction))
     made = pooled.drop_duplicates(["metric", "output"])
     signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
     return Document(
         title="Metrics compared",
         caption=leave_out.with_legend(caption, pooled[pooled["coefficient"].isin(list(coefficients))]),
         sections=sections,
-        tidy=_tidy(pooled, differences, labels, coefficients),
+        tidy=_tidy(pooled, differences, labels, coefficients, correction),
         notes=[
             *notes,
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
@@ -73,7 +85,7 @@ def comparison_document(
                 if len(labels) > 1
                 else []
             ),
-            *(["Holm: p after Holm's correction for all pairs of a block and coefficient"] if len(labels) > 2 else []),
+            *([_CORRECTION_NOTES[correction]] if len(labels) > 2 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
             *leave_out.notes(pooled, {} if several else None),
             *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
@@ -89,18 +101,26 @@ def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _metrics(
-    title: str, found: pd.DataFrame, ceilings: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
+    title: str,
+    found: pd.DataFrame,
+    ceilings: pd.DataFrame,
+    labels: Mapping[Name, str],
+    coefficients: Sequence[str],
+    correction: str,
 ) -> Section:
     cells = records_by(found, ["metric", "output", "coefficient"])
     partial = bool((found["coverage"] < 1).any())
     robust = bool(found["loso_system"].notna().any())
+    # Two metrics are one pair, which a sentence says all of.
+    ranked = len(labels) > 2 and bool(found["rank"].notna().any())
     rows = []
     for name, label in labels.items():
         of_metric = [cells.get((*name, coefficient)) for coefficient in coefficients]
         row = [label]
         for cell in of_metric:
-            row += [number(cell["value"]) + leave_out.mark(cell), _interval(cell)] if cell else ["–"] * 2
+            row += [_value(cell), _interval(cell)] if cell else ["–"] * 2
             row += ([leave_out.lowest(cell) if cell else "–"] if robust else []) + [_p(cell["p"]) if cell else "–"]
+            row += [_rank(cell)] if ranked else []
         some = next((cell for cell in of_metric if cell), None)
         row += [str(some["n"]) if some else "0"]
         rows.append(row + ([f"{some['coverage']:.0%}" if some else "0%"] if partial else []))
@@ -109,14 +129,19 @@ def _metrics(
     if means.reindex(list(coefficients)).notna().any():
         row = ["(one rater)"]
         for coefficient in coefficients:
-            row += [number(means.get(coefficient)), *["–"] * (3 if robust else 2)]
+            row += [number(means.get(coefficient)), *["–"] * (2 + robust + ranked)]
         rows.append([*row, "–", *(["–"] if partial else [])])
     columns = [("", "Metric")]
     shown = ("value", "95 % interval", *(["without one system"] if robust else []), "p")
+    shown += (_rank_name(correction),) if ranked else ()
     for coefficient in coefficients:
         columns += [(COEFFICIENT_NAMES[coefficient], name) for name in shown]
     columns += [("", "n"), *([("", "scored")] if partial else [])]
     return Section(title, columns, rows)
+
+
+def _value(cell: Mapping[str, Any]) -> str:
+    return number(cell["value"], digits=2 if is_few(cell) else 3) + leave_out.mark(cell)
 
 
 def _pairs(
@@ -125,6 +150,7 @@ def _pairs(
     differences: pd.DataFrame,
     labels: Mapping[Name, str],
     coefficients: Sequence[str],
+    correction: str,
 ) -> Section:
     rows = []
     here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
@@ -135,7 +161,7 @@ def _pairs(
         for one, other in combinations([name for name in labels if name in here], 2):
             pair = found.get(frozenset([one, other]))
             said = (
-                sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found))
+                sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found), correction)
                 if pair
                 else f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
             )
@@ -147,16 +173,24 @@ def _name(pair: Mapping[str, Any], side: str) -> Name:
     return str(pair[f"metric_{side}"]), str(pair[f"output_{side}"])
 
 
-def sentence(pair: Mapping[str, Any], a: str, b: str, pairs: int) -> str:
+def _rank(cell: Mapping[str, Any] | None) -> str:
+    return "–" if cell is None or pd.isna(cell["rank"]) else f"#{cell['rank']}"
+
+
+def _rank_name(correction: str) -> str:
+    return f"rank ({_CORRECTED.get(correction, 'not corrected')})"
+
+
+def sentence(pair: Mapping[str, Any], a: str, b: str, pairs: int, correction: str = "holm") -> str:
     """Say what was found of a pair, a being the one with the higher coefficient; no more than its p allows."""
     difference = f"{number(pair['difference'], digits=2, sign=True)}{_interval(pair, space=' ')}"
     if pd.isna(pair["p"]):
         return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
     tested = f"{difference}, p {_p(pair['p'], equals=True)}"
     found = pair["p"] < ALPHA
-    if pairs > 1:
+    if pairs > 1 and correction in _CORRECTED:
         lost = ", not significant" if found and not pair["p_adjusted"] < ALPHA else ""
-        tested += f" (Holm: {_p(pair['p_adjusted'])}{lost})"
+        tested += f" ({_CORRECTED[correction]}: {_p(pair['p_adjusted'])}{lost})"
     if not found:
         return f"no significant difference between {a} and {b}: {tested}"
     return f"{a} correlates better than {b}: {tested}"
@@ -185,7 +219,11 @@ def _p(p: float, *, equals: bool = False) -> str:
 
 
 def _tidy(
-    correlations: pd.DataFrame, differences: pd.DataFrame, labels: Mapping[Name, str], coefficients: Sequence[str]
+    correlations: pd.DataFrame,
+    differences: pd.DataFrame,
+    labels: Mapping[Name, str],
+    coefficients: Sequence[str],
+    correction: str,
 ) -> pd.DataFrame:
     """Return one row a metric and coefficient, then one a pair, whose value is the difference from ``minus``."""
     named = leave_out.with_halved(correlations).assign(
@@ -195,9 +233,10 @@ def _tidy(
         metric=differences["metric_a"] + ":" + differences["output_a"],
         minus=differences["metric_b"] + ":" + differences["output_b"],
         value=differences["difference"],
+        correction=correction,
     )
     columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high"]
-    columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "n", "coverage"]
+    columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "correction", "rank", "n", "coverage"]
     chosen = {":".join(name) for name in labels}
     frames = [
         frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -11,33 +12,55 @@ import pandas as pd
 from comperdial.report import leave_out
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
+from comperdial.report.labels import label
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
+    best_first,
+    coefficient_of,
+    few_notes,
     level_pairs,
     level_title,
     of_target,
     significant,
     with_interval,
-    with_star,
 )
-from comperdial.stats.correlation import ALPHA, is_starred
+from comperdial.stats.correlation import ALPHA
 
 # The power that is taken to be enough.
 ENOUGH = 0.8
 # A matrix of more metrics cannot be read; the rest is in the CSV file.
 _MOST = 30
 _STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-_MEASURES = COEFFICIENT_NAMES | {"acc_eq": "acc_eq", "spa": "SPA"}
-_GROUPINGS = {"pooled": "pooled", "item": "by item"}
+_MEASURES = COEFFICIENT_NAMES | {
+    "tau_c": "tau-c",
+    "tau_23": "tau-23",
+    "pairwise_pearson": "Pearson of differences",
+    "accuracy": "accuracy",
+    "acc_eq": "acc_eq",
+    "spa": "SPA",
+}
+_GROUPINGS = {"pooled": "pooled", "item": "by item", "system": "by system"}
+# A measure with its grouping, as tests and power have them; over all units or means of systems it is the measure alone.
+_GROUPED = {
+    measure if grouping == "pooled" else f"{measure}_{grouping}": name if grouping == "pooled" else f"{name} {within}"
+    for grouping, within in _GROUPINGS.items()
+    for measure, name in _MEASURES.items()
+}
 # What is shown of a level; the CSV file has the rest.
-_SHOWN = {"turn": ("spearman",), "dialogue": ("spearman",), "system": ("kendall", "acc_eq", "spa")}
+_SHOWN = {
+    "turn": ("spearman", "acc_eq"),
+    "dialogue": ("spearman", "acc_eq"),
+    "system": ("kendall", "accuracy", "acc_eq", "spa"),
+}
 # Sizes that tables show where there are several of them; which size is enough is looked up in all.
 _SIZES = (10, 15, 30, 50, 100, 300)
 _ESTIMATE = ("value", "low", "high", "rank")
 _TESTS = {
     "p": "our test",
     "p_adjusted": "our test, Holm",
+    "p_fdr": "our test, FDR",
+    "p_wmt": "WMT's, one-sided",
     "p_perm_both": "PERM-BOTH",
     "p_williams": "Williams",
 }
@@ -50,12 +73,24 @@ _VARIED = {
 _WHAT = ["level", "against", "coefficient"]
 
 
-def measures_document(correlations: pd.DataFrame, title: str, target: str, *, suffix: str = "") -> Document:
-    """Render pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
+def measures_document(
+    correlations: pd.DataFrame,
+    title: str,
+    target: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    suffix: str = "",
+) -> Document:
+    """Render pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones.
+
+    The rows of a level are sorted by its first column.
+    """
     chosen = of_target(correlations, target)
     beyond = (chosen["grouping"] != "pooled") | ~chosen["coefficient"].isin(list(COEFFICIENT_NAMES))
     # Only these were looked at in detail; of the others there is nothing here that the table of all metrics lacks.
-    detailed = set(zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True))
+    detailed = {
+        (str(m), str(o)) for m, o in zip(chosen.loc[beyond, "metric"], chosen.loc[beyond, "output"], strict=True)
+    }
     sections = []
     marked: list[Mapping[Any, Any]] = []
     for level, against in level_pairs(chosen):
@@ -63,7 +98,9 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
         present = set(zip(of_pair["coefficient"], of_pair["grouping"], strict=True))
         measures = [(c, g) for c in _SHOWN[level] for g in _GROUPINGS if (c, g) in present]
         cells = records_by(of_pair, ["metric", "output", "coefficient", "grouping"])
-        rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells} & detailed)}
+        here = [name for name in detailed if any(key[:2] == name for key in cells)]
+        names = best_first(here, cells, *(measures[0] if measures else ()))
+        rows = {name: [label(name, labels or {})] for name in names}
         columns = [Column(_MEASURES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
         sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
         marked += [cell for key, cell in cells.items() if key[:2] in rows and key[2:] in measures]
@@ -72,7 +109,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
         caption=with_suffix(
             leave_out.with_legend(
                 f"How well metrics agree with the mean rating ({target}) on {title}, by measures newer than the "
-                "ComperDial paper, beside the correlations of its tables.",
+                "ComperDial paper, beside the correlations of its tables; sorted by the first column.",
                 pd.DataFrame(marked),
             ),
             suffix,
@@ -92,6 +129,7 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
             "Intervals and ranks of the pooled correlations stand in the table of all metrics, Pearson and Kendall by "
             "item in the CSV file",
             *READING,
+            *few_notes(pd.DataFrame(marked)),
         ],
     )
 
@@ -99,14 +137,21 @@ def measures_document(correlations: pd.DataFrame, title: str, target: str, *, su
 def _measure(cell: Mapping[Any, Any]) -> str:
     if cell["grouping"] == "pooled" and cell["coefficient"] in COEFFICIENT_NAMES:
         # Its interval stands in the table of all metrics.
-        return with_star(cell["value"], is_starred(cell["p"])) + leave_out.mark(cell)
+        return coefficient_of(cell)
     # A mean over items and a share of pairs have no p of their own.
     return with_interval(cell, starred=pd.notna(cell["p"]))
 
 
-def comparisons_document(comparisons: pd.DataFrame, title: str, target: str, *, suffix: str = "") -> Document:
+def comparisons_document(
+    comparisons: pd.DataFrame,
+    title: str,
+    target: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    suffix: str = "",
+) -> Document:
     """Render which metrics the paired tests tell apart: how many pairs, and a matrix for each pair of levels."""
-    chosen = _named(_of_target(comparisons, target))
+    chosen = _named(_of_target(comparisons, target), labels or {})
     rows = []
     matrices: dict[tuple[str, str], Section] = {}
     for heading, of_sample in _samples(chosen):
@@ -129,7 +174,7 @@ def comparisons_document(comparisons: pd.DataFrame, title: str, target: str, *, 
             suffix,
         ),
         sections=[Section("How many pairs are told apart", columns, rows), *matrices.values()],
-        tidy=wide_comparisons(chosen, list(_TESTS), list(_MEASURES)),
+        tidy=wide_comparisons(chosen, list(_TESTS), [*COEFFICIENT_NAMES, "acc_eq_item", "accuracy", "acc_eq", "spa"]),
         notes=[
             f"Our test: {tests}; Holm: corrected for as many comparisons as the level has. The matrices and the ranks "
             "of other tables are by it",
@@ -138,7 +183,7 @@ def comparisons_document(comparisons: pd.DataFrame, title: str, target: str, *, 
             f"+: the metric of the row agrees better than that of the column, p < {ALPHA} after Holm; −: it agrees "
             "less; o: not told apart; a dash: not compared",
             f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has "
-            "every pair by every coefficient, a positive difference where a agrees better than b; "
+            "every pair by the main coefficients, a positive difference where a agrees better than b; "
             "results/correlations has them with more digits",
         ],
     )
@@ -168,9 +213,17 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
     return Section(heading, columns, rows)
 
 
-def power_document(power: pd.DataFrame, title: str, target: str, *, suffix: str = "") -> Document:
+def power_document(
+    power: pd.DataFrame, title: str, target: str, *, labels: Mapping[str, str] | None = None, suffix: str = ""
+) -> Document:
     """Render the chance that a paired test tells two metrics apart, by how much data there is."""
-    chosen = _named(_of_target(power, target))
+    of_rated = _of_target(power, target)
+    # Of statistics within items and of pairs of systems, those that decide which metric picks the better one.
+    shown = of_rated["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (of_rated["grouping"] != "system")
+    chosen = _named(
+        of_rated[shown | of_rated["coefficient"].isin(list(COEFFICIENT_NAMES)) & (of_rated["grouping"] == "pooled")],
+        labels or {},
+    )
     sections: list[Section] = []
     for heading, of_sample in _samples(chosen):
         for varied, name in _VARIED.items():
@@ -276,15 +329,24 @@ def _of_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
 def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Go through levels and coefficients in order, each with its heading."""
     for level, against in level_pairs(frame):
-        for coefficient in _MEASURES:
+        for coefficient in _GROUPED:
             chosen = (frame["level"] == level) & (frame["against"] == against) & (frame["coefficient"] == coefficient)
             if chosen.any():
-                yield f"{level_title(level, against)}, {_MEASURES[coefficient]}", frame[chosen]
+                yield f"{level_title(level, against)}, {_GROUPED[coefficient]}", frame[chosen]
 
 
-def _named(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Name both metrics of each pair in one column each."""
-    return pairs.assign(a=pairs["metric_a"] + " " + pairs["output_a"], b=pairs["metric_b"] + " " + pairs["output_b"])
+def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Name both metrics of each pair in one column each, and a coefficient with its grouping."""
+    grouped = pairs["grouping"] != "pooled"
+    kept = pairs.assign(
+        coefficient=pairs["coefficient"].where(~grouped, pairs["coefficient"] + "_" + pairs["grouping"])
+    )
+    sides = {side: list(zip(kept[f"metric_{side}"], kept[f"output_{side}"], strict=True)) for side in "ab"}
+    called = {name: label(name, labels) for names in sides.values() for name in names}
+    # Whoever labels two alike sees which is which.
+    several = Counter(called.values())
+    called = {name: f"{text} ({':'.join(name)})" if several[text] > 1 else text for name, text in called.items()}
+    return kept.assign(**{side: [called[name] for name in names] for side, names in sides.items()})
 
 
 def _span(values: Sequence[Any] | pd.Series) -> str:

@@ -6,9 +6,10 @@ import html
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -30,16 +31,45 @@ table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 caption { caption-side: top; text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { font-size: 13px; padding: .12rem .5rem; white-space: nowrap; }
 th, td { text-align: right; font-variant-numeric: tabular-nums; }
-th.label, .text td, .of-1 td:nth-child(-n+1), .of-2 td:nth-child(-n+2), .of-3 td:nth-child(-n+3),
-.of-4 td:nth-child(-n+4), .of-5 td:nth-child(-n+5) { text-align: left; }
-td:first-child { position: sticky; left: 0; background: Canvas; }
+th.words, caption { text-align: left; }
+tr > :first-child { position: sticky; left: 0; z-index: 1; background: Canvas; }
 thead tr:first-child th { border-top: 2px solid; }
 thead tr:last-child th { border-bottom: 1px solid; }
 tbody tr:last-child td { border-bottom: 2px solid; }
 tbody tr:hover { background: color-mix(in srgb, currentColor 8%, transparent); }
 th.group { text-align: center; border-bottom: 1px solid; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; max-width: 100%; }
+h1, p, li { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  body { margin: .8rem; }
+  h1 { font-size: 1.4rem; line-height: 1.25; }
+  caption { position: sticky; left: 0; max-width: calc(100vw - 1.6rem); }
+  tr > :first-child { min-width: 7rem; max-width: 42vw; white-space: normal; overflow-wrap: break-word; }
+}
 """
+
+
+class Ranked(str):
+    """A cell with its rank; the first rank is set in bold, where a column has others too (:func:`pivot`)."""
+
+    __slots__ = ("rank",)
+    rank: int
+
+    def __new__(cls, text: str, rank: int) -> Self:
+        """Return the text with its rank."""
+        made = super().__new__(cls, text)
+        made.rank = rank
+        return made
+
+
+def is_best(cell: str) -> bool:
+    """Say whether a cell is set in bold: it is of the first rank."""
+    return isinstance(cell, Ranked) and cell.rank == 1
+
+
+# What begins as a number does, and what stands where a number is missing or cannot be.
+_NUMBER = re.compile(r"[#<=>~$]?\s?[+\-−]?\d*\.?\d")
+_NO_NUMBER = frozenset({"", "–", "—", "−", "+", "o", "not run", "not recorded", "not rated", "not computed"})
 
 
 @dataclass(frozen=True)
@@ -54,6 +84,16 @@ class Section:
     def labels(self) -> int:
         """Return how many columns hold labels: those before the first group, and at least one."""
         return max(1, sum(1 for _ in takewhile(lambda column: not column[0], self.columns)))
+
+    @cached_property
+    def words(self) -> list[bool]:
+        """Say of each column whether it holds words, which stand to the left; numbers stand to the right."""
+        return [self._holds_words(place) for place in range(len(self.columns))]
+
+    def _holds_words(self, place: int) -> bool:
+        said = [row[place] for row in self.rows if row[place] not in _NO_NUMBER]
+        # Without anything that says what it holds: a label, or a column that has no number yet.
+        return 2 * sum(map(bool, map(_NUMBER.match, said))) <= len(said) if said else place < self.labels
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -90,6 +130,11 @@ def value_of(name: str, *, digits: int = 3, sign: bool = False) -> Callable[[Map
 def count_of(name: str) -> Callable[[Mapping[Any, Any]], str]:
     """Return what writes a column's count in a record, with commas between thousands; a dash when it is missing."""
     return lambda record: "–" if pd.isna(record[name]) else f"{record[name]:,.0f}"
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 vote, 1,200 votes."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def listed(title: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Section:
@@ -132,7 +177,17 @@ def pivot(
         if not empty or not set(written) <= set(empty):
             made.append([*texts, *written])
     heads = [*(("", label) for label in labels), *((column.group, column.name) for column in columns)]
-    return Section(title, heads, [*first, *made])
+    return Section(title, heads, [*first, *_told_apart(made)])
+
+
+def _told_apart(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Take the ranks out of columns in which all share one: bold would say nothing there."""
+    ranks: dict[int, set[int]] = {}
+    for row in rows:
+        for place, cell in enumerate(row):
+            if isinstance(cell, Ranked):
+                ranks.setdefault(place, set()).add(cell.rank)
+    return [[str(cell) if len(ranks.get(place, ())) == 1 else cell for place, cell in enumerate(row)] for row in rows]
 
 
 def interval(low: float, high: float) -> str:
@@ -199,8 +254,8 @@ def _text_table(section: Section) -> list[str]:
 
     def line(cells: Sequence[str]) -> str:
         padded = [
-            cell.ljust(width) if place < section.labels else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            cell.ljust(width) if words else cell.rjust(width)
+            for cell, width, words in zip(cells, widths, section.words, strict=True)
         ]
         return "  ".join(padded).rstrip()
 
@@ -238,12 +293,14 @@ def markdown(document: Document) -> str:
 
 
 def _markdown_table(section: Section) -> list[str]:
-    def row(cells: Sequence[str]) -> str:
-        return (
-            "| " + " | ".join(cell.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<") for cell in cells) + " |"
-        )
+    def escaped(cell: str) -> str:
+        text = cell.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+        return f"**{text}**" if is_best(cell) else text
 
-    rule = "|" + "|".join(":--" if i < section.labels else "--:" for i in range(len(section.columns))) + "|"
+    def row(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(map(escaped, cells)) + " |"
+
+    rule = "|" + "|".join(":--" if words else "--:" for words in section.words) + "|"
     header = [f"{group} {name}".strip() for group, name in section.columns]
     return [row(header), rule, *(row(cells) for cells in section.rows)]
 
@@ -266,18 +323,22 @@ def latex(document: Document, *, label: str) -> str:
             rf"\caption{{{_tex(section.title)}. {_tex(document.caption)}}}",
             rf"\label{{{label}{f'-{count + 1}' if len(document.sections) > 1 else ''}}}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{'l' * section.labels}{'r' * (len(section.columns) - section.labels)}}}",
+            rf"\begin{{tabular}}{{{''.join('l' if words else 'r' for words in section.words)}}}",
             r"\toprule",
         ]
         if rules:
             lines += [" & ".join(top) + r" \\", "".join(rules)]
         lines += [" & ".join(_tex(name) for _, name in section.columns) + r" \\", r"\midrule"]
-        lines += [" & ".join(map(_tex, row)) + r" \\" for row in section.rows]
+        lines += [" & ".join(map(_tex_cell, row)) + r" \\" for row in section.rows]
         lines += [r"\bottomrule", r"\end{tabular}}"]
         if document.notes and count == len(document.sections) - 1:
             lines.append(r"\par\smallskip\footnotesize " + " ".join(_tex(note) + "." for note in document.notes))
         lines += [r"\end{table}", ""]
     return "\n".join(lines)
+
+
+def _tex_cell(cell: str) -> str:
+    return rf"\textbf{{{_tex(cell)}}}" if is_best(cell) else _tex(cell)
 
 
 def _tex(text: str) -> str:
@@ -290,7 +351,7 @@ def html_page(document: Document) -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html.escape(document.title)}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{html.escape(document.title)}</title><style>{_STYLE}{_left(document.sections)}</style></head><body>",
         f"<h1>{html.escape(document.title)}</h1><p>{html.escape(document.caption)}</p>",
         *map(_html_table, document.sections),
     ]
@@ -299,23 +360,37 @@ def html_page(document: Document) -> str:
     return "\n".join([*parts, "</body></html>", ""])
 
 
-_LABEL = ' class="label"'
+def _left(sections: Sequence[Section]) -> str:
+    """Return the style of the columns of words: said once here and not in each of their cells."""
+    places = sorted({place for section in sections for place, words in enumerate(section.words) if words})
+    rules = [f".w{place + 1} td:nth-child({place + 1})" for place in places]
+    return f"{', '.join(rules)} {{ text-align: left; }}\n" if rules else ""
 
 
 def _html_table(section: Section) -> str:
+    # The first column stays in view, so that it has a head of its own.
     groups = "".join(
-        f'<th colspan="{width}" class="group">{html.escape(group)}</th>' if group else f'<th colspan="{width}"></th>'
+        f'<th colspan="{width}" class="group">{html.escape(group)}</th>'
+        if group
+        else f'<th></th><th colspan="{width - 1}"></th>'
+        if width > 1
+        else "<th></th>"
         for group, width in section.groups
     )
     names = "".join(
-        f'<th scope="col"{_LABEL if n < section.labels else ""}>{html.escape(name)}</th>'
-        for n, (_, name) in enumerate(section.columns)
+        f'<th scope="col"{" class=words" if words else ""}>{html.escape(name)}</th>'
+        for words, (_, name) in zip(section.words, section.columns, strict=True)
     )
     # HTML needs no end of a cell or a row, nor of a table's parts; they would be a third of a page.
-    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(text, quote=False)}" for text in row) for row in section.rows)
-    kind = "text" if section.labels == len(section.columns) else f"of-{section.labels}"
+    rows = "\n".join("<tr>" + "".join(map(_html_cell, row)) for row in section.rows)
+    kind = " ".join(f"w{place}" for place, words in enumerate(section.words, start=1) if words)
     head = (f"<tr>{groups}</tr>" if any(group for group, _ in section.groups) else "") + f"<tr>{names}</tr>"
     return (
         f'<div class="scroll"><table class="{kind}"><caption>{html.escape(section.title)}</caption>\n'
         f"<thead>{head}</thead>\n<tbody>\n{rows}\n</table></div>"
     )
+
+
+def _html_cell(cell: str) -> str:
+    text = html.escape(cell, quote=False)
+    return f"<td><b>{text}</b>" if is_best(cell) else f"<td>{text}"

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from comperdial.report.few import is_few
+
 MARK = "‡"
 LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
 _COLUMNS = (
@@ -50,7 +52,8 @@ def lowest(record: Mapping[Any, Any]) -> str:
     if not isinstance(record.get("loso_system"), str):
         return "–"
     # Never "-0.000"; what writes tables is not imported here, since figures are drawn with this module too.
-    left = "none" if pd.isna(record["loso_value"]) else f"{round(record['loso_value'], 3) + 0.0:.3f}"
+    digits = 2 if is_few(record) else 3
+    left = "none" if pd.isna(record["loso_value"]) else f"{round(record['loso_value'], digits) + 0.0:.{digits}f}"
     return f"{left} ({record['loso_system']})"
 
 

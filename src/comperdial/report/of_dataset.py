@@ -12,6 +12,7 @@ from comperdial import schema
 from comperdial.core.artifact import files, page, table
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.core.files import read_json
+from comperdial.report import few
 from comperdial.report.captions import SIMULATED, captioned, rated_by
 from comperdial.report.document import Document
 from comperdial.report.inputs import read_correlations, read_ratings, read_reported
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     settings=lambda plan, dataset: {
         **plan.about(dataset),
         "outputs": plan.systems_outputs(dataset),
+        "labels": plan.labels_of(dataset, plan.systems_outputs(dataset)),
         "not_run": plan.not_run([dataset]),
     },
     caption=captioned("Every system of {dataset} with its mean rating and mean scores."),
@@ -48,6 +50,7 @@ def systems(
     outputs: Sequence[str],
     not_run: Mapping[str, str],
     source: str,
+    labels: Mapping[str, str] | None = None,
     target: str | None = None,
     main_target: str | None = None,
     turn_ratings: Path | None = None,
@@ -68,7 +71,9 @@ def systems(
         source=source,
     )
     failed = read_json(submissions[0])["failed"] if submissions else {}
-    return rendered.systems_document(frame, title, failed=failed, not_run=not_run, suffix=rated_by(source))
+    return rendered.systems_document(
+        frame, title, failed=failed, not_run=not_run, labels=labels, suffix=rated_by(source)
+    )
 
 
 @table(
@@ -114,9 +119,13 @@ def alpha(
 @table(
     "{dataset}_correlations",
     of=lambda plan: plan.rated,
-    inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
+    inputs=lambda plan, dataset: {
+        "correlations": f"results/correlations/{dataset}.parquet",
+        **few.inputs(plan, [dataset]),
+    },
     settings=lambda plan, dataset: {
         **plan.about(dataset),
+        "labels": plan.labels(dataset),
         "not_run": plan.not_run([dataset]),
     },
     caption=captioned("Correlation of every output of every metric with the mean rating on {dataset}."),
@@ -126,17 +135,21 @@ def correlations(
     *,
     correlations: Path,
     title: str,
-    not_run: Mapping[str, str],
     source: str,
+    not_run: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    scores: Sequence[Path] = (),
+    rated: Sequence[Path] = (),
     target: str | None = None,
     main_target: str | None = None,
 ) -> Document:
-    """Show everything that was computed for a data set."""
+    """Show everything that was computed for a data set; of a few systems with exact p-values, given scores and ratings."""
     from comperdial.report import tables
 
     found = read_correlations([correlations])
     wanted = chosen_dimension(target, main_target, found["target"])
-    return tables.correlation_document(found, title, wanted, not_run, suffix=rated_by(source))
+    found = few.with_exact_p(found[found["target"] == wanted], scores, rated, source=source) if scores else found
+    return tables.correlation_document(found, title, wanted, not_run or {}, labels=labels, suffix=rated_by(source))
 
 
 # The tables of statistics beside the correlations, the file that each is made of, and what the report says of it.
@@ -158,12 +171,20 @@ _STATISTICS = {
     settings=lambda plan, dataset, kind: {
         "kind": kind,
         **plan.about(dataset),
+        **({} if kind == "curves" else {"labels": plan.labels_of(dataset, plan.detailed_outputs(dataset))}),
     },
     caption=lambda plan, dataset, kind: captioned(f"{_STATISTICS[kind][1]}, on {{dataset}}.")(plan, dataset),
     category="The paper's tables",
 )
 def statistics(
-    *, found: Path, kind: str, title: str, source: str, target: str | None = None, main_target: str | None = None
+    *,
+    found: Path,
+    kind: str,
+    title: str,
+    source: str,
+    labels: Mapping[str, str] | None = None,
+    target: str | None = None,
+    main_target: str | None = None,
 ) -> Document:
     """Show other measures, paired tests, power or learning curves."""
     from comperdial.report import comparison_tables
@@ -172,14 +193,16 @@ def statistics(
         "measures": comparison_tables.measures_document,
         "comparisons": comparison_tables.comparisons_document,
         "power": comparison_tables.power_document,
-        "curves": comparison_tables.curves_document,
     }
-    if kind not in known:
-        raise UnknownNameError("kind", kind, known)
+    if kind not in _STATISTICS:
+        raise UnknownNameError("kind", kind, _STATISTICS)
     frame = schema.read(found, "correlations" if kind == "measures" else kind)
     if frame.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
-    return known[kind](frame, title, chosen_dimension(target, main_target, frame["target"]), suffix=rated_by(source))
+    wanted = chosen_dimension(target, main_target, frame["target"])
+    if kind == "curves":
+        return comparison_tables.curves_document(frame, title, wanted, suffix=rated_by(source))
+    return known[kind](frame, title, wanted, labels=labels, suffix=rated_by(source))
 
 
 @table(
@@ -217,6 +240,7 @@ def judges(
         "title": plan.title(dataset),
         "prompts": {name: plan.entries[name].prompt for name in plan.recorded_judges_of(dataset)},
         "models": {name: plan.entries[name].model for name in plan.recorded_judges_of(dataset)},
+        "labels": plan.labels(dataset),
     },
     caption=lambda plan, dataset: (
         f"Answers of language models on {plan.title(dataset)} that others recorded: how many hold "
@@ -231,6 +255,7 @@ def recorded_judges(
     title: str,
     prompts: Mapping[str, str],
     models: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
 ) -> Document:
     """Show recorded answers of judges, beside the reported figures."""
     from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
@@ -240,7 +265,7 @@ def recorded_judges(
     found = [read_reported(path, texts, values, given=counts) for path in coverage]
     known = read_reported(reported, ("prompt", "dimension", "coefficient"), given=("value",))
     frame = recorded_judges_frame(pd.concat(found, ignore_index=True), known, prompts)
-    return recorded_judges_document(frame, title, models)
+    return recorded_judges_document(frame, title, models, labels or {})
 
 
 @files(
@@ -301,7 +326,7 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
         "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
-        "labels": plan.judge_labels(dataset),
+        "labels": plan.labels(dataset),
         "not_run": plan.not_run([dataset]),
         "folder": folder,
     },
@@ -346,6 +371,10 @@ def site(
     from comperdial.report.site.page import page as rendered
 
     results = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
+    found = {name: schema.read(path, name) for name, path in results.items() if path}
+    if "correlations" in found:
+        rated_files = [path for path in (contexts, systems, turn_ratings, dialogue_ratings) if path]
+        found["correlations"] = few.with_exact_p(found["correlations"], scores, rated_files, source=source)
     tables = contents.Tables(
         systems=schema.read(systems, "systems"),
         contexts=schema.read(contexts, "contexts"),
@@ -353,7 +382,7 @@ def site(
         personas=schema.read(personas, "personas"),
         turn_ratings=read_ratings(turn_ratings, "turn", source),
         dialogue_ratings=read_ratings(dialogue_ratings, "dialogue", source),
-        **{name: schema.read(path, name) for name, path in results.items() if path},
+        **found,
         # Each file is checked by itself; that no score stands twice was checked when they were correlated.
         scores=pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True),
         judgements=[schema.read(path, "judgements") for path in judgements],

@@ -10,7 +10,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.preferences import Analysis, Unit, Votes, analyse, circles
-from comperdial.report.document import Document, Section, interval, number
+from comperdial.report.document import Document, Section, interval, number, number_of
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, power, votes_needed
 
@@ -66,8 +66,8 @@ def preferences_document(
         *([metrics_section(metrics, whole.dominant)] if metrics is not None else []),
     ]
     caption = (
-        f"{title}: question {votes.question!r}, source {votes.source}; {len(votes.frame):,} votes of "
-        f"{votes.frame['annotator_id'].nunique():,} annotators on {len(votes.systems)} systems."
+        f"{title}: question {votes.question!r}, source {votes.source}; {number_of(len(votes.frame), 'vote')} of "
+        f"{number_of(votes.frame['annotator_id'].nunique(), 'annotator')} on {number_of(len(votes.systems), 'system')}."
     )
     return Document(f"Preferences: {title}", caption, sections, whole.matrix, notes(whole)), whole
 

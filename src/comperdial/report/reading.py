@@ -17,6 +17,7 @@ from comperdial.core.names import RATED_LEVELS
 from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
 from comperdial.report.captions import SIMULATED
+from comperdial.report.labels import label as called
 from comperdial.report.showing import Page, say
 
 DATASET_VARIABLE = "COMPERDIAL_DATASET"
@@ -177,9 +178,7 @@ def labels(frame: pd.DataFrame, suffix: str = "") -> pd.Series[str]:
 
 def label(metric: str, output: str) -> str:
     """Return one name for a metric's output."""
-    if metric == "human":
-        return "people, turn by turn"
-    return output if output == metric or output.startswith(f"{metric}-") else f"{metric} {output}"
+    return called((metric, output), {})
 
 
 def traits(frame: pd.DataFrame) -> pd.DataFrame:

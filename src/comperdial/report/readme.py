@@ -1,4 +1,4 @@
-"""The README's tables, each written between two marks from the published results."""
+"""The tables of docs/results.md, each written between two marks from the published results."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from operator import itemgetter
 import pandas as pd
 
 from comperdial.report.document import Column, Document, count_of, listed, value_of
+from comperdial.report.labels import label
 
 
 def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompts: Mapping[str, str]) -> pd.DataFrame:
@@ -36,12 +37,14 @@ def recorded_judges_frame(coverage: pd.DataFrame, reported: pd.DataFrame, prompt
     return frame
 
 
-def recorded_judges_document(frame: pd.DataFrame, title: str, models: Mapping[str, str]) -> Document:
-    """Render the frame of :func:`recorded_judges_frame`."""
+def recorded_judges_document(
+    frame: pd.DataFrame, title: str, models: Mapping[str, str], labels: Mapping[str, str]
+) -> Document:
+    """Render the frame of :func:`recorded_judges_frame`; ``labels`` are what outputs are called."""
     counts = {"items": "items", "all": "answers", "not readable": "unread"}
     values = {"ours": "", "read as theirs": "owners_", "reported": "reported_"}
     columns = [
-        Column("", "Judge", itemgetter("metric")),
+        Column("", "Judge", lambda row: label((row["metric"], row["dimension"]), labels)),
         Column("", "Dimension", itemgetter("dimension")),
         *(Column("answers", name, count_of(of)) for name, of in counts.items()),
         *(
@@ -69,7 +72,7 @@ def recorded_judges_document(frame: pd.DataFrame, title: str, models: Mapping[st
             'Read as theirs: the first digit after the last "rating:", which gives the reported values. It takes 0 of '
             "0.5 and 2 of 2.5, the number of a list's item, and numbers outside the scale; ours does not",
             *(
-                f"{row['metric']}, {row['dimension']}: not readable: {row['why']}"
+                f"{label((row['metric'], row['dimension']), labels)}: not readable: {row['why']}"
                 for row in frame.to_dict("records")
                 if isinstance(row["why"], str) and row["why"]
             ),

@@ -11,6 +11,7 @@ from comperdial.core.errors import SchemaError
 from comperdial.core.names import output_name
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, listed, number, value_of
+from comperdial.report.labels import label
 
 
 def systems_frame(
@@ -75,12 +76,20 @@ def _mean_ratings(ratings: pd.DataFrame | None, dimension: str, source: str) -> 
 
 
 def systems_document(
-    frame: pd.DataFrame, title: str, *, failed: Mapping[str, str], not_run: Mapping[str, str], suffix: str = ""
+    frame: pd.DataFrame,
+    title: str,
+    *,
+    failed: Mapping[str, str],
+    not_run: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
+    suffix: str = "",
 ) -> Document:
     """Render the frame of :func:`systems_frame`.
 
-    ``failed`` names submissions that were left out and why, ``not_run`` metrics that could not run and why.
+    ``failed`` names submissions that were left out and why, ``not_run`` metrics that could not run and why; ``labels``
+    are what scores are called (:func:`comperdial.report.labels.label`).
     """
+    labels = labels or {}
     fixed = ["system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating"]
     outputs = [column for column in frame.columns if column not in fixed]
     columns = [
@@ -90,22 +99,22 @@ def systems_document(
         Column("", "Responses", lambda row: str(row["responses"])),
         Column("Mean rating", "of turns", lambda row: _rating(row["turn_rating"])),
         Column("Mean rating", "of dialogues", lambda row: _rating(row["dialogue_rating"])),
-        *(Column("Mean score", name, value_of(name)) for name in outputs),
+        *(Column("Mean score", label(output_name(name), labels), value_of(name)) for name in outputs),
     ]
     return Document(
         title=f"Systems of {title}",
         caption=with_suffix(
             f"Every system of {title}: its mean rating and its mean scores over all turns that have one. "
-            "Scores do not compare between columns.",
+            "The best rated stand first. Scores do not compare between columns.",
             suffix,
         ),
         sections=[listed(f"Systems of {title}", frame, columns)],
         tidy=frame,
         notes=[
             "The CSV file has a description of each system",
-            *_partial_notes(frame, not_run),
+            *_partial_notes(frame, not_run, labels),
             *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
-            *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
+            *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
         ],
     )
 
@@ -114,11 +123,12 @@ def _rating(value: float) -> str:
     return number(value) if pd.notna(value) else "not rated"
 
 
-def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str]) -> list[str]:
+def _partial_notes(frame: pd.DataFrame, not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:
     everything = frame["responses"].sum()
-    unscored = [name for name in frame.attrs.get("unscored", []) if output_name(name)[0] not in not_run]
-    notes = [f"{name}: no response has a score" for name in unscored]
-    for name, (scored, cut) in frame.attrs.get("partial", {}).items():
+    unscored = [output_name(name) for name in frame.attrs.get("unscored", [])]
+    notes = [f"{label(name, labels)}: no response has a score" for name in unscored if name[0] not in not_run]
+    for output, (scored, cut) in frame.attrs.get("partial", {}).items():
+        name = label(output_name(output), labels)
         if scored < everything:
             notes.append(f"{name}: {scored} of {everything} responses have a score")
         if cut:

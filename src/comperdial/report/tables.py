@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from comperdial.core.errors import UnknownNameError
-from comperdial.report import leave_out
+from comperdial.core.names import Output
+from comperdial.report import few, leave_out
 from comperdial.report.captions import with_suffix
-from comperdial.report.document import Column, Document, interval, number, pivot, records_by, value_of
+from comperdial.report.document import Column, Document, Ranked, interval, number, pivot, records_by, value_of
+from comperdial.report.labels import label
 from comperdial.stats.correlation import ALPHA, is_starred
 
 STAR = (
@@ -24,7 +26,8 @@ READING = (
     "system or dialogue are not. With few systems it is too small for Spearman",
     "In brackets the 95 % interval, which takes systems and dialogues as what was sampled",
     f"#1 is the first rank: outputs share a rank that the paired test does not tell apart at {ALPHA}, after Holm's "
-    "correction; those without a rank were not compared",
+    "correction; those without a rank were not compared. The best cluster (#1) is bold, where a column has other ranks "
+    "too",
 )
 COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
 LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
@@ -147,27 +150,65 @@ def significant(values: pd.Series, digits: int = 3) -> pd.Series:
     return values.map(lambda value: float(f"{value:.{digits}g}"), na_action="ignore")
 
 
+def coefficient_of(cell: Mapping[Any, Any], value: str = "value", *, starred: bool = True) -> str:
+    """Write a coefficient with its marks: ``0.397*‡``, and of a few systems ``0.80‡ (n 5, p 0.08)``.
+
+    An exact p stands in the place of the asterisk, which goes by an approximate one.
+    """
+    if not few.is_few(cell):
+        return with_star(cell[value], starred and is_starred(cell["p"])) + leave_out.mark(cell, value)
+    exact = pd.notna(cell.get("p_exact"))
+    text = with_star(cell[value], starred and not exact and is_starred(cell["p"]), digits=2)
+    return text if text == "–" else text + leave_out.mark(cell, value) + few.size(cell)
+
+
 def with_interval(cell: Mapping[str, Any], *, starred: bool = True) -> str:
     """Write a record of table ``correlations``: ``0.397*‡ [0.36, 0.43] #2``, without what it does not have."""
     if pd.isna(cell["value"]):
         return "not run" if cell["coverage"] == 0 else "–"
-    text = with_star(cell["value"], starred and is_starred(cell["p"])) + leave_out.mark(cell)
-    return text + interval(cell["low"], cell["high"]) + (f" #{int(cell['rank'])}" if pd.notna(cell["rank"]) else "")
+    text = coefficient_of(cell, starred=starred) + interval(cell["low"], cell["high"])
+    return text if pd.isna(cell["rank"]) else Ranked(f"{text} #{cell['rank']:.0f}", int(cell["rank"]))
+
+
+def best_first(names: Iterable[Output], cells: Mapping[Any, Mapping[Any, Any]], *column: str) -> list[Output]:
+    """Return outputs by what their cells of a column have for ``value``, the highest first, those without one last."""
+
+    def place(name: Output) -> tuple[float, Output]:
+        value = cells.get((*name, *column), {}).get("value")
+        return (math.inf if value is None or pd.isna(value) else -float(value), name)
+
+    return sorted(names, key=place)
+
+
+def few_notes(frame: pd.DataFrame) -> list[str]:
+    """Return the note on values of a few systems, where a frame has one."""
+    return [few.NOTE] if any(few.is_few(record) for record in frame.to_dict("records")) else []
 
 
 def correlation_document(
-    correlations: pd.DataFrame, title: str, target: str, not_run: Mapping[str, str], *, suffix: str = ""
+    correlations: pd.DataFrame,
+    title: str,
+    target: str,
+    not_run: Mapping[str, str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    suffix: str = "",
 ) -> Document:
     """Render everything we computed for one dataset and one rated dimension: three coefficients at each level.
 
-    ``suffix`` ends the caption; with one, the ratings are not called human.
+    The rows of a level are sorted by Spearman. ``labels`` are what outputs are called (:func:`label`); ``suffix`` ends
+    the caption; with one, the ratings are not called human.
     """
+    labels = labels or {}
     chosen = of_target(pooled(correlations), target)
     sections = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
         cells = records_by(of_pair, ["metric", "output", "coefficient"])
-        rows = {name: [" ".join(name)] for name in sorted({key[:2] for key in cells})}
+        rows = {
+            name: [label(name, labels)]
+            for name in best_first({(str(key[0]), str(key[1])) for key in cells}, cells, "spearman")
+        }
         ways: dict[str, Callable[[Mapping[Any, Any]], str]]
         ways = {"value": with_interval, "without one system": leave_out.lowest}
         shown = ways if of_pair["loso_system"].notna().any() else {"value": with_interval}
@@ -183,7 +224,7 @@ def correlation_document(
         caption=with_suffix(
             leave_out.with_legend(
                 f"Correlation of every output of every metric with the mean {'' if suffix else 'human '}rating "
-                f"({target}) on {title}.",
+                f"({target}) on {title}, the highest Spearman first.",
                 chosen,
             ),
             suffix,
@@ -198,12 +239,26 @@ def correlation_document(
         .reset_index(drop=True),
         notes=[
             *READING,
+            *few_notes(chosen),
             *leave_out.notes(chosen),
-            *partial_notes(chosen.assign(row=chosen["metric"] + " " + chosen["output"]), "row"),
-            *(f"{name}: not run: {why}" for name, why in sorted(not_run.items())),
-            *(f"{metric} is {signature}" for metric, signature in signatures.items()),
+            *partial_notes(
+                chosen.assign(
+                    row=[label(name, labels) for name in zip(chosen["metric"], chosen["output"], strict=True)]
+                ),
+                "row",
+            ),
+            *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
+            *(f"{_named(metric, labels)} is {signature}" for metric, signature in signatures.items()),
         ],
     )
+
+
+def _named(metric: str, labels: Mapping[str, str]) -> str:
+    """Return the metric's name with what it is called in the table."""
+    called = labels.get(metric) or next(
+        (text for name, text in labels.items() if name.startswith(f"{metric}:")), metric
+    )
+    return metric if called == metric else f"{called} ({metric})"
 
 
 def agreement_document(agreement: pd.DataFrame, reported: pd.DataFrame, titles: Mapping[str, str]) -> Document:

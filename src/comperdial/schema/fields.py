@@ -122,5 +122,10 @@ def p_value(name: str) -> Field:
     return optional(name, pa.float64(), lambda value: 0 <= value <= 1, "0 to 1")
 
 
+def rank(name: str) -> Field:
+    """Return a column of ranks, which may be missing."""
+    return optional(name, pa.int32(), lambda value: value >= 1, "a rank from 1")
+
+
 # The lowest value of a correlation without one of the systems, and which system that is.
 LEAVE_ONE_OUT = (coefficient("loso_value"), optional("loso_system", pa.string(), filled, "the name of a system"))

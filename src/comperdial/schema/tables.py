@@ -25,16 +25,14 @@ from comperdial.schema.fields import (
     one_of,
     optional,
     p_value,
+    rank,
     utterances,
 )
 from comperdial.schema.studies import STUDIES
-from comperdial.stats import COEFFICIENTS
+from comperdial.stats import MEASURES
 
 SYSTEM_KINDS = ("agent", "human", "reference")
-# The last two are shares of pairs, from 0 to 1: acc_eq (Deutsch et al. 2023) and soft pairwise accuracy (Thompson et
-# al. 2024).
-_MEASURES = (*COEFFICIENTS, "acc_eq", "spa")
-GROUPINGS = ("pooled", "item")
+GROUPINGS = ("pooled", "item", "system")
 # The two that a pair compares; which of them a person saw on the left is chance.
 SIDES = ("first", "second")
 # Whether an annotator took part in the dialogue.
@@ -221,14 +219,15 @@ TABLES: Mapping[str, Table] = {
                 name_field("metric"),
                 name_field("output"),
                 one_of("grouping", GROUPINGS),
-                one_of("coefficient", _MEASURES),
+                one_of("coefficient", MEASURES),
                 coefficient("value"),
                 coefficient("low"),
                 coefficient("high"),
                 *LEAVE_ONE_OUT,
                 p_value("p"),
                 count_field("n"),
-                optional("rank", pa.int32(), lambda value: value >= 1, "a rank from 1"),
+                rank("rank"),
+                rank("rank_wmt"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),
                 optional("lacking", pa.string(), filled, "what is missing"),
@@ -241,7 +240,7 @@ TABLES: Mapping[str, Table] = {
             (
                 *_OF_SAMPLE,
                 one_of("grouping", GROUPINGS),
-                one_of("coefficient", _MEASURES),
+                one_of("coefficient", MEASURES),
                 name_field("annotator_id"),
                 coefficient("value"),
                 count_field("n"),
@@ -252,7 +251,8 @@ TABLES: Mapping[str, Table] = {
             "comparisons",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", _MEASURES),
+                one_of("grouping", GROUPINGS),
+                one_of("coefficient", MEASURES),
                 name_field("metric_a"),
                 name_field("output_a"),
                 name_field("metric_b"),
@@ -260,18 +260,20 @@ TABLES: Mapping[str, Table] = {
                 Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
                 p_value("p"),
                 p_value("p_adjusted"),
+                p_value("p_fdr"),
+                p_value("p_wmt"),
                 p_value("p_perm_both"),
                 p_value("p_williams"),
                 count_field("n"),
                 name_field("test"),
             ),
-            key=(*_SAMPLE_KEY, "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
+            key=(*_SAMPLE_KEY, "grouping", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
         ),
         Table(
             "curves",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", _MEASURES),
+                one_of("coefficient", MEASURES),
                 one_of("varied", VARIED),
                 count_field("size"),
                 name_field("metric"),
@@ -288,7 +290,8 @@ TABLES: Mapping[str, Table] = {
             "power",
             (
                 *_OF_SAMPLE,
-                one_of("coefficient", _MEASURES),
+                one_of("grouping", GROUPINGS),
+                one_of("coefficient", MEASURES),
                 one_of("varied", VARIED),
                 count_field("size"),
                 name_field("metric_a"),
@@ -298,7 +301,17 @@ TABLES: Mapping[str, Table] = {
                 Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
                 p_value("power"),
             ),
-            key=(*_SAMPLE_KEY, "coefficient", "varied", "size", "metric_a", "output_a", "metric_b", "output_b"),
+            key=(
+                *_SAMPLE_KEY,
+                "grouping",
+                "coefficient",
+                "varied",
+                "size",
+                "metric_a",
+                "output_a",
+                "metric_b",
+                "output_b",
+            ),
         ),
         *STUDIES,
     )

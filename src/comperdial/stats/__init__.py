@@ -4,3 +4,9 @@ from typing import Literal
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+# Of pairs of units: other forms of Kendall's tau, Pearson's r of the differences, and shares from 0 to 1: right order with
+# ties as they are, with calibrated ties, and soft (comperdial.stats.pairs says what each is, and whose).
+PairMeasure = Literal["tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa"]
+PAIR_MEASURES: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa")
+Measure = Coefficient | PairMeasure
+MEASURES: tuple[Measure, ...] = (*COEFFICIENTS, *PAIR_MEASURES)

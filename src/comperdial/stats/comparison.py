@@ -124,7 +124,7 @@ def compare(
     metrics = len(table)
     difference, p, p_perm_both, reach = (np.full((metrics, metrics), np.nan) for _ in range(4))
     n = np.zeros((metrics, metrics), dtype=np.intp)
-    for rows, wanted, units in _groups(~np.isnan(table)):
+    for rows, wanted, units in common_units(~np.isnan(table)):
         part, kept, inner = table[np.ix_(rows, units)], target[units], design.of(units)
         points = inner.counts[0] if inner.average else len(kept)
         cell = np.ix_(rows, rows)
@@ -156,7 +156,7 @@ def _check(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -
         raise ValueError(f"unknown coefficient {name!r}: expected one of {', '.join(COEFFICIENTS)}")
 
 
-def _groups(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
+def common_units(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
     """Group pairs by the units that both have: metrics, which of their pairs, units."""
     patterns, pattern = np.unique(present, axis=0, return_inverse=True)
     members = [np.flatnonzero(pattern == code) for code in range(len(patterns))]
@@ -229,7 +229,7 @@ def _jackknife(scores: Floats, ratings: Floats, codes: Integers, name: Coefficie
     without = left_out(scores, ratings, codes, name)
     # Without one of few clusters a correlation may be perfect, whose z is infinite: there is no variance then.
     with np.errstate(invalid="ignore"):
-        return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
+        return between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
 
 
 def of_influences(moves: Floats, codes: Integers) -> Part:
@@ -238,10 +238,10 @@ def of_influences(moves: Floats, codes: Integers) -> Part:
     if clusters < 2:
         return np.zeros((len(moves), len(moves))), clusters
     sums = np.stack([np.bincount(codes, row) for row in moves]) / len(codes)
-    return _between(sums) * clusters / (clusters - 1), clusters
+    return between(sums) * clusters / (clusters - 1), clusters
 
 
-def _between(rows: Floats) -> Floats:
+def between(rows: Floats) -> Floats:
     """Sums of squares of the differences of all pairs of rows."""
     products = rows @ rows.T
     own = np.diag(products)
@@ -442,7 +442,7 @@ def _far_by_ranks(scores: Floats, ratings: Floats, systems: Integers, signs: Flo
     counts = np.zeros((metrics, metrics))
     by_unit = np.ascontiguousarray(signs.T)
     for a in range(metrics - 1):
-        pairs = [_Ranks(np.concatenate([scores[a], other]), y) for other in scores[a + 1 :]]
+        pairs = [RankSwaps(np.concatenate([scores[a], other]), y) for other in scores[a + 1 :]]
         odd = np.stack([pair.linear for pair in pairs]) @ by_unit
         counts[a, a + 1 :] = [pair.as_far(by_unit, moved) for pair, moved in zip(pairs, odd, strict=True)]
     return counts
@@ -579,7 +579,7 @@ def swap_systems(
     pairs: Sequence[_Swapped]
     if name == "spearman":
         ranks = np.asarray(stats.rankdata(ratings) - (width + 1) / 2)
-        pairs = [_Ranks(values, ranks) for values in pooled]
+        pairs = [RankSwaps(values, ranks) for values in pooled]
     else:
         above = np.sign(ratings[:, None] - ratings)
         pairs = [_Pairs(values, above) for values in pooled]
@@ -692,7 +692,7 @@ class _Swapped:
         return float(self.differences(np.ones((len(self.linear), 1)), self.linear.sum(keepdims=True))[0])
 
 
-class _Ranks(_Swapped):
+class RankSwaps(_Swapped):
     """Spearman's coefficients. ``y``: the other side's ranks less their mean."""
 
     def __init__(self, pooled: Floats, y: Floats) -> None:
@@ -806,6 +806,30 @@ def holm(p: npt.ArrayLike) -> Floats:
     order = known[np.argsort(values.flat[known], kind="stable")]
     steps = values.flat[order] * (len(order) - np.arange(len(order)))
     values.flat[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return values
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """Adjust p-values by Benjamini and Hochberg's step-up rule (1995): of what is found, at most a share alpha is false.
+
+    That share, the false discovery rate, is expected over repetitions. It is kept where tests are independent or
+    positively dependent, as tests of metrics against the same ratings mostly are; it is less strict than :func:`holm`.
+
+    Parameters
+    ----------
+    p
+        Any shape; NaN stays NaN and is not counted as a test. Give each unordered pair once.
+
+    Returns
+    -------
+    array
+        Same shape.
+    """
+    values = np.array(p, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(-values.flat[known], kind="stable")]
+    steps = values.flat[order] * (len(order) / np.arange(len(order), 0, -1))
+    values.flat[order] = np.minimum(np.minimum.accumulate(steps), 1)
     return values
 
 

@@ -33,6 +33,7 @@ from scipy import special, stats
 from comperdial.stats import Coefficient
 from comperdial.stats.correlation import ALPHA, correlate, rowwise
 from comperdial.stats.design import Design
+from comperdial.stats.grouped import Replicates, variances
 from comperdial.stats.influence import influence
 from comperdial.stats.means import merge_ties
 
@@ -54,7 +55,7 @@ class Components:
     difference
         First minus second, on the scale of the coefficient.
     effect
-        The same on Fisher's scale: what is tested.
+        What is tested: of coefficients the same on Fisher's scale, of other statistics the difference itself.
     systems, dialogues, cells
         Components of variance of ``effect``; negative estimates are put to 0. NaN where there are fewer than two
         systems or dialogues, or a coefficient is undefined or 1.
@@ -160,6 +161,25 @@ def components(
         units = ~(missing[one] | missing[other])
         found.append(_components(of(one, units), of(other, units)))
     return found
+
+
+def components_within(found: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
+    """Return the components of variance of the differences of pairs, given what each statistic is without each cluster.
+
+    The effect is the difference itself. A kind of cluster that counts as given (dialogues, of statistics of pairs of
+    systems; fewer than four systems) brings nothing, and is counted as two, so that more of it change nothing.
+    """
+    (systems, dialogues, by_cell), _ = variances(found)
+    counts = max(systems[1], 2), max(dialogues[1], 2)
+    made = []
+    for one, other in pairs:
+        difference, cell = float(found.values[one] - found.values[other]), float(by_cell[0][one, other])
+        of_systems, of_dialogues = (
+            max(float(part[0][one, other]) - cell, 0.0) * count
+            for part, count in zip((systems, dialogues), counts, strict=True)
+        )
+        made.append(Components(difference, difference, of_systems, of_dialogues, cell * counts[0] * counts[1], counts))
+    return made
 
 
 @dataclass(frozen=True)

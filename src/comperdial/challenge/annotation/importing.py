@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
+from comperdial.challenge.annotation.key import read_key
 from comperdial.challenge.annotation.label_studio import Annotation, Record, check_once, read_export, report
 from comperdial.challenge.annotation.terms import OVERALL_TAG, REASONS_TAG, SCORES, Level, get_level
 from comperdial.core.errors import SchemaError
-from comperdial.core.files import read_table
 from comperdial.schema.dimensions import AXES, OVERALL
 
 
@@ -40,7 +40,10 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
         Names the task and the annotation at fault. Skipped tasks are no fault; they are counted in the log.
     """
     wanted = get_level(level)
-    items = _read_key(Path(key), wanted)
+    items = {
+        item: {name: value for name, value in row.items() if name != "item"}
+        for item, row in read_key(Path(key), wanted.key, f"an export at level {level!r}").items()
+    }
     rows: list[dict[str, Any]] = []
     seen: dict[tuple[str, str], str] = {}
     for export in exports:
@@ -62,29 +65,6 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
             "no task was rated", where=", ".join(map(str, exports)), expected="annotations", hint="Export again later"
         )
     return schema.validate(pd.DataFrame(rows, columns=schema.table(wanted.table).columns), wanted.table)
-
-
-def _read_key(path: Path, level: Level) -> dict[str, dict[str, Any]]:
-    """Return the ids of each item."""
-    frame = read_table(path)
-    if list(frame.columns) != level.key:
-        raise SchemaError(
-            f"the columns are {', '.join(map(str, frame.columns))}",
-            where=str(path),
-            expected=f"the key.csv of an export at level {level.name!r}: {', '.join(level.key)}",
-        )
-    items: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(frame.to_dict("records"), start=1):
-        ids = {str(name): value for name, value in row.items()}
-        where = f"{path}, record {number}"
-        for name, value in ids.items():
-            if not isinstance(value, str) or not value.strip():
-                raise SchemaError(f"column {name!r} holds {value!r}", where=where, expected="a name")
-        item = ids.pop("item")
-        if item in items:
-            raise SchemaError(f"item {item!r} a second time", where=where, expected="each item once")
-        items[item] = ids
-    return items
 
 
 def _ratings(record: Record, annotation: Annotation, level: Level) -> Iterator[dict[str, Any]]:

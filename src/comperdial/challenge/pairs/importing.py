@@ -11,13 +11,12 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
+from comperdial.challenge.annotation.key import read_key
 from comperdial.challenge.annotation.label_studio import check_once, read_export, report
 from comperdial.challenge.pairs.collection import CHOICE_TAG, KEY_COLUMNS, REASON_TAG
 from comperdial.challenge.pairs.page import FORMAT
 from comperdial.core.errors import SchemaError
-from comperdial.core.files import read_json, read_table
-
-_MAY_BE_EMPTY = ("control",)
+from comperdial.core.files import read_json
 
 
 @dataclass
@@ -59,7 +58,7 @@ def read_votes(answers: Sequence[str | Path], key: str | Path, *, need_reasons: 
     ComperdialError
         Names the file and the answer at fault: a vote on a pair that is not in the key, a second vote, a truncated file.
     """
-    tasks = _read_key(Path(key))
+    tasks = _read_tasks(Path(key))
     given: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
     for path in answers:
@@ -86,27 +85,16 @@ def read_votes(answers: Sequence[str | Path], key: str | Path, *, need_reasons: 
     return _screened(tasks, given, need_reasons=need_reasons)
 
 
-def _read_key(path: Path) -> dict[str, dict[str, Any]]:
-    frame = read_table(path)
-    if list(frame.columns) != list(KEY_COLUMNS):
-        raise SchemaError(
-            f"the columns are {', '.join(map(str, frame.columns))}",
-            where=str(path),
-            expected=f"the key.csv of `comperdial annotate pairs`: {', '.join(KEY_COLUMNS)}",
-        )
-    tasks: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(frame.to_dict("records"), start=1):
-        where = f"{path}, record {number}"
-        task = {str(name): value for name, value in row.items()}
-        for name, value in task.items():
-            if not value.strip() and name not in _MAY_BE_EMPTY:
-                raise SchemaError(f"column {name!r} is empty", where=where, expected="a name")
+def _read_tasks(path: Path) -> dict[str, dict[str, str]]:
+    tasks = read_key(path, KEY_COLUMNS, "`comperdial annotate pairs`", may_be_empty=("control",))
+    for number, task in enumerate(tasks.values(), start=1):
         for name, allowed in (("left", ("first", "second")), ("control", ("first", "second", ""))):
             if task[name] not in allowed:
-                raise SchemaError(f"column {name!r} holds {task[name]!r}", where=where, expected=" or ".join(allowed))
-        if task["item"] in tasks:
-            raise SchemaError(f"item {task['item']!r} a second time", where=where, expected="each item once")
-        tasks[task["item"]] = task
+                raise SchemaError(
+                    f"column {name!r} holds {task[name]!r}",
+                    where=f"{path}, record {number}",
+                    expected=" or ".join(allowed),
+                )
     return tasks
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import output_name
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     SERIES,
@@ -18,7 +19,6 @@ from comperdial.report.plots.style import (
     chosen,
     drawing,
     figure_and_axes,
-    label,
     lines_behind,
     pairs,
     titled,
@@ -145,7 +145,8 @@ def _agreement(frame: pd.DataFrame) -> pd.DataFrame:
 def _power(power: pd.DataFrame | None, of_level: pd.DataFrame, target: str, coefficient: str) -> pd.DataFrame:
     if power is None:
         return pd.DataFrame(columns=["part"])
-    rows = power[(power["target"] == target) & (power["coefficient"] == coefficient) & power["power"].notna()]
+    pooled = (power["grouping"] == "pooled") & (power["coefficient"] == coefficient)
+    rows = power[(power["target"] == target) & pooled & power["power"].notna()]
     both = ["level", "against"]
     same = pd.MultiIndex.from_frame(rows[both]).isin(pd.MultiIndex.from_frame(of_level[both]))
     if same.any():

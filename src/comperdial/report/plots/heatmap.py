@@ -11,6 +11,8 @@ import pandas as pd
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS
 from comperdial.report import leave_out
+from comperdial.report.few import FEW
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     Output,
@@ -19,7 +21,6 @@ from comperdial.report.plots.style import (
     figure_and_axes,
     ink_on,
     interval,
-    label,
     pairs,
     sequential,
     short,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 CEILING = ("ceiling", "annotators")
 _SCORES = {"turn": "Turns", "dialogue": "Dialogues", "system": "Systems"}
 _USUAL = (("dialogue", "dialogue", "spearman"), ("turn", "turn", "spearman"))
-_CELL = (0.52, 0.31)
+_CELL = (0.6, 0.34)
+# More columns cannot be read at the width of a page; then Spearman's stand for all three coefficients.
+_MOST_COLUMNS = 9
 _COLUMN = ["level", "against", "coefficient"]
 
 
@@ -136,7 +139,9 @@ def _ceiling_rows(
 def heatmap_figure(
     frame: pd.DataFrame, *, title: str, target: str, labels: Mapping[str, str] | None = None, simulated: bool = False
 ) -> Figure:
-    """Draw the frame of :func:`heatmap_frame`."""
+    """Draw the frame of :func:`heatmap_frame`; of many columns those of Spearman, the frame has all."""
+    if len(frame[_COLUMN].drop_duplicates()) > _MOST_COLUMNS:
+        frame = frame[frame["coefficient"] == "spearman"]
     names = list(dict.fromkeys(pairs(frame)))
     columns = list(dict.fromkeys(frame[_COLUMN].itertuples(index=False, name=None)))
     columns.sort(key=_place)
@@ -160,8 +165,14 @@ def heatmap_figure(
         ax.tick_params(length=0, labeltop=True, labelbottom=False)
         for group in dict.fromkeys(groups):
             centre = float(np.mean([place for place, other in zip(x, groups, strict=True) if other == group]))
-            text = f"{_SCORES[group[0]]}, against\nratings of {group[1]}s"
-            ax.text(centre, -0.5 - 0.72, text, ha="center", va="bottom", fontsize=8, fontweight="bold")
+            sizes = frame.loc[
+                (frame[["level", "against"]] == list(group)).all(axis=1) & (frame["metric"] != CEILING[0]), "n"
+            ]
+            few = f" (n {sizes.max():.0f})" if len(sizes) and sizes.max() <= FEW else ""
+            narrow = groups.count(group) == 1
+            text = f"{_SCORES[group[0]]}{few},\nratings{chr(10) if narrow else ' '}of {group[1]}s"
+            size = 7 if narrow else 8
+            ax.text(centre, -0.5 - 0.72, text, ha="center", va="bottom", fontsize=size, fontweight="bold")
         if names[0] == CEILING:
             ax.get_yticklabels()[0].set_fontweight("bold")
         titled(
@@ -170,6 +181,7 @@ def heatmap_figure(
             title,
             f"Correlation of scores with mean ratings ({target}), and below it the ends of the 95 % interval. Human "
             "ceiling: mean correlation of one annotator with the mean of the others. A dash: no score at this level. "
+            f"A column of {FEW} systems or fewer says so (n): its values are uncertain, whatever they are. "
             f"Ordered by the column {_order_text(frame, columns)}."
             + (f" {leave_out.LEGEND}" if frame["loso_halved"].any() else ""),
             simulated=simulated,
@@ -211,9 +223,9 @@ def _draw_cells(
     for at, (value, ends) in texts.items():
         ink = ink_on(colours(scale(values[at])))
         shift = 0.16 if ends else 0.0
-        ax.text(x[at[1]], y[at[0]] - shift, value, ha="center", va="center", color=ink, fontsize=7.5)
+        ax.text(x[at[1]], y[at[0]] - shift, value, ha="center", va="center", color=ink, fontsize=8)
         if ends:
-            ax.text(x[at[1]], y[at[0]] + 0.24, ends, ha="center", va="center", color=ink, fontsize=5.2)
+            ax.text(x[at[1]], y[at[0]] + 0.24, ends, ha="center", va="center", color=ink, fontsize=5.8)
     ax.set_xlim(x[0] - 0.55, x[-1] + 0.55)
     ax.set_ylim(y[-1] + 0.55, y[0] - 0.55)
     ax.spines[:].set_visible(False)

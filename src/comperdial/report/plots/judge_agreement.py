@@ -11,12 +11,12 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.samples import Sample
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     Output,
     drawing,
     figure_and_axes,
     ink_on,
-    label,
     lines_behind,
     pairs,
     sequential,

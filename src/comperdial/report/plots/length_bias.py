@@ -11,12 +11,12 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.evaluation.samples import Sample
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     Output,
     chosen,
     drawing,
     figure_and_axes,
-    label,
     lines_behind,
     pairs,
     titled,

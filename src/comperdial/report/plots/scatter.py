@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.evaluation.samples import Sample
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     Output,
     chosen,
     drawing,
     figure_and_axes,
     interval,
-    label,
     lines_behind,
     pairs,
     short,

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.evaluation.samples import Sample
+from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     INK,
     QUIET,
@@ -17,7 +18,6 @@ from comperdial.report.plots.style import (
     chosen,
     drawing,
     figure_and_axes,
-    label,
     pairs,
     short,
     titled,

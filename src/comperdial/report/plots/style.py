@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import logging
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,15 +38,14 @@ SERIES = (
 )
 INK = "#1a1a1a"
 QUIET = "#b4b4b4"
-HUMAN_OUTPUT = ("human", "turns")
 COEFFICIENTS = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
 _RULES: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7.5,
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
@@ -92,16 +91,6 @@ def chosen(outputs: Sequence[Output] | None, known: Sequence[Output], where: str
             "none of the outputs asked for has numbers (%s): all are shown", ", ".join(map(":".join, outputs[:5]))
         )
     return [output for output in outputs or () if output in set(known)] or sorted(set(known))
-
-
-def label(output: Output, labels: Mapping[str, str]) -> str:
-    """Return what a figure calls an output: the name given for ``metric:output`` or for the metric, or both names."""
-    metric, name = output
-    if output == HUMAN_OUTPUT:
-        return labels.get(":".join(output), "Human (turn ratings)")
-    if found := labels.get(f"{metric}:{name}"):
-        return found
-    return f"{labels.get(metric, metric)} {name}" if name != metric else labels.get(metric, metric)
 
 
 def pairs(frame: pd.DataFrame) -> list[Output]:
@@ -156,9 +145,9 @@ def titled(
     """
     name = f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
     text = with_suffix(notes, SIMULATED if simulated else "")
-    figure.suptitle(
-        f"{heading}: {name}", x=0.0, ha="left", fontsize=10, fontweight="bold", parse_math=False, gid="figure-title"
-    )
+    # A heading wider than the figure would make the picture wider, and all that is in it smaller.
+    shown = textwrap.fill(f"{heading}: {name}", max(30, int(figure.get_figwidth() * 72 / (10 * 0.62))))
+    figure.suptitle(shown, x=0.0, ha="left", fontsize=10, fontweight="bold", parse_math=False, gid="figure-title")
     height = float(figure.get_figheight())
     below = 0.08
     if handles:
@@ -168,9 +157,9 @@ def titled(
         )  # fmt: skip
         below += 0.17 * -(-len(handles) // columns) + 0.05
     # About as many characters as are as wide as the figure at this size of type.
-    wrapped = textwrap.fill(text, int(figure.get_figwidth() * 72 / (7 * 0.53)))
+    wrapped = textwrap.fill(text, int(figure.get_figwidth() * 72 / (8 * 0.53)))
     figure.text(
-        0.0, -below / height, wrapped, ha="left", va="top", fontsize=7, color="#333333", linespacing=1.25,
+        0.0, -below / height, wrapped, ha="left", va="top", fontsize=8, color="#333333", linespacing=1.25,
         parse_math=False, gid="figure-notes",
     )  # fmt: skip
     figure.set_label(f"{heading}: {name}. {text}")

@@ -34,7 +34,7 @@ function sideBySide(at) {
   const wanted = state.get("scores").toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (score) => wanted.every((word) => scoreName(score).toLowerCase().includes(word));
   const scoreRows = (list, key, percent) => list.filter(fits).filter((score) => columns.some((column) => score.of.has(column[key])))
-    .map((score) => row([score.metric, " ", h("span", { class: "output" }, score.output)], (column) => [h("span", { class: "number" }, score.of.show(column[key])), percent && bar(percentile(score, column[key]))],
+    .map((score) => row(called(score.metric, score.output), (column) => [h("span", { class: "number" }, score.of.show(column[key])), percent && bar(percentile(score, column[key]))],
       { "data-score": scoreName(score), class: at.score && score === at.score ? "current" : "" }));
   const judged = (list, key) => list.filter((one) => columns.some((column) => one.rationale?.get(column[key]) || one.failure?.get(column[key]) || one.value?.has(column[key])))
     .map((one) => row([D.labels[one.metric] || one.metric, h("small", {}, ` ${D.labels[one.metric] ? `${one.metric} ` : ""}${one.value ? `${one.output}, sample ${one.sample + 1}` : ""}`)], (column) => {

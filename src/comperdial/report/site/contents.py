@@ -55,7 +55,7 @@ class Settings:
     """What a page is told: its title, whose ratings are meant, which scores to show, what could not run.
 
     ``main`` are the scores of the table of systems and ``outputs`` those of the browser, as ``metric:output``; None
-    stands for all. ``figures`` are paths as the page links to them, ``labels`` names of judges' metrics, ``note`` what
+    stands for all. ``figures`` are paths as the page links to them, ``labels`` names of metrics and outputs, ``note`` what
     is to be said of the data (for example that they are simulated).
     """
 
@@ -209,14 +209,15 @@ def correlations(packer: Packer, frame: pd.DataFrame) -> Spec:
     """Pack table ``correlations``: values with three decimals, and which of them are marked."""
     rows = frame.sort_values([*_CELL, "metric", "output"])
     numbers = ["value", "low", "high", "loso_value", "rank", "n", "coverage", "cut"]
+    rows = rows if "p_exact" in rows else rows.assign(p_exact=float("nan"))
     columns: dict[str, Any] = {name: rows[name].astype("str").tolist() for name in [*_CELL, "metric", "output"]}
-    columns |= {name: rows[name].astype("float64").to_numpy() for name in numbers}
+    columns |= {name: rows[name].astype("float64").to_numpy() for name in [*numbers, "p_exact"]}
     # A p that is shown rounded could not say on which side of the limit it lies.
     starred = [float(is_starred(p)) for p in rows["p"].astype("float64")]
     halved = [float(bool(is_halved(record))) for record in rows.to_dict("records")]
     columns |= {"loso_system": rows["loso_system"].fillna("").tolist(), "starred": starred, "loso_halved": halved}
     digits = {"value": 3, "low": 3, "high": 3, "loso_value": 3, "rank": 0, "n": 0, "coverage": 3, "cut": 0}
-    return table(packer, columns, digits | {"starred": 0, "loso_halved": 0})
+    return table(packer, columns, digits | {"starred": 0, "loso_halved": 0, "p_exact": 3})
 
 
 def ceilings(packer: Packer, frame: pd.DataFrame | None) -> Spec | None:
@@ -234,7 +235,7 @@ def comparisons(packer: Packer, frame: pd.DataFrame | None) -> Spec | None:
     if frame is None or frame.empty:
         return None
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
-    rows = frame.sort_values(names)
+    rows = frame[frame["grouping"] == "pooled"].sort_values(names)
     columns: dict[str, Any] = {name: rows[name].astype("str").tolist() for name in [*names, "test"]}
     columns |= {name: rows[name].to_numpy(dtype=np.float64) for name in ("difference", "p", "p_adjusted", "n")}
     told = (rows["p"] < ALPHA).astype(int) + ((rows["p"] < ALPHA) & (rows["p_adjusted"] < ALPHA)).astype(int)

@@ -61,3 +61,11 @@ function records(table) {
   const length = names.length ? table[names[0]].length : 0;
   return Array.from({ length }, (_, i) => Object.fromEntries(names.map((name) => [name, table[name].get(i)])));
 }
+
+// What an output is called: the label of its metric in params.yaml, and its own name where that says more.
+const called = (metric, output) => {
+  if (D.labels[`${metric}:${output}`]) return D.labels[`${metric}:${output}`];
+  const alike = metric === output || metric.startsWith(`${output}_`) || metric.startsWith(`${output}-`);
+  if (D.labels[metric]) return alike ? D.labels[metric] : `${D.labels[metric]}, ${output}`;
+  return alike ? metric : output.startsWith(metric) ? output : `${metric} ${output}`;
+};

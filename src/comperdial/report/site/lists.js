@@ -37,14 +37,14 @@ function pairsView() {
   const coefficients = inOrder(COEFFICIENTS, distinct(ofLevel.map((row) => row.coefficient)));
   const coefficient = coefficients.includes(state.get("coefficient")) ? state.get("coefficient") : coefficients.includes("spearman") ? "spearman" : coefficients[0];
   const rows = ofLevel.filter((row) => row.coefficient === coefficient);
-  const name = (row, side) => `${row[`metric_${side}`]} ${row[`output_${side}`]}`;
+  const name = (row, side) => called(row[`metric_${side}`], row[`output_${side}`]);
   const found = new Map();
   for (const row of rows) {
     found.set(`${name(row, "a")}\n${name(row, "b")}`, { ...row, better: true });
     found.set(`${name(row, "b")}\n${name(row, "a")}`, { ...row, difference: -row.difference, better: false });
   }
   const values = new Map(correlationCells().filter((row) => `${row.against}:${row.target}` === against && row.level === level && row.coefficient === coefficient && row.grouping === "pooled")
-    .map((row) => [`${row.metric} ${row.output}`, row.value]));
+    .map((row) => [called(row.metric, row.output), row.value]));
   const names = distinct(rows.flatMap((row) => [name(row, "a"), name(row, "b")])).sort((a, b) => compare(values.get(a), values.get(b), true) || compare(a, b));
   const p = (value) => (Number.isNaN(value) ? DASH : value < 0.001 ? "< 0.001" : fixed(value, 3));
   const cell = (a, b) => {

@@ -1,5 +1,6 @@
 // What the data set is, and how the metrics agree with the ratings.
 
+const FEW = 10;
 const COEFFICIENTS = { pearson: "Pearson", spearman: "Spearman", kendall: "Kendall", acc_eq: "acc_eq", spa: "SPA" };
 const LEVELS = { turn: "Turn level", dialogue: "Dialogue level", system: "System level" };
 const GROUPINGS = { pooled: "all together", item: "within each context or dialogue" };
@@ -76,9 +77,9 @@ function correlationTable() {
   const label = (row) => {
     if (row.ceiling) return h("span", { title: "The mean over the raters of each one's ratings against the mean of the others'" }, "Ceiling: one rater against the others");
     if (row.metric === "human") return simulated() ? "Raters: mean of the turns" : "Human: mean of the turns";
-    return [row.metric, " ", h("span", { class: "output" }, row.output)];
+    return h("span", { title: `${row.metric}:${row.output}` }, called(row.metric, row.output));
   };
-  const columns = [{ key: "metric", label: "Metric", text: true, class: "name", cell: label, order: (row) => `${row.metric} ${row.output}` }];
+  const columns = [{ key: "metric", label: "Metric", text: true, class: "name", cell: label, order: (row) => called(row.metric, row.output) }];
   const bounds = shown.flatMap((row) => [row.low, row.high]).filter((v) => !Number.isNaN(v));
   const least = Math.min(0, ...bounds), most = Math.max(0, ...bounds);
   for (const l of levels) for (const c of coefficients) {
@@ -89,9 +90,11 @@ function correlationTable() {
     columns.push({ key, group, label: "Value", order: (row) => of(row)?.value, cell: (row) => {
       const cell = of(row);
       if (!cell || Number.isNaN(cell.value)) return DASH;
-      return [fixed(cell.value, 3), h("span", { class: "marks" }, cell.starred === 1 && h("abbr", { title: "p of 0.05 or more" }, "*"),
+      const few = !row.ceiling && cell.n <= FEW, exact = few && cell.p_exact === cell.p_exact;
+      return [fixed(cell.value, few ? 2 : 3), h("span", { class: "marks" }, cell.starred === 1 && !exact && h("abbr", { title: "p of 0.05 or more" }, "*"),
         cell.coverage < 1 && h("abbr", { title: `${(100 * cell.coverage).toFixed(1)} % of the rated responses have a score` }, "†"),
-        cell.loso_halved === 1 && h("abbr", { title: `${Number.isNaN(cell.loso_value) ? "No correlation" : fixed(cell.loso_value, 3)} without ${cell.loso_system}` }, "‡"))];
+        cell.loso_halved === 1 && h("abbr", { title: `${Number.isNaN(cell.loso_value) ? "No correlation" : fixed(cell.loso_value, 3)} without ${cell.loso_system}` }, "‡")),
+        few && h("span", { class: "output" }, ` (n ${cell.n}${exact ? `, p ${fixed(cell.p_exact, cell.p_exact < 0.095 ? 3 : 2)}` : ""})`)];
     } });
     if (!details) continue;
     if (shown.some((row) => row.level === l && row.coefficient === c && !Number.isNaN(row.low)))
@@ -105,7 +108,7 @@ function correlationTable() {
         cell: (row) => { const cell = of(row); return cell && cell.rank === cell.rank && !row.ceiling ? h("span", { class: cell.rank === 1 ? "first" : "" }, String(cell.rank)) : DASH; } });
   }
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = (row) => wanted.every((word) => `${row.metric} ${row.output}`.toLowerCase().includes(word));
+  const fits = (row) => wanted.every((word) => `${called(row.metric, row.output)} ${row.metric}:${row.output}`.toLowerCase().includes(word));
   const first = columns.length > 1 ? `-${columns[1].key}` : "metric";
   return [
     h("form", { class: "controls", on: { submit: (event) => event.preventDefault() } },
@@ -117,7 +120,7 @@ function correlationTable() {
       box("pick-intervals", "intervals, ranks, leave one out", details, (v) => state.set({ intervals: v ? "" : "0" }))),
     grid({ name: "metrics", caption: `Agreement with the ratings (${ratingsLabel(against)})`, columns, rows: [...rows.values()].filter(fits),
       pinned: ceilings.length ? [ceiling] : [], start: first, mark: (row) => (row.metric === "human" ? "human" : "") }),
-    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: metrics of one rank are not told apart by the test; 1 is best. acc_eq and SPA are shares of pairs (0 to 1)."),
+    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: metrics of one rank are not told apart by the test; 1 is best. Of 10 systems or fewer a value has two digits and says how many there are (n), with the exact p where there is one. acc_eq and SPA are shares of pairs (0 to 1)."),
   ];
 }
 

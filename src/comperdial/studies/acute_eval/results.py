@@ -55,8 +55,8 @@ def overview_document(reported: pd.DataFrame, found: Mapping[str, Analysis]) -> 
         [
             Section("Public preferences, analysed here", columns, rows),
             Section(
-                "Votes for one of the two that a study needs (power 80 %, two-sided binomial test at 5 %)",
-                [("", "Win rate"), ("", "Votes")],
+                "Votes that a study needs",
+                [("", "Win rate"), ("Votes for", "one of the two")],
                 [[f"{rate:.2f}", f"{votes_needed(rate, power_wanted=0.8):,}"] for rate in _RATES],
             ),
             Section(
@@ -69,6 +69,7 @@ def overview_document(reported: pd.DataFrame, found: Mapping[str, Analysis]) -> 
         [
             "Spot the Bot: a side is preferred that was taken for a person rather than unsure or a bot, or unsure rather than a "
             "bot; most judgements are ties",
+            "Votes that a study needs: with a power of 80 %, for the two-sided binomial test at 5 %, if votes are independent",
             "Two annotators agree: the share of pairs of annotators of the same pair that chose alike, a tie being a choice; "
             "alpha is Krippendorff's, nominal, where 0 is chance",
             *(f"{title}: {planner_sentence(one.matrix)}" for title, one in found.items()),
@@ -219,7 +220,7 @@ def judges_document(found: pd.DataFrame) -> Document:
     ]
     columns = [
         *(("", name) for name in ("Data", "Judge", "Against")),
-        ("", "Pairs"),
+        ("Asked", "pairs"),
         *(("Share of choices", name) for name in ("right", "the same in both orders", "first shown")),
     ]
     return Document(

@@ -66,9 +66,8 @@ def _votes(name: str, catalogue: str, question: str | None = None) -> Votes:
     return votes_of(made, question=question or _QUESTIONS[name])
 
 
-def _named(plan: Plan) -> Sequence[str]:
-    """Return what has to be chosen for these to be made with the rest: sets of preferences, hence never."""
-    return [*_QUESTIONS, *_JUDGED]
+# What has to be chosen for these to be made with the rest: sets of preferences, hence never.
+_SHOWN = (*_QUESTIONS, *_JUDGED)
 
 
 def _once(plan: Plan) -> list[dict[str, str]]:
@@ -78,7 +77,7 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 @table(
     f"{_NAME}_{{dataset}}",
     of=_sets,
-    datasets=lambda plan, dataset: _named(plan),
+    datasets=lambda plan, dataset: _SHOWN,
     inputs=lambda plan, dataset: {"raw": _raw(plan, [dataset])},
     settings=lambda plan, dataset: {"dataset": dataset, **_told(plan, [dataset])},
     code=lambda plan, dataset: [f"data.readers.{plan.catalogue.dataset(dataset).reader}"],
@@ -98,7 +97,7 @@ def preferences(
 
 _ALL: dict[str, Any] = {
     "of": _once,
-    "datasets": lambda plan: _named(plan),
+    "datasets": lambda plan: _SHOWN,
     "settings": lambda plan: _told(plan, _sets(plan)),
     "code": lambda plan: ["data.readers.ieval", "data.readers.spot_the_bot"],
     "libraries": ("scipy",),
@@ -152,7 +151,7 @@ def matrices(
     caption="Bradley-Terry strengths of the systems, with intervals, on public preferences.",
     **_ALL,
 )
-def strengths(
+def strengths_of_systems(
     *, raw: Sequence[Path], titles: Mapping[str, str], catalogue: str, resamples: int, seed: int
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the systems' strengths."""
@@ -203,7 +202,7 @@ def hours(
 @table(
     f"{_NAME}_metrics",
     of=lambda plan: [{}] if "ieval" in _sets(plan) else [],
-    datasets=lambda plan: _named(plan),
+    datasets=lambda plan: _SHOWN,
     inputs=lambda plan: {"raw": _raw(plan, ["ieval"])},
     settings=lambda plan: _told(plan, ["ieval"]),
     code=lambda plan: ["data.readers.ieval"],
@@ -230,7 +229,7 @@ def metrics(*, raw: Sequence[Path], titles: Mapping[str, str], catalogue: str, r
 @table(
     f"{_NAME}_judges",
     of=lambda plan: [{}] if len(_judged(plan)) == len(_JUDGED) else [],
-    datasets=lambda plan: _named(plan),
+    datasets=lambda plan: _SHOWN,
     inputs=lambda plan: {
         "raw": [
             *_raw(plan, _judged(plan)),

@@ -12,12 +12,13 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.report import leave_out
-from comperdial.report.captions import with_suffix
-from comperdial.report.document import Document, number, pivot, records_by
+from comperdial.report.captions import SIMULATED, with_suffix
+from comperdial.report.document import Column, Document, number, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
     beside,
+    few_notes,
     level_title,
     of_target,
     partial_notes,
@@ -217,13 +218,20 @@ def _others(
         for metric, entry in judges.items():
             if not entry.get("variant"):
                 for output in outputs.get(metric, []):
-                    label = f"{entry['label']}, {output}"
+                    text = entry["label"]
+                    label = text.replace("{output}", output) if "{output}" in text else f"{text}, {output}"
                     yield Row("Recorded answers", label, metric, output, optional=True, judge=entry["judge"])
 
 
 # The data set that the paper's Tables 3, 4, 5 and 15 are about.
 PAPERS = "comperdial"
 CEILING = "One rater against the mean of the others"
+REPORTED = (
+    "what the paper reports of its own data is in docs/reproduction-notes.md and src/comperdial/studies/comperdial/"
+    "correlations.csv"
+)
+"""Where reported values are that do not stand next to simulated ones."""
+_REPORTED = ["reported", "reported_starred", "reported_of", "place", "difference"]
 _SECTION_OF_RATERS = "Raters"
 _NOT_RUN = "not run"
 
@@ -384,17 +392,24 @@ def paper_document(
     target
         The rated dimension.
     suffix
-        Ends the caption, for example to say that the data are simulated.
+        Ends the caption, for example to say that the data are simulated. Reported values do not stand next to
+        simulated ones: :data:`REPORTED` says where they are.
     """
+    simulated = suffix == SIMULATED
+    if simulated:
+        frame = frame[frame["ours"].notna() | frame["not_run"].notna()].drop(columns=_REPORTED)
     datasets = list(dict.fromkeys(frame["dataset"]))
-    elsewhere = [name for name in datasets if not (frame.loc[frame["dataset"] == name, "reported_of"] == name).any()]
+    elsewhere = [] if simulated else _elsewhere(frame, datasets)
     columns = []
     for name in datasets:
         reported = "paper, on ComperDial" if name in elsewhere else "paper"
         for coefficient in layout.coefficients:
             group = f"{titles.get(name, name) if len(datasets) > 1 else ''} {COEFFICIENT_NAMES[coefficient]}".strip()
             key, compared = (name, coefficient), name not in elsewhere
-            columns += beside(group, key, _ours, reported=reported, difference=compared)
+            if simulated:
+                columns.append(Column(group if len(datasets) > 1 else "", COEFFICIENT_NAMES[coefficient], _ours, key))
+            else:
+                columns += beside(group, key, _ours, reported=reported, difference=compared)
     sections = []
     for level, against in layout.levels.items():
         of_level = frame[(frame["level"] == level) & (frame["against"] == against)]
@@ -402,14 +417,16 @@ def paper_document(
         of_level = of_level.assign(**{name: of_level[name].fillna("") for name in ("metric", "output")})
         cells = records_by(of_level, ["section", "label", "metric", "output", "dataset", "coefficient"])
         rows = {place[:4]: place[:2] for place in cells}
-        sections.append(pivot(level_title(level, against), cells, rows, ["Part", "Metric"], columns, empty="–"))
+        empty = ("–", _NOT_RUN) if simulated else ("–",)
+        sections.append(pivot(level_title(level, against), cells, rows, ["Part", "Metric"], columns, empty=empty))
     shown = ", ".join(titles.get(name, name) for name in datasets)
     return Document(
         title=f"Table {int(layout.number)}. {layout.title}: {shown}",
         caption=with_suffix(
             leave_out.with_legend(
-                f"{layout.caption} {shown}; rated dimension: {target}. Beside ours, what the ComperDial paper reports"
-                + (", of its own data: not to be compared with ours." if elsewhere else "."),
+                f"{layout.caption} {shown}; rated dimension: {target}. Rows stand in the paper's order. "
+                + (f"Ours alone: {REPORTED}." if simulated else "Beside ours, what the ComperDial paper reports")
+                + ("" if simulated else ", of its own data: not to be compared with ours." if elsewhere else "."),
                 frame,
                 "ours",
             ),
@@ -417,8 +434,13 @@ def paper_document(
         ),
         sections=sections,
         tidy=frame,
-        notes=_notes(frame, elsewhere, titles),
+        notes=_notes(frame, elsewhere, titles, simulated=simulated),
     )
+
+
+def _elsewhere(frame: pd.DataFrame, datasets: Sequence[str]) -> list[str]:
+    """Return the data sets that the paper reports nothing of."""
+    return [name for name in datasets if not (frame.loc[frame["dataset"] == name, "reported_of"] == name).any()]
 
 
 def _ours(record: Mapping[Any, Any]) -> str:
@@ -427,13 +449,15 @@ def _ours(record: Mapping[Any, Any]) -> str:
     return _NOT_RUN if isinstance(record["not_run"], str) else with_interval({**record, "value": record["ours"]})
 
 
-def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, str]) -> list[str]:
-    notes = list(READING)
-    if elsewhere:
+def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, str], *, simulated: bool) -> list[str]:
+    notes = [*READING, *few_notes(frame[frame["ours"].notna()])]
+    if simulated:
+        pass
+    elif elsewhere:
         names = ", ".join(titles.get(name, name) for name in elsewhere)
         notes.append(f"What the paper reports is of ComperDial and not of {names}: no difference is given")
     else:
-        notes.append("Difference is ours minus the paper's; a dash means that there is no such value")
+        notes.append("Difference is ours minus the paper's, before rounding; a dash means that there is no such value")
     scored = frame[frame["coverage"].notna() & frame["ours"].notna()]
     notes += leave_out.notes(scored, titles if scored["dataset"].nunique() > 1 else None, "ours")
     notes += partial_notes(scored, "label")

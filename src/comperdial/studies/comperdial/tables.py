@@ -289,9 +289,10 @@ def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, 
         **plan.rated_by(dataset),
     },
     caption=lambda plan, dataset, number, **_: (
-        f"Table {int(number)} of the ComperDial paper: {_NUMBERED[number]}. Ours, with the "
-        f"95 % interval and the rank, beside what the paper reports of its own data. {rated_by(plan.source(dataset))}".strip()
-    ),
+        f"Table {int(number)} of the ComperDial paper: {_NUMBERED[number]}. Ours, with the 95 % interval and the rank"
+        + (". " if plan.source(dataset) == "simulated" else ", beside what the paper reports of its own data. ")
+        + rated_by(plan.source(dataset))
+    ).strip(),
     category=_CATEGORY,
 )
 def numbered(

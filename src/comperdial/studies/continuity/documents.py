@@ -10,6 +10,7 @@ import pandas as pd
 from comperdial.evaluation.continuity import POOLED, WITHIN
 from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EYE, OUTSIDERS, SIMPLE
 from comperdial.report.document import Document, Section, interval, number
+from comperdial.report.preferences import probability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,8 +133,8 @@ def table_2(
         line = [labels[one], labels[other]]
         for measure in (POOLED, WITHIN):
             row = by_pair[one, other, measure]
-            p = "–" if pd.isna(row["p"]) else number(row["p"])
-            line += [number(row["difference"], sign=True) + interval(row["low"], row["high"]), p]
+            apart = number(row["difference"], sign=True) + interval(row["low"], row["high"])
+            line += [apart, probability(row["p"])]
         compared.append(line)
     heads = [
         ("", "Prediction"), ("", "less"), ("Pooled", "difference"), ("Pooled", "p"), ("Within persons", "difference"),
@@ -416,4 +417,4 @@ def _apart(cells: Mapping[tuple[Any, Any], Mapping[Any, Any]], metric: str, role
         return ()
     if row is None:
         return "–", "–"
-    return number(row["value"], sign=True) + interval(row["low"], row["high"]), number(row["p"])
+    return number(row["value"], sign=True) + interval(row["low"], row["high"]), probability(row["p"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -75,7 +76,7 @@ def correlations_document(
         title="Every evaluator on every data set",
         caption=leave_out.with_legend(
             "Pearson correlation of scores with mean ratings, and in brackets its 95 % interval, for each data set, "
-            "source of ratings and dimension.",
+            "source of ratings and dimension, the highest in the last column first.",
             found[found["coefficient"] == "pearson"],
         ),
         sections=sections,
@@ -111,9 +112,16 @@ def _section(frame: pd.DataFrame, labels: Mapping[str, str], title: str) -> Sect
     own = [name for name in DIMENSIONS[level] if name in set(frame["dimension"])]
     pearson = frame[frame["coefficient"] == "pearson"]
     columns = [Column("Pearson", SHORT[name], with_interval("value"), (name,)) for name in own]
-    rows = {(label,): [label] for label in in_order(list(pearson["label"]), labels)}
     cells = records_by(pearson, ["label", "dimension"])
+    names = in_order(list(pearson["label"]), labels)
+    rows = {(name,): [name] for name in sorted(names, key=lambda name: _place(cells, name, own))}
     return pivot(title + rated_by(str(frame["source"].iloc[0])), cells, rows, ["Evaluator"], columns)
+
+
+def _place(cells: Mapping[tuple[str, ...], Mapping[str, object]], name: str, own: Sequence[str]) -> list[float]:
+    """Return what sorts the rows: the last dimension, the overall one where it was rated, then the one before it."""
+    values = [cells.get((name, dimension), {}).get("value") for dimension in reversed(own)]
+    return [-value if isinstance(value, float) and value == value else math.inf for value in values]
 
 
 def _partial(found: pd.DataFrame, titles: Mapping[str, str], needs: Needs) -> list[str]:

@@ -42,12 +42,18 @@ def _columns(titles: Mapping[str, str]) -> list[Column]:
     return [mean, *(Column("Data set", title, with_interval, (dataset,)) for dataset, title in titles.items())]
 
 
-def _sections(frame: pd.DataFrame, row: str, head: str, titles: Mapping[str, str]) -> list[Section]:
+def _sections(
+    frame: pd.DataFrame, row: str, head: str, titles: Mapping[str, str], *, ranked: bool = False
+) -> list[Section]:
+    """Return a section a coefficient; ``ranked``: the rows by their means, those without one on every set below."""
     whole = with_means(frame, row, list(titles))
-    rows = {(str(name),): [str(name)] for name in dict.fromkeys(frame[row])}
+    names = [str(name) for name in dict.fromkeys(frame[row])]
     found = []
     for coefficient in reversed(COEFFICIENTS):
         cells = records_by(whole[whole["coefficient"] == coefficient], [row, "dataset"])
+        means = frame[frame["coefficient"] == coefficient].groupby(row)["value"].mean()
+        order = sorted(names, key=lambda name: ((name, _MEAN) not in cells, -means.get(name, -np.inf)))
+        rows = {(name,): [name] for name in (order if ranked else names)}
         found.append(pivot(COEFFICIENT_NAMES[coefficient], cells, rows, [head], _columns(titles), empty=("–",)))
     return found
 
@@ -69,11 +75,12 @@ def local_document(
         caption=leave_out.with_legend(
             "Correlation with the mean rating by people of single responses, in the dimension nearest to overall quality: "
             + "; ".join(f"{title} {spans[name]:,}" for name, title in titles.items() if name in spans)
-            + " responses. Rows marked recorded were computed by others; rows marked reference compare with a reference, "
+            + " responses. Sorted by the mean over all data sets; below, metrics that have no value on some, by the mean of "
+            "what they have. Rows marked recorded were computed by others; rows marked reference compare with a reference, "
             "which some data sets lack.",
             frame,
         ),
-        sections=[*_sections(frame, "label", "Metric", titles), _cost_section(frame, shown)],
+        sections=[*_sections(frame, "label", "Metric", titles, ranked=True), _cost_section(frame, shown)],
         tidy=leave_out.with_halved(frame).drop(columns="signature"),
         notes=[
             _HELD_OUT,

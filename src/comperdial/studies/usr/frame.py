@@ -15,15 +15,16 @@ from comperdial.report.document import Document, pivot, records_by
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     LEVEL_NAMES,
+    READING,
     STAR,
     beside,
+    few_notes,
     of_target,
     partial_notes,
     pooled,
     why_no_scores,
-    with_star,
+    with_interval,
 )
-from comperdial.stats.correlation import is_starred
 
 # What a cell says where there are no scores: of a metric that runs here, and of scores computed elsewhere.
 _ABSENT = {False: "not run", True: "not recorded"}
@@ -59,9 +60,10 @@ def usr_frame(
     Returns
     -------
     DataFrame
-        One row a table row, dataset, level and coefficient: label, ours (value, p, loso_value, loso_system,
-        loso_halved, n, coverage, cut, signature), whether the scores were recorded elsewhere, reported (value, starred,
-        source), the difference ours - reported, why there are no scores, and a note. Missing is missing.
+        One row a table row, dataset, level and coefficient: label, ours (value, low, high, p, p_exact, rank,
+        loso_value, loso_system, loso_halved, n, coverage, cut, signature), whether the scores were recorded elsewhere,
+        reported (value, starred, source), the difference ours - reported, why there are no scores, and a note. Missing
+        is missing.
     """
     for dataset in datasets:
         if dataset not in set(correlations["dataset"]):
@@ -89,7 +91,7 @@ def usr_frame(
                             "level": level,
                             "coefficient": coefficient,
                             "ours": value,
-                            "p": mine.get("p"),
+                            **{name: mine.get(name) for name in ("low", "high", "p", "p_exact", "rank")},
                             "loso_value": mine.get("loso_value"),
                             "loso_system": mine.get("loso_system"),
                             "n": mine.get("n"),
@@ -107,8 +109,9 @@ def usr_frame(
                         }
                     )
     frame = pd.DataFrame(records)
-    numeric = ["ours", "p", "loso_value", "coverage", "cut", "reported", "difference"]
-    return leave_out.with_halved(frame.astype(dict.fromkeys(numeric, "float64") | {"n": "Int32"}), "ours")
+    numeric = ["ours", "low", "high", "p", "p_exact", "loso_value", "coverage", "cut", "reported", "difference"]
+    whole = {"n": "Int32", "rank": "Int32"}
+    return leave_out.with_halved(frame.astype(dict.fromkeys(numeric, "float64") | whole), "ours")
 
 
 def _rows(path: str | Path) -> list[dict[str, Any]]:
@@ -156,7 +159,10 @@ def _lookup(frame: pd.DataFrame, key: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.DataFrame) -> Document:
-    """Render the frame of :func:`usr_frame`: per dataset and coefficient, ours beside the reported value."""
+    """Render the frame of :func:`usr_frame`: per dataset and coefficient, ours beside the reported value.
+
+    The rows of a level are sorted by our Spearman on the first data set, then on the next.
+    """
     datasets = list(dict.fromkeys(frame["dataset"]))
     cited = sources.set_index("source")
     if unknown := sorted(set(frame["source"].dropna()) - set(cited.index)):
@@ -180,7 +186,7 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
     for level, of_level in frame.groupby("level", sort=False):
         cells = records_by(of_level, ["label", "dataset", "coefficient"])
         by = of_level.groupby("label", sort=False)["source"].first().map(cited["short"]).fillna("–")
-        rows = {(str(label),): [str(label), str(who)] for label, who in by.items()}
+        rows = {(label,): [label, str(by[label])] for label in _best_first(of_level, datasets)}
         title, empty = LEVEL_NAMES[str(level)], ("–", *_ABSENT.values())
         sections.append(pivot(title, cells, rows, ["Metric", "Reported by"], columns, empty=empty))
     counts = frame.groupby(["dataset", "level"])["n"].max()
@@ -193,7 +199,8 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
         title="Metrics against human ratings on USR",
         caption=leave_out.with_legend(
             f"Pearson and Spearman correlation of metrics with the mean human rating ({frame['target'].iloc[0]}), "
-            f"beside the values that papers report. {spans}. The original responses are the references, not scored.",
+            f"beside the values that papers report; sorted by our Spearman on {titles.get(datasets[0], datasets[0])}. "
+            f"{spans}. The original responses are the references, not scored.",
             frame,
             "ours",
         ),
@@ -201,24 +208,31 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
         tidy=frame,
         notes=[
             STAR,
+            *READING[1:],
+            *few_notes(frame[frame["ours"].notna()]),
             *leave_out.notes(frame, titles, "ours"),
             *(f"No asterisks are known of the values by {' and '.join(unmarked)}" for _ in unmarked[:1]),
-            "Difference is ours minus reported; a dash means that there is no such value",
+            "Difference is ours minus reported, before rounding; a dash means that there is no such value",
             *partial_notes(frame[frame["ours"].notna()], "label"),
             *(f"{cited.loc[s, 'short']}: {cited.loc[s, 'citation']}; {cited.loc[s, 'read_from']}" for s in used),
             *(f"{label}: {note}" for label, note in of_row["note"].dropna().items()),
-            *(f"{label} was computed with the model {model}" for label, model in _models(frame).items()),
-            *(
-                f"{row['label']}: {_absent(row)}: {row['not_run']}"
-                for row in frame.drop_duplicates(["label", "not_run"]).to_dict("records")
-                if _absent(row)
-            ),
+            *(f"Computed with the model {model}: {'; '.join(rows)}" for model, rows in _models(frame).items()),
+            # Many rows share a reason: it is said once.
+            *(f"{absent}: {'; '.join(rows)}: {why}" for (absent, why), rows in _reasons(frame).items()),
         ],
     )
 
 
 def _ours(cell: Mapping[Any, Any]) -> str:
-    return _absent(cell) or with_star(cell["ours"], is_starred(cell["p"])) + leave_out.mark(cell, "ours")
+    # The columns "without one system" would double the table; the CSV file has them.
+    return _absent(cell) or with_interval({**cell, "value": cell["ours"]})
+
+
+def _best_first(frame: pd.DataFrame, datasets: Sequence[str]) -> list[str]:
+    """Return the labels of a level's rows by our Spearman on the first data set, then on the next."""
+    wide = frame[frame["coefficient"] == "spearman"].pivot(index="label", columns="dataset", values="ours")
+    order = wide.reindex(list(dict.fromkeys(frame["label"])))[list(datasets)]
+    return [str(name) for name in order.sort_values(list(datasets), ascending=False, kind="stable").index]
 
 
 def _absent(cell: Mapping[Any, Any]) -> str | None:
@@ -226,8 +240,17 @@ def _absent(cell: Mapping[Any, Any]) -> str | None:
     return _ABSENT[bool(cell["recorded"])] if pd.notna(cell["not_run"]) else None
 
 
-def _models(frame: pd.DataFrame) -> dict[str, str]:
-    """Return the model of each row that has one: a row's name says which it should be, the signature which it is."""
+def _reasons(frame: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """Return the rows without a value of ours by what their cells say and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in frame.drop_duplicates(["label", "not_run"]).to_dict("records"):
+        if absent := _absent(row):
+            found.setdefault((absent, str(row["not_run"])), []).append(str(row["label"]))
+    return found
+
+
+def _models(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the rows of each model: a row's name says which it should be, the signature which it is."""
     signatures = frame.dropna(subset=["signature"]).drop_duplicates("label").set_index("label")["signature"]
-    found = signatures.str.extract(r"\|model:([^|]+)", expand=False).dropna()
-    return {str(label): str(model) for label, model in found.items()}
+    models = signatures.str.extract(r"\|model:([^|]+)", expand=False).dropna()
+    return {str(model): [str(label) for label in rows.index] for model, rows in models.groupby(models, sort=False)}

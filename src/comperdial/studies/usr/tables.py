@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.core.artifact import figure, table
+from comperdial.report import few
 from comperdial.schema.dimensions import chosen_dimension
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def _inputs(plan: Plan) -> dict[str, Any]:
         "reported": "src/comperdial/studies/usr/correlations.csv",
         "rows": "src/comperdial/studies/usr/rows.yaml",
         "sources": "src/comperdial/studies/usr/sources.csv",
+        **few.inputs(plan, plan.usr),
     }
 
 
@@ -48,17 +50,20 @@ def _frame(
     main_target: str,
     not_run: Mapping[str, str],
     recorded: Mapping[str, str],
+    scores: Sequence[Path],
+    rated: Sequence[Path],
 ) -> pd.DataFrame:
     from comperdial.report.inputs import REPORTED_COLUMNS, read_correlations, read_reported
     from comperdial.studies.usr.frame import usr_frame
 
     found = read_correlations(correlations)
+    target = chosen_dimension(None, main_target, found["target"])
     return usr_frame(
-        found,
+        few.with_exact_p(found[found["target"] == target], scores, rated, source="human"),
         read_reported(reported, REPORTED_COLUMNS, given=("value",)),
         rows,
         datasets=datasets,
-        target=chosen_dimension(None, main_target, found["target"]),
+        target=target,
         not_run=not_run,
         recorded=recorded,
     )

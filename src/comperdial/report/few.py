@@ -1,0 +1,112 @@
+"""How tables show a correlation of a few points: two digits, how many there are, and the exact p where it can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.stats import COEFFICIENTS
+from comperdial.stats.exact import MOST, exact_p
+
+if TYPE_CHECKING:
+    from comperdial.jobs.plan import Plan
+
+FEW = 10
+"""A value of so many points or fewer is shown with two digits, and says of how many it is."""
+NOTE = (
+    f"A value of {FEW} systems or fewer has two digits and says how many there are (n). Its p is exact where it stands: "
+    "the share of all orders of the systems that would correlate as strongly or more. Of four systems no ranking has a p "
+    "below 0.08, of five none below 0.02"
+)
+_KEY = ["dataset", "level", "against", "target", "metric", "output", "coefficient"]
+
+
+def is_few(record: Mapping[Any, Any]) -> bool:
+    """Say whether a correlation is of so few points that it must say so."""
+    n = record.get("n")
+    return n is not None and not pd.isna(n) and n <= FEW
+
+
+def size(record: Mapping[Any, Any]) -> str:
+    """Write what follows the value of a few points: `` (n 5, p 0.08)``."""
+    p = record.get("p_exact")
+    return f" (n {record['n']:.0f})" if p is None or pd.isna(p) else f" (n {record['n']:.0f}, p {_written(p)})"
+
+
+def _written(p: float) -> str:
+    return f"{p:.2f}" if p >= 0.095 else f"{p:.1g}"
+
+
+def inputs(plan: Plan, datasets: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files that exact p-values are computed from: scores, and ratings with what they are of."""
+    return {
+        "scores": [path for name in datasets for path in plan.scores(name)],
+        "rated": [
+            path
+            for name in datasets
+            for path in {**plan.tables(name, "contexts", "systems"), **plan.ratings(name)}.values()
+        ],
+    }
+
+
+def with_exact_p(
+    correlations: pd.DataFrame, scores: Sequence[Path], rated: Sequence[Path], *, source: str
+) -> pd.DataFrame:
+    """Add column ``p_exact`` to table ``correlations``: of pooled coefficients over a few systems, missing elsewhere.
+
+    Parameters
+    ----------
+    correlations
+        The table, of one dimension or more.
+    scores, rated
+        The files that :func:`inputs` names, those of a data set in a folder of its name. They are read only where there
+        is a value of a few systems.
+    source
+        Whose ratings.
+    """
+    few = (
+        (correlations["level"] == "system")
+        & correlations["n"].between(2, MOST)
+        & (correlations["grouping"] == "pooled")
+        & correlations["coefficient"].isin(list(COEFFICIENTS))
+        & correlations["value"].notna()
+    )
+    found: dict[tuple[str, ...], float] = {}
+    for (dataset, target), _ in correlations[few].groupby(["dataset", "target"], observed=True):
+        files = {path.stem: path for path in rated if path.parent.name == dataset}
+        own = [path for path in scores if path.parent.name == dataset]
+        found |= _of_dataset(own, files, str(target), source)
+    keys = correlations[_KEY].astype(str).itertuples(index=False, name=None)
+    values = [found.get(key) if one else None for key, one in zip(keys, few, strict=True)]
+    return correlations.assign(p_exact=pd.array(values, dtype="Float64").to_numpy("float64", na_value=float("nan")))
+
+
+def _of_dataset(
+    scores: Sequence[Path], files: Mapping[str, Path], target: str, source: str
+) -> dict[tuple[str, ...], float]:
+    from comperdial.evaluation import samples
+    from comperdial.evaluation.aggregate import read_scores
+    from comperdial.evaluation.correlations import paired
+
+    ratings = {name: schema.read(files[name], name) for name in ("turn_ratings", "dialogue_ratings") if name in files}
+    found = {}
+    for sample in samples(
+        read_scores(scores),
+        ratings.get("turn_ratings"),
+        contexts=schema.read(files["contexts"], "contexts"),
+        dialogue_ratings=ratings.get("dialogue_ratings"),
+        systems=schema.read(files["systems"], "systems"),
+        source=source,
+        levels=["system"],
+        targets=[target],
+        allow_missing=True,
+    ):
+        for row, name in enumerate(sample.names):
+            x, y = paired(sample, row)
+            for coefficient in COEFFICIENTS:
+                found[(*sample.key.values(), *name, coefficient)] = exact_p(x, y, coefficient)
+    return found

@@ -1,0 +1,1 @@
+"""The project's website: the README, the documentation and the published results as linked pages."""

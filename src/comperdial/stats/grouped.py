@@ -1,0 +1,549 @@
+"""How well metrics agree with ratings within groups of units, and whether two metrics agree equally well.
+
+A group is an item (one context or dialogue, answered by several systems), a system (all its items), or the means of all
+systems. Nearly every statistic here is made of pairs of units of one group: Kendall's tau in all its forms, shares of pairs
+in the right order, Pearson's r. Sums over pairs without some units follow from sums over the pairs of each unit, so that
+leaving out every system and every dialogue in turn costs little more than the statistic itself.
+
+Sources: tau_c: Stuart 1953. tau_23, acc_eq: Deutsch, Foster and Freitag 2023 (arXiv 2305.14324). Pairwise accuracy: Kocmi et
+al. 2021 (arXiv 2107.10821). Soft pairwise accuracy: Thompson et al. 2024 (arXiv 2409.09598). All as mt-metrics-eval has them;
+benchmarks/wmt.py computes them pair by pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from comperdial.stats import Coefficient, Measure
+from comperdial.stats.comparison import CLOSE, FEWEST, Part, between, cells, left_out
+from comperdial.stats.correlation import rowwise
+from comperdial.stats.design import Design
+from comperdial.stats.influence import influence
+from comperdial.stats.means import TIED, merge_ties, paired_means
+from comperdial.stats.pairwise import acc_eq_by_item, sign_flips, system_matrix, system_p_values
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+Grouping = Literal["item", "system", "pooled"]
+# Pairs held at a time: 16 MB of each of a few arrays.
+_AT_ONCE = 2**21
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Values of metrics, and what they would be without each system, each dialogue and each dialogue of a system.
+
+    What a cluster's absence does not change is the value itself. An empty array says that such clusters count as given, not
+    as drawn from others.
+
+    Attributes
+    ----------
+    values
+        Shape (metrics,); NaN where there is nothing to compare.
+    systems, dialogues, cells
+        Shape (metrics, clusters): without each of them.
+    n
+        Shape (metrics,): groups that the value is the mean of, or the units of the one group.
+    epsilon
+        Shape (metrics,), of acc_eq: below which difference two scores count as tied.
+    """
+
+    values: Floats
+    systems: Floats
+    dialogues: Floats
+    cells: Floats
+    n: Integers
+    epsilon: Floats | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Units laid out by group: every array has shape (groups, units of the largest group).
+
+    Attributes
+    ----------
+    unit
+        Which unit is in each place; -1 for none.
+    member
+        The cluster of each place that cuts through groups: the system within an item, the dialogue within a system.
+    outer
+        Shape (groups,): the cluster that each group belongs to: an item's dialogue, or the system.
+    members, outers
+        How many clusters there are of each kind.
+    """
+
+    unit: Integers
+    member: Integers
+    outer: Integers
+    members: int
+    outers: int
+
+    @classmethod
+    def of(cls, design: Design, items: Integers, grouping: Grouping) -> Groups:
+        """Lay out the units of a design, each of an item; ``pooled`` is over the means of systems, one group."""
+        systems, dialogues = design.counts
+        if grouping == "pooled":
+            places = np.arange(systems, dtype=np.intp)[np.newaxis]
+            return cls(places, places, np.zeros(1, dtype=np.intp), systems, 0)
+        by_item = grouping == "item"
+        group, inner = (items, design.systems) if by_item else (design.systems, design.dialogues)
+        codes = np.unique(group, return_inverse=True)[1]
+        order = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes)
+        place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        unit = np.full((len(sizes), int(sizes.max(initial=0))), -1, dtype=np.intp)
+        unit[codes[order], place] = order
+        member = np.where(unit >= 0, inner[unit], -1)
+        first = unit[:, 0] if unit.size else np.empty(0, dtype=np.intp)
+        outer = (design.dialogues if by_item else design.systems)[first]
+        return cls(unit, member, outer, *((systems, dialogues) if by_item else (dialogues, systems)))
+
+    def laid_out(self, values: Floats) -> Floats:
+        """Return values of units, shape (..., n), in their places; NaN where there is no unit."""
+        return np.where(self.unit >= 0, values[..., self.unit], np.nan)
+
+
+# What is summed over the ordered pairs of each place, shapes (groups, places, places) to (k, groups, places, places).
+Features = Callable[[Floats, Floats], npt.NDArray[np.float32 | np.float64]]
+
+
+def _signs(values: Floats, slack: Floats | float) -> npt.NDArray[np.int8]:
+    apart = values[..., :, np.newaxis] - values[..., np.newaxis, :]
+    sizes = np.abs(values)
+    allowed = slack + TIED * np.maximum(sizes[..., :, np.newaxis], sizes[..., np.newaxis, :])
+    return (apart > allowed).astype(np.int8) - (apart < -allowed).astype(np.int8)
+
+
+def counts_of_pairs(x: Floats, y: Floats, epsilon: float = 0.0) -> npt.NDArray[np.float32]:
+    """Return which pairs are concordant, discordant, tied in x alone, in y alone, in both; a place is no pair with itself."""
+    both = np.isfinite(x) & np.isfinite(y)
+    with np.errstate(invalid="ignore"):
+        a, b = _signs(x, epsilon), _signs(y, 0.0)
+    there = both[..., :, np.newaxis] & both[..., np.newaxis, :] & ~np.eye(x.shape[-1], dtype=np.bool_)
+    right = a * b
+    found = (right > 0, right < 0, (a == 0) & (b != 0), (a != 0) & (b == 0), (a == 0) & (b == 0))
+    return np.stack([part & there for part in found]).astype(np.float32)
+
+
+def _products(x: Floats, y: Floats) -> Floats:
+    """Return products and squares of the differences of pairs."""
+    both = np.isfinite(x) & np.isfinite(y)
+    a, b = (np.where(both, side, np.nan) for side in (x, y))
+    da, db = (side[..., :, np.newaxis] - side[..., np.newaxis, :] for side in (a, b))
+    return np.nan_to_num(np.stack([da * db, da * da, db * db]))
+
+
+def _divided(a: Floats, b: Floats) -> Floats:
+    return np.divide(a, b, out=np.full(np.shape(b), np.nan), where=b > 0)
+
+
+def _tau_b(sums: Floats) -> Floats:
+    con, dis, tied_x, tied_y, _ = sums
+    return _divided(con - dis, np.sqrt((con + dis + tied_x) * (con + dis + tied_y)))
+
+
+def _tau_23(sums: Floats) -> Floats:
+    con, dis, tied_x, tied_y, both = sums
+    return _divided(con + both - dis - tied_x - tied_y, sums.sum(axis=0))
+
+
+def _right(sums: Floats) -> Floats:
+    return _divided(sums[0] + sums[4], sums.sum(axis=0))
+
+
+def _pearson(sums: Floats) -> Floats:
+    return np.clip(_divided(sums[0], np.sqrt(sums[1] * sums[2])), -1, 1)
+
+
+# Of each statistic: what is summed, and what is made of the sums.
+_MADE: dict[str, tuple[Features, Callable[[Floats], Floats]]] = {
+    "kendall": (counts_of_pairs, _tau_b),
+    "tau_23": (counts_of_pairs, _tau_23),
+    "accuracy": (counts_of_pairs, _right),
+    "acc_eq": (counts_of_pairs, _right),
+    "pearson": (_products, _pearson),
+    "pairwise_pearson": (_products, _pearson),
+}
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the pairs of each group, (k, groups), and without each member cluster, (k, groups, members)."""
+
+    whole: Floats
+    without: Floats
+
+
+def _sums(features: Features, x: Floats, y: Floats, groups: Groups) -> _Sums:
+    count, places = groups.unit.shape
+    step = max(1, _AT_ONCE // max(1, places * places))
+    whole, without = [], []
+    several = any(len(np.unique(row[row >= 0])) < np.sum(row >= 0) for row in groups.member)
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        pairs = features(x[part], y[part])
+        by_place = pairs.sum(axis=-1, dtype=np.float64)
+        member = groups.member[part]
+        if several:
+            # Pairs within a cluster leave with it once, not twice.
+            same = (member[:, :, np.newaxis] == member[:, np.newaxis, :]).astype(pairs.dtype)
+            inside = (pairs * same).sum(axis=-1, dtype=np.float64)
+        else:
+            inside = np.zeros_like(by_place)
+        total = by_place.sum(axis=-1)
+        gone = np.zeros((*total.shape, groups.members))
+        rows, columns = np.nonzero(member >= 0)
+        np.add.at(
+            gone.reshape(len(pairs), -1).T,
+            rows * groups.members + member[rows, columns],
+            (2 * by_place - inside)[:, rows, columns].T,
+        )
+        whole.append(total)
+        without.append(total[..., np.newaxis] - gone)
+    return _Sums(np.concatenate(whole, axis=1), np.concatenate(without, axis=1))
+
+
+def _rounded(sums: _Sums) -> _Sums:
+    """Return sums of squares that are nothing but rounding as 0: without a cluster a side may not vary."""
+    floor = 1e-12 * np.abs(sums.whole)[..., np.newaxis]
+    return _Sums(sums.whole, np.where(np.abs(sums.without) <= floor, 0.0, sums.without))
+
+
+def _spearman(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """Return the coefficient of each group, and without each member cluster: ranks are made anew."""
+    whole = rowwise(x, y, "spearman")
+    without = np.repeat(whole[:, np.newaxis], groups.members, axis=1)
+    for cluster in range(groups.members):
+        rows = np.flatnonzero((groups.member == cluster).any(axis=1))
+        without[rows, cluster] = rowwise(np.where(groups.member[rows] == cluster, np.nan, x[rows]), y[rows], "spearman")
+    return whole, without
+
+
+def _tau_c(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """Return Stuart's tau_c of each group and without each member cluster: it asks how many values there are, too."""
+    sums = _sums(counts_of_pairs, x, y, groups)
+    whole = stuart(x, y, sums.whole)
+    without = np.empty(sums.without.shape[1:])
+    for cluster in range(groups.members):
+        without[:, cluster] = stuart(np.where(groups.member == cluster, np.nan, x), y, sums.without[..., cluster])
+    return whole, without
+
+
+def stuart(x: Floats, y: Floats, sums: Floats) -> Floats:
+    """Return tau_c of rows, given the counts of their ordered pairs: (5, rows)."""
+    missing = ~(np.isfinite(x) & np.isfinite(y))
+    size = (~missing).sum(axis=1).astype(np.float64)
+    fewest = np.minimum(*(_distinct(np.where(missing, np.nan, side)) for side in (x, y)))
+    above = np.asarray((sums[0] - sums[1]) * fewest, dtype=np.float64)
+    return _divided(above, np.asarray(size**2 * (fewest - 1), dtype=np.float64))
+
+
+def _distinct(values: Floats) -> Floats:
+    """Count the different values of each row; rounding does not make two of one."""
+    ordered = np.sort(values, axis=1)
+    with np.errstate(invalid="ignore"):
+        new = np.diff(ordered, axis=1) > TIED * np.maximum(np.abs(ordered[:, 1:]), np.abs(ordered[:, :-1]))
+    return np.asarray(new.sum(axis=1) + np.isfinite(ordered[:, 0]), dtype=np.float64)
+
+
+def replicates(
+    scores: npt.ArrayLike,
+    ratings: npt.ArrayLike,
+    design: Design,
+    items: Integers,
+    measure: Measure,
+    grouping: Grouping,
+    *,
+    resamples: int = 1000,
+    seed: int = 2024,
+) -> Replicates:
+    """Return a statistic of each metric, and what it would be without each system and each dialogue.
+
+    Parameters
+    ----------
+    scores, ratings
+        Shapes (metrics, n) and (n,); scores NaN where missing, which leaves the unit out.
+    design
+        Systems and dialogues of the units.
+    items
+        Shape (n,), codes from 0 on: the context, or dialogue, that a unit answers.
+    measure
+        Any of ``MEASURES``. ``spa`` is of systems only (``pooled``). ``pairwise_pearson`` takes all pairs within groups
+        together; every other statistic is computed within each group, and averaged over those where it is defined. One
+        epsilon of ``acc_eq`` serves all groups, and stays what it is on all data where clusters are left out.
+    grouping
+        ``item``: over the systems of each item; ``system``: over the items of each system; ``pooled``: over the means of
+        systems, which takes dialogues as given.
+    resamples, seed
+        Of the permutations inside ``spa``.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, or ``spa`` of anything but systems.
+    """
+    table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or not table.shape[1] == len(human) == len(items) == len(design.systems):
+        raise ValueError(f"expected (metrics, n) and n ratings, items and units, got {table.shape} and {human.shape}")
+    if measure == "spa" and grouping != "pooled":
+        raise ValueError("soft pairwise accuracy compares systems: expected the grouping pooled")
+    groups = Groups.of(design, items, grouping)
+    if measure == "spa":
+        return _soft(table, human, design, items, resamples, seed)
+    if grouping == "pooled":
+        x, y = paired_means(table, human, design)
+        x, y = x[:, np.newaxis], y[:, np.newaxis]
+    else:
+        x = groups.laid_out(merge_ties(table))
+        y = np.broadcast_to(groups.laid_out(merge_ties(human)), x.shape)
+    found = [_of_metric(a, b, groups, measure) for a, b in zip(x, y, strict=True)]
+    made = _joined([one for one, _ in found], grouping, np.array([epsilon for _, epsilon in found]))
+    return replace(made, n=np.isfinite(x[:, 0]).sum(axis=1)) if grouping == "pooled" else made
+
+
+def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure) -> tuple[_Parts, float]:
+    if measure in ("spearman", "tau_c"):
+        whole, without = (_spearman if measure == "spearman" else _tau_c)(x, y, groups)
+        return _mean_over_groups(whole, without, groups), np.nan
+    features, made = _MADE[measure]
+    epsilon = np.nan
+    if measure == "acc_eq":
+        epsilon = best_epsilon(x, y)
+        allowed = 0.0 if np.isnan(epsilon) else epsilon
+        features = lambda a, b: counts_of_pairs(a, b, allowed)  # noqa: E731
+    sums = _sums(features, x, y, groups)
+    if features is _products:
+        sums = _rounded(sums)
+    if measure == "pairwise_pearson":
+        return _of_all_pairs(sums, made, groups), epsilon
+    return _mean_over_groups(made(sums.whole), made(sums.without), groups), epsilon
+
+
+def of_rows(x: Floats, y: Floats, measure: Measure) -> Floats:
+    """Return a statistic of scores and ratings laid out by group: shapes (samples, groups, places) to (samples,)."""
+    rows = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+    if measure == "spearman":
+        return mean(rowwise(*rows, "spearman").reshape(x.shape[:-1]), axis=1)
+    features, made = _MADE["kendall" if measure == "tau_c" else measure]
+    sums = features(*rows).sum(axis=(-2, -1), dtype=np.float64)
+    if measure == "pairwise_pearson":
+        return made(sums.reshape(-1, *x.shape[:-1]).sum(axis=2))
+    values = stuart(*rows, sums) if measure == "tau_c" else made(sums)
+    return mean(values.reshape(x.shape[:-1]), axis=1)
+
+
+def best_epsilon(x: Floats, y: Floats) -> float:
+    """Return the calibrated threshold of a tie of scores laid out by group, NaN if there is no pair."""
+    group = np.broadcast_to(np.arange(len(x))[:, np.newaxis], x.shape)
+    return acc_eq_by_item(x.ravel(), y.ravel(), group.ravel()).epsilon
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Of one metric: the value, without each member cluster, each outer one, and each member of an outer one."""
+
+    value: float
+    members: Floats
+    outers: Floats
+    cells: Floats
+    n: int
+
+
+def mean(values: Floats, axis: int | None = None) -> Floats:
+    """Return the mean of what is defined; NaN where nothing is."""
+    there = np.isfinite(values)
+    sums = np.where(there, values, 0.0).sum(axis=axis)
+    return _divided(np.asarray(sums, dtype=np.float64), np.asarray(there.sum(axis=axis), dtype=np.float64))
+
+
+def _cells_of(groups: Groups) -> tuple[Integers, Integers]:
+    """Return the outer and the member cluster of each cell."""
+    rows, columns = np.nonzero(groups.unit >= 0)
+    codes = np.unique(groups.outer[rows] * groups.members + groups.member[rows, columns])
+    return codes // max(1, groups.members), codes % max(1, groups.members)
+
+
+def _mean_over_groups(whole: Floats, without: Floats, groups: Groups) -> _Parts:
+    """Average over groups; ``without`` (groups, members) is the value of a group without each member cluster."""
+    there = np.isfinite(whole)
+    value, total, count = float(mean(whole)), float(whole[there].sum()), int(there.sum())
+    members = mean(without, axis=0)
+    if not groups.outers:
+        return _Parts(value, members, np.empty(0), np.empty(0), count)
+    sums = np.bincount(groups.outer[there], whole[there], minlength=groups.outers).astype(np.float64)
+    counts = np.bincount(groups.outer[there], minlength=groups.outers).astype(np.float64)
+    outers = _divided(total - sums, count - counts)
+    defined = np.isfinite(without)
+    sums_without, counts_without = (np.zeros((groups.outers, groups.members)) for _ in range(2))
+    np.add.at(sums_without, groups.outer, np.where(defined, without, 0.0))
+    np.add.at(counts_without, groups.outer, defined)
+    outer, member = _cells_of(groups)
+    cells = _divided(
+        total - sums[outer] + sums_without[outer, member], count - counts[outer] + counts_without[outer, member]
+    )
+    return _Parts(value, members, outers, cells, count)
+
+
+def _of_all_pairs(sums: _Sums, made: Callable[[Floats], Floats], groups: Groups) -> _Parts:
+    """Take the pairs of all groups together."""
+    whole = sums.whole.sum(axis=1)
+    count = int((sums.whole[1:].min(axis=0) > 0).sum())
+    value = float(made(whole[:, np.newaxis])[0])
+    members = made(sums.without.sum(axis=1))
+    if not groups.outers:
+        return _Parts(value, members, np.empty(0), np.empty(0), count)
+    by_outer, without_by_outer = (
+        np.zeros((len(whole), groups.outers)),
+        np.zeros((len(whole), groups.outers, groups.members)),
+    )
+    np.add.at(by_outer.T, groups.outer, sums.whole.T)
+    np.add.at(np.moveaxis(without_by_outer, 0, -1), groups.outer, np.moveaxis(sums.without, 0, -1))
+    outer, member = _cells_of(groups)
+    rest = whole[:, np.newaxis] - by_outer
+    cells = made(rest[:, outer] + without_by_outer[:, outer, member])
+    return _Parts(value, members, made(rest), cells, count)
+
+
+def _joined(parts: list[_Parts], grouping: Grouping, epsilon: Floats) -> Replicates:
+    members, outers, cells = (
+        np.stack([getattr(part, name) for part in parts]) if parts else np.empty((0, 0))
+        for name in ("members", "outers", "cells")
+    )
+    systems, dialogues = (outers, members) if grouping == "system" else (members, outers)
+    return Replicates(
+        np.array([part.value for part in parts]), systems, dialogues, cells,
+        np.array([part.n for part in parts], dtype=np.intp), epsilon,
+    )  # fmt: skip
+
+
+def _soft(table: Floats, human: Floats, design: Design, items: Integers, resamples: int, seed: int) -> Replicates:
+    """Return soft pairwise accuracies: the p-values of pairs take items as drawn, leaving out takes systems so."""
+    signs = sign_flips(int(items.max()) + 1, resamples, seed)
+    known: dict[bytes, Floats] = {}
+    parts = []
+    for row in table:
+        missing = np.isnan(row) | np.isnan(human)
+        if (key := missing.tobytes()) not in known:
+            known[key] = system_p_values(system_matrix(np.where(missing, np.nan, human), design.systems, items), signs)
+        found = system_p_values(system_matrix(np.where(missing, np.nan, row), design.systems, items), signs)
+        agree = 1 - np.abs(found - known[key])
+        there = np.isfinite(agree)
+        agree = np.where(there, agree, 0.0)
+        sums, counts = (part.sum(axis=0) + part.sum(axis=1) for part in (agree, there.astype(np.float64)))
+        value = float(_divided(np.asarray(agree.sum()), np.asarray(float(there.sum()))))
+        without = _divided(agree.sum() - sums, there.sum() - counts)
+        parts.append(_Parts(value, without, np.empty(0), np.empty(0), int((counts > 0).sum())))
+    return _joined(parts, "pooled", np.full(len(table), np.nan))
+
+
+def jackknife(found: Replicates, fewest: int = FEWEST) -> tuple[Floats, str]:
+    """Return the two-sided p of the difference of each pair of metrics, and of what clusters it is.
+
+    Student's t with a two-way jackknife variance, as in :func:`comperdial.stats.comparison.jackknife_t`. With few clusters
+    systems plus dialogues minus cells is too small, and the larger of the one-way variances, which it cannot be below, too
+    large: halfway between them lies what holds its level (docs/validation.md). Clusters of which there are fewer than
+    ``fewest`` count as given: without one of three systems little is left to compare.
+
+    Returns
+    -------
+    tuple
+        Shape (metrics, metrics), 1 on the diagonal, NaN where there is no variance; and ``jackknife`` with the clusters.
+    """
+    parts, named = variances(found, fewest)
+    return p_of(found.values, *parts), "|".join(["jackknife", *named])
+
+
+def variances(found: Replicates, fewest: int = FEWEST) -> tuple[tuple[Part, Part, Part], list[str]]:
+    """Return the variances of the differences of pairs over systems, dialogues and cells, and which of them count as drawn."""
+    given = np.zeros((len(found.values), len(found.values))), 1
+    drawn = {
+        name: jackknifed(without)
+        for name in ("systems", "dialogues")
+        if (without := getattr(found, name)).size and without.shape[1] >= fewest
+    }
+    cells = jackknifed(found.cells) if len(drawn) == 2 else given
+    return (drawn.get("systems", given), drawn.get("dialogues", given), cells), [*drawn]
+
+
+def jackknifed(without: Floats) -> Part:
+    """Return the jackknife variances of the differences of pairs, given what each metric is without each cluster."""
+    clusters = without.shape[1]
+    with np.errstate(invalid="ignore"):
+        return between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters, clusters
+
+
+def p_of(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> Floats:
+    """Return the two-sided p of all pairs, given variances by cluster."""
+    return student(values[:, np.newaxis] - values, *variance_of(systems, dialogues, by_cell))
+
+
+def variance_of(systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, Floats]:
+    """Return the variance of each difference and its degrees of freedom, at least those of the fewer clusters."""
+    larger = np.maximum(systems[0], dialogues[0])
+    summed = np.maximum(systems[0] + dialogues[0] - by_cell[0], 0.0)
+    variance = (summed + np.maximum(summed, larger)) / 2
+    spread = [part**2 / max(clusters - 1, 1) for part, clusters in (systems, dialogues)]
+    spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
+    fewest = min((clusters for _, clusters in (systems, dialogues) if clusters > 1), default=0) - 1
+    if fewest < 0:
+        return np.full_like(variance, np.nan), np.full_like(variance, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return variance, np.maximum(variance**2 / np.sum(spread, axis=0), fewest)
+
+
+def student(difference: Floats, variance: Floats, freedom: Floats) -> Floats:
+    """Return the two-sided p of differences; 1 where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
+    return np.asarray(np.where(np.abs(difference) < CLOSE, 1.0, p))
+
+
+def of_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient) -> Replicates:
+    """Return a coefficient over all units, and what it would be without each cluster; without a cell, by its influence.
+
+    Parameters
+    ----------
+    scores, ratings
+        Shapes (metrics, n) and (n,), nothing missing.
+    design
+        Of the n units; ``average`` is not looked at.
+    name
+        ``pearson``, ``spearman`` or ``kendall``.
+    """
+    table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    values, moves = influence(table, human, name)
+    codes = cells(design)
+    sums = np.stack([np.bincount(codes, row) for row in moves]) / len(human) if len(moves) else np.empty((0, 0))
+    clusters = sums.shape[1]
+    return Replicates(
+        values, left_out(table, human, design.systems, name), left_out(table, human, design.dialogues, name),
+        values[:, np.newaxis] - sums * clusters / max(clusters - 1, 1), np.full(len(table), len(human), dtype=np.intp),
+    )  # fmt: skip
+
+
+def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
+    """Return a weighted sum of statistics of the same metrics, units and clusters.
+
+    What counts a kind of cluster as given does not change without one of them. ``n`` is that of the first.
+    """
+
+    def summed(name: str) -> Floats:
+        widest = max(getattr(found, name).shape[1] for _, found in parts)
+        rows = []
+        for weight, found in parts:
+            without = getattr(found, name)
+            rows.append(
+                weight * (without if without.shape[1] else np.repeat(found.values[:, np.newaxis], widest, axis=1))
+            )
+        return np.asarray(np.sum(rows, axis=0))
+
+    values = np.asarray(np.sum([weight * found.values for weight, found in parts], axis=0))
+    return Replicates(values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n)

@@ -1,0 +1,1 @@
+"""One ranking of metrics over all real data sets."""

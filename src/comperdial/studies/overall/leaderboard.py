@@ -1,0 +1,377 @@
+"""A leaderboard of one's own: scores of a metric, checked against what was rated, and ranked among a board's metrics."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
+from comperdial.core.files import check_columns, read_text
+from comperdial.core.names import Output
+from comperdial.data.catalogue import Catalogue
+from comperdial.data.own_files import number, read_columns, shown
+from comperdial.evaluation.overall import OVERALL, Board, Missing, overall, read_samples
+from comperdial.evaluation.samples import samples
+from comperdial.metrics import kinds
+from comperdial.report.document import Document, Section
+from comperdial.schema.dimensions import chosen_dimension
+from comperdial.studies import ALONE
+from comperdial.studies.overall.show import MEASURES, overall_document
+from comperdial.studies.overall.tables import boards
+
+COLUMNS = ("dataset", "item_id", "system_id", "value")
+OUTPUT = "score"
+# What `comperdial score` writes, too.
+_KNOWN = (*COLUMNS, "level", "metric", "output", "cut", "signature")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAKE = '`snakemake overall` makes all of them, `make reproduce DATASETS="usr_persona usr_topical"` some'
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Items:
+    """What of a data set can be scored: (item, system) of all answers, and of those that count."""
+
+    answered: frozenset[Key]
+    rated: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A board, what of its data sets is here, and the metrics that were submitted to it.
+
+    Parameters
+    ----------
+    name
+        Of the board.
+    catalogue
+        Says what data sets are called, and which dimension of theirs counts.
+    tables, results
+        The folders ``data/tables`` and ``results``.
+    entries
+        The folder of submitted metrics, a folder for each board.
+    """
+
+    name: str
+    catalogue: Catalogue
+    tables: Path = Path("data/tables")
+    results: Path = Path("results")
+    entries: Path = Path("leaderboard")
+
+    @cached_property
+    def board(self) -> dict[str, Any]:
+        """Return the board as ``boards.yaml`` has it."""
+        if self.name not in (known := boards()):
+            raise UnknownNameError("board", self.name, known, where="--board")
+        return dict(known[self.name])
+
+    @property
+    def level(self) -> str:
+        """Return what was rated: ``turn`` or ``dialogue``."""
+        return str(self.board["level"])
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """Return the data sets of the board, here or not."""
+        return Board.of(self.name, self.board["tasks"]).datasets
+
+    @cached_property
+    def items(self) -> dict[str, Items]:
+        """Return what can be scored of each data set that is here.
+
+        Raises
+        ------
+        MissingResourceError
+            When none is.
+        """
+        found = {name: items for name in self.datasets if (items := self._items(name)) is not None}
+        if not found:
+            raise MissingResourceError(
+                f"none of the data sets of board {self.name!r} is here",
+                where=str(self.tables),
+                expected=f"tables of {', '.join(self.datasets)}",
+                hint=f"In the repository's root, {_MAKE}",
+            )
+        return found
+
+    def _items(self, dataset: str) -> Items | None:
+        folder = self.tables / dataset
+        path = folder / f"{self.level}_ratings.parquet"
+        if not path.is_file():
+            return None
+        ratings = schema.read(path, f"{self.level}_ratings")
+        ratings = ratings[ratings["source"] == self.board["source"]]
+        found = samples(
+            schema.empty("scores"),
+            ratings if self.level == "turn" else None,
+            dialogue_ratings=ratings if self.level == "dialogue" else None,
+            contexts=schema.read(folder / "contexts.parquet", "contexts"),
+            systems=schema.read(folder / "systems.parquet", "systems"),
+            source=self.board["source"],
+            levels=[self.level],
+            targets=[chosen_dimension(self._target(dataset), None, ratings["dimension"])],
+            allow_missing=True,
+        )
+        rated = [unit for sample in found for unit in sample.units]
+        if not rated:
+            return None
+        answers = self._answers(dataset)
+        keys = frozenset(zip(answers["item_id"], answers["system_id"], strict=True))
+        return Items(keys | frozenset(rated), tuple(sorted(rated)))
+
+    def _target(self, dataset: str) -> str | None:
+        entry = self.catalogue.datasets.get(dataset)
+        return entry.target if entry else None
+
+    def template(self) -> pd.DataFrame:
+        """Return the records of a submission, without values: every rated item of every data set that is here."""
+        rows = [(name, *key, None) for name, items in self.items.items() for key in items.rated]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def texts(self) -> pd.DataFrame:
+        """Return what there is to score: of dialogues, a record for each response."""
+        found = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
+        columns = [*COLUMNS[:3], "context_id", "turn", "history", "response", "references", "facts"]
+        return self.template().drop(columns="value").merge(found, on=list(COLUMNS[:3]), how="left")[columns]
+
+    def _answers(self, dataset: str) -> pd.DataFrame:
+        folder = self.tables / dataset
+        contexts = schema.read(folder / "contexts.parquet", "contexts")
+        found = schema.read(folder / "responses.parquet", "responses").merge(contexts, on=["dataset", "context_id"])
+        return found.assign(item_id=found["context_id" if self.level == "turn" else "dialogue_id"])
+
+    # Submissions
+
+    def read(self, path: Path, name: str, about: str) -> tuple[pd.DataFrame, int]:
+        """Read and check a file of scores.
+
+        Returns
+        -------
+        tuple
+            Table ``scores`` of the items that count, and how many scores are of others.
+
+        Raises
+        ------
+        ComperdialError
+            When a check fails: names file and line.
+        """
+        self._check_name(name, about)
+        frame = check_columns(read_columns(path, _KNOWN, COLUMNS), _KNOWN, path)
+        seen: dict[tuple[str, str, str], tuple[str, float | None]] = {}
+        for place, record in zip(_places(path, frame), frame.to_dict("records"), strict=True):
+            where = f"{path}, {place}"
+            key = str(record["dataset"]), str(record["item_id"]), str(record["system_id"])
+            self._check_key(*key, where)
+            if record.get("level", self.level) != self.level:
+                raise SchemaError(f"level {record['level']!r}", where=where, expected=f"{self.level!r}, the board's")
+            if key in seen:
+                hint = "Of a metric with several outputs, keep the rows of one"
+                raise SchemaError(
+                    f"{key[1]!r}, {key[2]!r} was scored in {seen[key][0]} already", where=where, hint=hint
+                )
+            seen[key] = place, _value(record["value"], where)
+        scored = [(*key, value) for key, (_, value) in seen.items() if value is not None]
+        rated = {(dataset, *key) for dataset, items in self.items.items() for key in items.rated}
+        kept = sorted(row for row in scored if row[:3] in rated)
+        if not kept:
+            raise SchemaError("no score of an item that was rated", where=str(path), expected="what --template prints")
+        for dataset in dict.fromkeys(row[0] for row in kept):
+            of_set = [row[3] for row in kept if row[0] == dataset]
+            if len(of_set) > 1 and len(set(of_set)) == 1:
+                raise SchemaError(
+                    f"all {len(of_set):,} scores of {dataset!r} are {of_set[0]:g}",
+                    where=str(path),
+                    expected="scores that vary: what does not vary ranks nothing",
+                )
+        digest = hashlib.sha256("".join("\t".join(map(str, row)) + "\n" for row in kept).encode()).hexdigest()
+        signature = f"submitted|name:{name}|board:{self.name}|about:{about}|sha256:{digest[:12]}|v:1"
+        scores = pd.DataFrame(kept, columns=list(COLUMNS)).assign(
+            level=self.level, metric=name, output=OUTPUT, cut=0, signature=signature
+        )
+        columns = schema.table("scores").columns
+        return schema.validate(scores[columns], "scores", where=str(path)), len(scored) - len(kept)
+
+    def _check_name(self, name: str, about: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r}", where="--name", expected="letters, digits, dots, hyphens and underscores")
+        if name in {*kinds(), *(row["metric"] for entry in boards().values() for row in entry["outputs"])}:
+            raise ConfigError(f"{name!r} is a metric of this package", where="--name", expected="a name of its own")
+        if not about.strip() or set(about) & set("|\n\r"):
+            raise ConfigError(f"{about!r}", where="--about", expected="one line of text without a bar (|)")
+
+    def _check_key(self, dataset: str, item: str, system: str, where: str) -> None:
+        if dataset not in self.datasets:
+            raise UnknownNameError("data set", dataset, self.datasets, where=where)
+        if dataset not in self.items:
+            raise MissingResourceError(
+                f"data set {dataset!r} is not here",
+                where=where,
+                expected=f"one of {', '.join(self.items)}, or its tables in {self.tables}",
+                hint=f"In the repository's root, {_MAKE}",
+            )
+        known = self.items[dataset].answered
+        if (item, system) in known:
+            return
+        items, systems = ({key[part] for key in known} for part in (0, 1))
+        for column, name, names in (("item_id", item, items), ("system_id", system, systems)):
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1, cutoff=0)
+                raise SchemaError(
+                    f"{column} {name!r} is not in {dataset!r}", where=where, hint=f"The nearest is {near[0]!r}"
+                )
+        answered = ", ".join(sorted(key[1] for key in known if key[0] == item))
+        raise SchemaError(f"{system!r} has no response in {item!r}", where=where, expected=f"one of {answered}")
+
+    def coverage(self, scores: pd.DataFrame) -> tuple[Section, bool]:
+        """Return how much of each data set has scores, with the tasks that it counts in, and whether that is all."""
+        counts = scores.groupby("dataset").size()
+        rows, whole = [], True
+        for name in self.datasets:
+            tasks = [_kind(task) for task in self.board["tasks"] if name in task["datasets"]]
+            if name not in self.items:
+                rows.append([name, "not here", "", "", ", ".join(tasks)])
+                continue
+            scored, rated = int(counts.get(name, 0)), len(self.items[name].rated)
+            whole &= scored == rated
+            # Never "100 %" for less than all.
+            share = f"{100 * scored // rated} %" if scored else "missing"
+            rows.append([name, f"{rated:,}", f"{scored:,}", share, ", ".join(tasks)])
+        heads = ["Data set", "rated", "scored", "coverage", "tasks"]
+        return Section(f"Scores for board {self.name!r}", [("", head) for head in heads], rows), whole
+
+    def add(self, scores: pd.DataFrame, *, replace: bool = False) -> Path:
+        """Keep checked scores as an entry, and return its file.
+
+        Raises
+        ------
+        ConfigError
+            When the name has other scores, or another description, and they are not to be replaced.
+        """
+        path = self.entries / self.name / f"{scores['metric'].iloc[0]}.parquet"
+        if path.is_file() and not replace:
+            before = schema.read(path, "scores")["signature"].iloc[0]
+            if before != scores["signature"].iloc[0]:
+                raise ConfigError(
+                    f"there is another entry of this name: {before}", where=str(path), hint="Add --replace"
+                )
+        schema.write(path, scores, "scores")
+        return path
+
+    def remove(self, name: str) -> Path:
+        """Delete an entry, and return what was its file."""
+        if name not in (known := self.submitted()):
+            raise UnknownNameError("entry", name, known, where=str(self.entries / self.name))
+        known[name].unlink()
+        return known[name]
+
+    def submitted(self) -> dict[str, Path]:
+        """Return the files of entries by name."""
+        return {path.stem: path for path in sorted((self.entries / self.name).glob("*.parquet"))}
+
+    # The ranking
+
+    def ranking(self, *, resamples: int, seed: int, missing: Missing | None = None) -> Document:
+        """Rank the board's metrics that have scores here, and the submitted ones, over the data sets that are here.
+
+        Raises
+        ------
+        MissingResourceError
+            When nothing has scores.
+        """
+        entries = self.submitted()
+        for name, path in entries.items():
+            if set(schema.read(path, "scores")["metric"]) != {name}:
+                raise SchemaError("scores of another metric", where=str(path), expected=f"those of {name!r} alone")
+        ours: list[Output] = [(row["metric"], row["output"]) for row in self.board["outputs"]]
+        names = [*ours, *((name, OUTPUT) for name in entries)]
+        found = read_samples(
+            {name: self.tables / name for name in self.items},
+            [*(path for name in self.items for path in self._scores(name)), *entries.values()],
+            names,
+            level=self.level,
+            source=self.board["source"],
+            targets={name: {"target": self._target(name)} for name in self.items},
+        )
+        # Where nothing but submitted metrics has scores, there is nothing to rank them among.
+        found = {name: sample for name, sample in found.items() if set(ours) & set(sample.names)} or found
+        names = [name for name in names if any(name in sample.names for sample in found.values())]
+        if not names:
+            raise MissingResourceError(
+                "no metric has scores", where=str(self.results), hint=f"In the repository's root, {_MAKE}"
+            )
+        tasks = [
+            {**task, "datasets": kept}
+            for task in self.board["tasks"]
+            if (kept := [name for name in task["datasets"] if name in found])
+        ]
+        frame, tests = overall(
+            Board.of(self.name, tasks),
+            found,
+            names,
+            resamples=resamples,
+            seed=seed,
+            missing=missing or self.board["missing"],
+        )
+        labels = [
+            *self.board["outputs"],
+            *({"label": f"{name} (submitted)", "metric": name, "output": OUTPUT} for name in entries),
+        ]
+        ranked = {self.name: {**self.board, "tasks": tasks, "outputs": labels}}
+        titles = {name: entry.title for name, entry in self.catalogue.datasets.items()}
+        document = overall_document(frame, tests, titles, ranked)
+        notes = [
+            f"{row['metric']} (submitted): {int(100 * row['coverage'] + 1e-6)} % of the rated items, tasks weighted as in the "
+            f"overall score; {row['signature']}"
+            for row in frame[(frame["task"] == OVERALL) & frame["metric"].isin(list(entries))].to_dict("records")
+        ]
+        if lost := [name for name in self.datasets if name not in found]:
+            here = f"Over {len(found)} of the board's {len(self.datasets)} data sets"
+            notes.append(f"{here}: no ratings, or no scores of the board's metrics, here of {', '.join(lost)}")
+        if gone := [row["label"] for row in labels if (row["metric"], row["output"]) not in names]:
+            notes.append(f"No scores here of: {', '.join(gone)}")
+        return replace(document, notes=[*notes, *document.notes])
+
+    def _scores(self, dataset: str) -> list[Path]:
+        if self.level == "dialogue":
+            paths = [self.results / ALONE / "scores" / f"{dataset}.parquet"]
+        else:
+            metrics = dict.fromkeys(row["metric"] for row in self.board["outputs"])
+            paths = [self.results / "scores" / dataset / f"{metric}.parquet" for metric in metrics]
+        return [path for path in paths if path.is_file()]
+
+
+def _value(cell: object, where: str) -> float | None:
+    """Return a score, or None for an empty cell of a CSV: elsewhere NaN may stand for a computation that failed."""
+    if isinstance(cell, str) and not cell.strip():
+        return None
+    value = number(cell)
+    if isinstance(value, float):
+        return value
+    raise SchemaError(
+        f"value {shown(cell)}", where=where, expected="a finite number", hint="An item without a score has no record"
+    )
+
+
+def _kind(task: Mapping[str, Any]) -> str:
+    within = {"item": " within contexts", "system": " within systems"}.get(task.get("grouping", ""), "")
+    return MEASURES[task["measure"]] + within
+
+
+def _places(path: Path, frame: pd.DataFrame) -> list[str]:
+    """Return where each record of a file is: its line, where records are lines."""
+    records = [f"record {row}" for row in range(1, len(frame) + 1)]
+    if path.suffix == ".parquet" or frame.map(lambda cell: isinstance(cell, str) and "\n" in cell).any(axis=None):
+        return records
+    lines = [row for row, line in enumerate(read_text(path).split("\n"), start=1) if line.strip()]
+    lines = lines[path.suffix == ".csv" :][: len(frame)]
+    return [f"line {row}" for row in lines] if len(lines) == len(frame) else records

@@ -1,0 +1,159 @@
+"""What ``snakemake --logger comperdial`` says: a line for each finished step, and about how long the rest will take.
+
+Snakemake finds a logger by the name of its package. Warnings and errors are Snakemake's own, in full; what it says of
+cores, shells and selected jobs is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+RECORDS = Path(".snakemake/metadata")
+
+
+def earlier_runs(folder: Path = RECORDS) -> dict[str, dict[str, float]]:
+    """Return the seconds that each job took when it last ran, by rule and log file, from Snakemake's records.
+
+    Records come with pulled results too: then they are what it took where those were made.
+    """
+    times: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for path in folder.rglob("*"):
+        try:
+            record = json.loads(path.read_bytes())
+            # A job has a record for each of its outputs.
+            times[record["rule"]][record["log"][0]] += [float(record["starttime"]), float(record["endtime"])]
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+    return {rule: {log: max(found) - min(found) for log, found in logs.items()} for rule, logs in times.items()}
+
+
+class Progress:
+    """How far a run is, and how long the rest will take.
+
+    A job is expected to take what it took before, else what those of its rule did, else what all did; without records, as
+    long as those that are done. The rest goes at the pace of this run, since machines differ and jobs run side by side.
+
+    Parameters
+    ----------
+    steps
+        How many jobs of each rule there are.
+    earlier
+        What `earlier_runs` returns.
+    began
+        When the run began, in seconds of any clock.
+    """
+
+    def __init__(self, steps: Mapping[str, int], earlier: Mapping[str, Mapping[str, float]], began: float) -> None:
+        self.total, self.done, self.began = sum(steps.values()), 0, began
+        self._waiting = dict(steps)
+        self._earlier = {rule: dict(logs) for rule, logs in earlier.items()}
+        self._of_all = _mean(seconds for logs in earlier.values() for seconds in logs.values())
+        self._of_rule = {rule: _mean(logs.values()) for rule, logs in earlier.items()}
+        # Of jobs that run: what is expected, when they started. Of jobs that are done: what was expected, what it took.
+        self._running: dict[object, tuple[float | None, float]] = {}
+        self._finished: list[tuple[float | None, float]] = []
+
+    def start(self, job: object, rule: str, log: str, now: float) -> None:
+        """Note that a job has started."""
+        self._waiting[rule] = max(0, self._waiting.get(rule, 0) - 1)
+        expected = self._earlier.get(rule, {}).pop(log, self._of_rule.get(rule, self._of_all))
+        self._running[job] = (expected, now)
+
+    def finish(self, job: object, now: float) -> None:
+        """Note that a job has finished."""
+        self.done += 1
+        expected, started = self._running.pop(job, (None, now))
+        self._finished.append((expected, now - started))
+
+    def left(self, now: float) -> float | None:
+        """Return the seconds that the rest will take; None where nothing is known yet."""
+        usual = self._of_all if self._of_all is not None else _mean(took for _, took in self._finished)
+        if usual is None:
+            return None
+        running = [
+            (usual if expected is None else expected, now - started) for expected, started in self._running.values()
+        ]
+        spent = sum(usual if expected is None else expected for expected, _ in self._finished)
+        spent += sum(min(expected, runs) for expected, runs in running)
+        rest = sum(max(0.0, expected - runs) for expected, runs in running)
+        for rule, count in self._waiting.items():
+            # What jobs that have not started yet took, if they are known.
+            mean = _mean(self._earlier.get(rule, {}).values())
+            rest += count * (mean if mean is not None else self._of_rule.get(rule) or usual)
+        return rest * (now - self.began) / spent if spent else rest
+
+    def line(self, what: str, now: float) -> str:
+        """Return the line of a step that has just finished."""
+        left = self.left(now) if self.done < self.total else None
+        times = f"{clock(now - self.began)} elapsed" + ("" if left is None else f", {about(left)} left")
+        return f"[{self.done:>{len(str(self.total))}}/{self.total}] {times:<33} {what}"
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as a clock shows it: 1:12 or 2:03:40."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def about(seconds: float) -> str:
+    """Return a duration in round numbers."""
+    if seconds < 55:
+        return f"about {math.ceil(seconds / 10) * 10} s" if seconds > 10 else "a few seconds"
+    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
+
+
+class LogHandler(LogHandlerBase):
+    """Writes a line for each finished step, and Snakemake's warnings and errors as they are."""
+
+    writes_to_stream = True
+    writes_to_file = has_filter = has_formatter = needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        """Begin with no job known."""
+        self.progress = Progress({}, {}, time.monotonic())
+        self.what: dict[object, str] = {}
+        self.failed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write what a record says to a user, if anything."""
+        try:
+            if text := self.said(record, time.monotonic()):
+                print(text, file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
+        except Exception:
+            self.handleError(record)
+
+    def said(self, record: logging.LogRecord, now: float) -> str | None:
+        """Return what a record says to a user; None where it is of no interest."""
+        event, told = getattr(record, "event", None), vars(record)
+        self.failed |= record.levelno >= logging.ERROR
+        if record.levelno >= logging.WARNING or self.common_settings.dryrun:
+            return self.format(record)
+        if event == LogEvent.RUN_INFO:
+            steps = {rule: count for rule, count in told["stats"].items() if rule != "total"}
+            self.progress = Progress(steps, earlier_runs(), now)
+            left = self.progress.left(now)
+            return f"{self.progress.total} steps" + (f"; one after the other they took {about(left)}" if left else "")
+        if event == LogEvent.JOB_INFO:
+            self.what[told["jobid"]] = told["rule_msg"] or told["rule_name"]
+            self.progress.start(told["jobid"], told["rule_name"], (told["log"] or [""])[0], now)
+        elif event == LogEvent.JOB_FINISHED:
+            self.progress.finish(told["job_id"], now)
+            return self.progress.line(self.what.pop(told["job_id"], ""), now)
+        elif event is None and record.getMessage().startswith(("Nothing to be done", *["Complete log"] * self.failed)):
+            return record.getMessage()
+        return None

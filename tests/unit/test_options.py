@@ -1,0 +1,319 @@
+"""Options of an analysis: subsets, missing scores, outliers, corrections; from Python and on the command line."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comperdial import evaluation, schema
+from comperdial.cli import main
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.evaluation.options import Options, Tables, analysed, corrected, outlying, subset, with_worst
+from comperdial.stats.comparison import benjamini_hochberg
+
+SYSTEMS = "abcdef"
+DIALOGUES = 8
+TURNS = 2
+
+
+def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, per_dialogue=False):
+    """Six systems, eight dialogues of two turns; metrics good and poor; `gaps` are (context, system) without a good."""
+    rng = np.random.default_rng(5)
+    scores, ratings, whole = [], [], []
+    for s, system in enumerate(SYSTEMS):
+        for d in range(DIALOGUES):
+            for t in range(TURNS):
+                context, noise = f"d{d}-{t}", rng.normal()
+                rated = rate(s, d, t, noise)
+                ratings.append(
+                    {"dataset": "mine", "context_id": context, "system_id": system, "annotator_id": "1"}
+                    | {"position": None, "dimension": "overall", "rating": rated, "scale_min": -200.0}
+                    | {"scale_max": 200.0, "source": "human"}
+                )
+                for metric, value in (("good", rated + rng.normal()), ("poor", rng.normal())):
+                    if metric == "good" and (context, system) in gaps:
+                        continue
+                    scores.append(
+                        {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "metric": metric}
+                        | {"output": "o", "value": value, "cut": 0, "signature": f"{metric}|v:1"}
+                    )
+            whole.append(
+                {"dataset": "mine", "dialogue_id": f"d{d}", "system_id": system, "annotator_id": "1"}
+                | {"position": None, "dimension": "overall", "rating": s + rng.normal(), "scale_min": -200.0}
+                | {"scale_max": 200.0, "source": "human"}
+            )
+    contexts = pd.DataFrame(
+        {"dataset": "mine", "context_id": f"d{d}-{t}", "dialogue_id": f"d{d}", "turn": t}
+        for d in range(DIALOGUES)
+        for t in range(TURNS)
+    )
+    systems = pd.DataFrame(
+        {"dataset": "mine", "system_id": name, "kind": "agent", "track": "1" if name in "abcd" else "2"}
+        for name in SYSTEMS
+    )
+    return Tables(
+        schema.validate(pd.DataFrame(scores), "scores"),
+        schema.validate(pd.DataFrame(ratings), "turn_ratings"),
+        contexts,
+        schema.validate(pd.DataFrame(whole), "dialogue_ratings") if per_dialogue else None,
+        systems,
+    )
+
+
+def same(found, expected):
+    assert [one.key for one in found] == [one.key for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.names, one.units, one.coverage, one.cut) == (other.names, other.units, other.coverage, other.cut)
+        np.testing.assert_array_equal(one.scores, other.scores)
+        np.testing.assert_array_equal(one.ratings, other.ratings)
+        np.testing.assert_array_equal(one.items, other.items)
+
+
+def of(samples, level, against="turn"):
+    return next(one for one in samples if (one.level, one.against) == (level, against))
+
+
+def test_defaults_a_subset_of_all_and_worst_of_nothing_change_nothing():
+    mine = tables(per_dialogue=True)
+    plain = mine.samples()
+    found = analysed(mine, Options())
+    assert not found.notes and [one.signatures for one in found.samples] == [one.signatures for one in plain]
+    same(found.samples, plain)
+    same(analysed(mine, Options(subset=(("track", "1"), ("track", "2")))).samples, plain)
+    same(analysed(mine, Options(missing="worst")).samples, plain)
+    same(analysed(mine, Options(missing="error")).samples, plain)
+
+
+def test_a_subset_is_what_the_tables_cut_by_hand_give():
+    mine = tables(per_dialogue=True)
+    found = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
+    rows = mine.ratings["system_id"].isin(list("abcd")) & mine.ratings["context_id"].str.endswith("-0")
+    scored = mine.scores["system_id"].isin(list("abcd")) & mine.scores["item_id"].str.endswith("-0")
+    same(found.samples, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, None, mine.systems).samples())
+    # No dialogue consists of first turns alone.
+    assert {(one.level, one.against) for one in found.samples} == {("turn", "turn"), ("system", "turn")}
+    assert "32 of 96 rated responses" in found.notes[0] and "0 of 48 rated dialogues" in found.notes[1]
+    assert found.samples[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
+    some = analysed(mine, Options(subset=(("dialogue_id", "d1"), ("dialogue_id", "d2")))).samples
+    assert {unit[0] for unit in of(some, "dialogue", "dialogue").units} == {"d1", "d2"}
+    assert of(some, "turn").scores.shape == (2, 24)
+
+
+def test_a_column_of_one_s_own_chooses_responses_and_the_dialogues_that_are_wholly_in_it():
+    mine = tables(per_dialogue=True)
+    topics = mine.contexts.assign(topic=["tea", "tea", "tea", "sea", *["sea"] * 12])[["dataset", "context_id", "topic"]]
+    found = analysed(mine, Options(subset=(("topic", "tea"),)), attributes=[topics]).samples
+    assert {unit[0] for unit in of(found, "turn").units} == {"d0-0", "d0-1", "d1-0"}
+    assert {unit[0] for unit in of(found, "dialogue", "dialogue").units} == {"d0"}
+    differ = pd.concat([topics, topics.assign(topic="rain").iloc[:1]])
+    with pytest.raises(ConfigError, match="says rain and tea of one response: context d0-0"):
+        subset(mine, [("topic", "tea")], [differ])
+
+
+def test_what_no_table_has_is_an_error_that_lists_what_there_is():
+    with pytest.raises(UnknownNameError, match=r"unknown column 'tracks'.*Did you mean 'track'"):
+        subset(tables(), [("tracks", "1")])
+    with pytest.raises(ConfigError, match="no row has track=3; expected one of: 1, 2"):
+        subset(tables(), [("track", "3")])
+    with pytest.raises(ConfigError, match="no unit has track = 1, system_id = f"):
+        subset(tables(), [("track", "1"), ("system_id", "f")])
+
+
+GAPS = {("d0-0", "f"), ("d3-1", "f"), ("d5-0", "e")}
+
+
+def test_worst_gives_what_is_missing_the_lowest_score_and_says_so():
+    mine = tables(GAPS, per_dialogue=True)
+    plain = mine.samples()
+    found = analysed(mine, Options(missing="worst"))
+    lowest = mine.scores.loc[mine.scores["metric"] == "good", "value"].min()
+    before, after = of(plain, "turn"), of(found.samples, "turn")
+    lost = np.isnan(before.scores)
+    assert {before.units[place] for place in np.flatnonzero(lost[0])} == GAPS and not lost[1].any()
+    assert (after.scores[lost] == lowest).all()
+    np.testing.assert_array_equal(after.scores[~lost], before.scores[~lost])
+    # The mean of a dialogue is made of the turn that has a score and the one that has the lowest.
+    own = of(plain, "dialogue").scores[0], of(found.samples, "dialogue").scores[0]
+    place = of(plain, "dialogue").units.index(("d0", "f"))
+    assert own[1][place] == pytest.approx((own[0][place] + lowest) / 2)
+    assert [one.coverage for one in found.samples] == [one.coverage for one in plain]
+    assert of(plain, "turn").coverage[0] == pytest.approx(1 - 3 / 96)
+    assert found.notes == [f"good:o: 3 without a score count as its lowest, {lowest:.4g}"]
+    assert found.samples[0].signatures[0].endswith("|missing:worst")
+
+
+def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_other():
+    # Those left out are the best rated.
+    rated = tables().ratings.sort_values("rating").iloc[-12:]
+    mine = tables({*zip(rated["context_id"], rated["system_id"], strict=True)})
+    values = [
+        evaluation.correlations(analysed(mine, Options(missing=policy)).samples)
+        .query("level == 'turn' and coefficient == 'spearman'")
+        .set_index("metric")["value"]
+        for policy in ("left-out", "worst")
+    ]
+    assert values[1]["good"] < values[0]["good"] - 0.1
+    assert values[1]["poor"] == values[0]["poor"]
+
+
+def test_the_lowest_score_is_the_data_set_s_not_the_subset_s():
+    mine = tables(GAPS)
+    found = analysed(mine, Options(subset=(("track", "2"),), missing="worst"))
+    good = mine.scores[mine.scores["metric"] == "good"]
+    assert of(found.samples, "turn").scores[0].min() == good["value"].min()
+    assert good.loc[good["system_id"].isin(["e", "f"]), "value"].min() > good["value"].min()
+    assert with_worst(mine)[0].scores["value"].notna().all()
+
+
+def test_an_error_names_the_first_unit_that_has_no_score():
+    with pytest.raises(SchemaError, match=r"good:o has no score of context 'd5-0', system 'e', and of 2 more"):
+        analysed(tables(GAPS), Options(missing="error"))
+    # One that was not rated needs no score.
+    mine = tables(GAPS)
+    rated = ~pd.MultiIndex.from_frame(mine.ratings[["context_id", "system_id"]]).isin(list(GAPS))
+    analysed(Tables(mine.scores, mine.ratings[rated], mine.contexts), Options(missing="error"))
+
+
+def test_a_system_far_off_is_left_out_at_system_level_only_and_named():
+    mine = tables(rate=lambda s, d, t, noise: (50 if s == 5 else s) + noise, per_dialogue=True)
+    found = analysed(mine, Options(outliers="mad"))
+    assert "".join(of(found.samples, "turn").systems) == "abcdef"
+    assert "".join(of(found.samples, "system").systems) == "abcde"
+    assert "left out as outliers" in found.notes[0] and found.notes[0].endswith(": f")
+    # Ratings of dialogues have no such system.
+    assert "".join(of(found.samples, "system", "dialogue").systems) == "abcdef"
+    assert "no outliers" in found.notes[1]
+    assert of(found.samples, "system").signatures[0] == "good|v:1|outliers:mad:f"
+    assert of(found.samples, "system", "dialogue").signatures[0].endswith("|outliers:mad:none")
+    rest = Tables(
+        mine.scores[mine.scores["system_id"] != "f"], mine.ratings[mine.ratings["system_id"] != "f"], mine.contexts
+    )
+    same([of(found.samples, "system")], [of(rest.samples(), "system")])
+
+
+@pytest.mark.parametrize(
+    ("means", "far"),
+    [
+        # Deviations from the median, 3, are 2, 1, 0, 1, 97; 2.5 * 1.483 * 1 is 3.7.
+        ([1, 2, 3, 4, 100], "e"),
+        ([1, 2, 3, 4, 6.7], ""),
+        ([1, 2, 3, 4, 6.71], "e"),
+        # Four of five alike: no deviation to measure by, however far the fifth.
+        ([3, 3, 3, 3, 9], ""),
+    ],
+)
+def test_the_rule_of_outliers_by_hand(means, far):
+    mine = tables(rate=lambda s, d, t, noise: (*means, means[2])[s])
+    sample = of(Tables(mine.scores, mine.ratings[mine.ratings["system_id"] != "f"], mine.contexts).samples(), "system")
+    found, said = outlying(sample)
+    assert "".join(found) == far
+    assert ("deviation of the systems' ratings is 0" in said) == (means[0] == means[1])
+
+
+def test_corrections_change_only_the_adjusted_p_and_the_ranks_that_follow():
+    pairs = [("a", "b", 0.001), ("a", "c", 0.02), ("b", "c", 0.03)]
+    table = pd.DataFrame(
+        {"dataset": "d", "level": "turn", "against": "turn", "target": "t", "grouping": "pooled"}
+        | {"coefficient": coefficient, "metric_a": a, "output_a": "o", "metric_b": b, "output_b": "o", "p": p * factor}
+        | {"p_adjusted": min(1.0, 3 * p * factor), "test": "t"}
+        for coefficient, factor in (("pearson", 1), ("kendall", 10))
+        for a, b, p in pairs
+    )
+    assert corrected(table, "holm") is table
+    fdr, none = corrected(table, "fdr"), corrected(table, "none")
+    for frame in (fdr, none):
+        pd.testing.assert_frame_equal(
+            frame.drop(columns=["p_adjusted", "test"]), table.drop(columns=["p_adjusted", "test"])
+        )
+    # Each coefficient by itself.
+    np.testing.assert_allclose(fdr["p_adjusted"][:3], benjamini_hochberg([0.001, 0.02, 0.03]))
+    np.testing.assert_allclose(fdr["p_adjusted"][3:], benjamini_hochberg([0.01, 0.2, 0.3]))
+    np.testing.assert_array_equal(none["p_adjusted"], table["p"])
+    assert set(fdr["test"]) == {"t|correction:fdr"}
+
+
+# On the command line
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A file with a column of its own, and ready-made scores of it that lack two responses."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    rows = [
+        {
+            "context_id": c,
+            "system_id": s,
+            "response": f"{s} says {c}",
+            "reference": "says",
+            "rating": place + rng.normal(),
+        }
+        | {"topic": "tea" if c < 6 else "sea"}
+        for c in range(12)
+        for place, s in enumerate(SYSTEMS)
+    ]
+    pd.DataFrame(rows).to_csv("mine.csv", index=False)
+    scores = [
+        {"dataset": "mine", "level": "turn", "item_id": str(row["context_id"]), "system_id": row["system_id"]}
+        | {
+            "metric": metric,
+            "output": "o",
+            "value": row["rating"] * weight + rng.normal(),
+            "cut": 0,
+            "signature": metric,
+        }
+        for row in rows
+        for metric, weight in (("good", 1), ("fair", 0.5), ("poor", 0))
+        if metric != "fair" or row["context_id"] > 0 or row["system_id"] not in "ab"
+    ]
+    pd.DataFrame(scores).to_csv("scores.csv", index=False)
+    command = "compare mine.csv --scores scores.csv --resamples 50 --coefficient pearson --level turn"
+    return command.split()
+
+
+def run(capsys, arguments):
+    status = main(arguments)
+    found = capsys.readouterr()
+    return found.out if status == 0 else found.err
+
+
+def test_compare_takes_a_column_of_the_file_and_says_it(mine, capsys):
+    text = run(capsys, [*mine, "--subset", "topic=tea"])
+    assert "on mine.csv, topic=tea. 50 resamples" in text and "36 of 72 rated responses" in text
+    everything = run(capsys, [*mine, "--subset", "topic=tea", "--subset", "topic=sea", "--format", "csv"])
+    assert pd.read_csv(io.StringIO(everything)).equals(
+        pd.read_csv(io.StringIO(run(capsys, [*mine, "--format", "csv"])))
+    )
+    assert "unknown column 'topics'" in run(capsys, [*mine, "--subset", "topics=tea"])
+    assert "no row has topic=rain; expected one of: sea, tea" in run(capsys, [*mine, "--subset", "topic=rain"])
+    assert "expected COLUMN=VALUE" in run(capsys, [*mine, "--subset", "topic"])
+
+
+def test_compare_says_what_it_did_with_missing_scores_outliers_and_corrections(mine, capsys):
+    plain, worst = (
+        run(capsys, [*mine, *more]) for more in ([], ["--missing", "worst", "--outliers", "mad", "--level", "system"])
+    )
+    assert "rank (Holm)" in plain and "Holm's correction" in plain and "97%" in plain
+    assert "fair:o: 2 without a score count as its lowest" in worst and "97%" in worst and "|missing:worst" in worst
+    assert "rating, system level, ratings of turns: no outliers" in worst
+    assert "fair:o has no score of context '0', system 'a', and of 1 more" in run(capsys, [*mine, "--missing", "error"])
+    fdr = run(capsys, [*mine, "--correction", "fdr"])
+    assert "rank (FDR)" in fdr and "(FDR: " in fdr and "Benjamini and Hochberg" in fdr and "Holm" not in fdr
+    none = run(capsys, [*mine, "--correction", "none"])
+    assert "rank (not corrected)" in none and "Holm" not in none and "FDR" not in none
+
+
+def test_correlate_takes_the_same_options_and_records_them(mine, capsys):
+    pd.read_csv("mine.csv")[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
+    command = ["correlate", "scores.csv", "--ratings", "ratings.csv", "--resamples", "50", "--output", "found.csv"]
+    options = ["--missing", "worst", "--outliers", "mad", "--correction", "fdr", "--comparisons", "pairs.csv"]
+    assert (
+        main([*command, *options, "--subset", "system_id=a", "--subset", "system_id=b", "--subset", "system_id=c"]) == 0
+    )
+    assert "Subset system_id = a or b or c: 36 of 72 rated responses" in capsys.readouterr().err
+    found, pairs = schema.read("found.csv", "correlations"), schema.read("pairs.csv", "comparisons")
+    assert found["signature"].str.contains(r"\|subset:system_id=c\|missing:worst").all()
+    assert found.loc[found["level"] == "system", "signature"].str.contains(r"\|outliers:mad:none$").all()
+    # The file keeps Holm's p, whichever makes the ranks.
+    assert (pairs["p_adjusted"].dropna() >= pairs["p"][pairs["p_adjusted"].notna()]).all()

@@ -1,0 +1,149 @@
+"""Statistics within items, within systems and of pairs of systems: against plain recomputation, and their tests."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from comperdial.stats.correlation import within_items
+from comperdial.stats.design import Design
+from comperdial.stats.grouped import jackknife, of_units, replicates, weighted
+from comperdial.stats.means import paired_means
+from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
+from comperdial.stats.perm_both import calibrated, one_sided, swap_systems_of_pairs, swapped_differences
+from comperdial.stats.power import components_within
+
+SYSTEMS, DIALOGUES, TURNS = 6, 7, 2
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Three metrics of 6 systems in 7 dialogues of 2 turns, a tenth of the cells gone, one score missing."""
+    rng = np.random.default_rng(1)
+    system, dialogue, turn = (axis.ravel() for axis in np.indices((SYSTEMS, DIALOGUES, TURNS)))
+    kept = rng.random(len(system)) < 0.9
+    system, dialogue, turn = system[kept], dialogue[kept], turn[kept]
+    y = rng.integers(1, 6, len(system)).astype(float)
+    near, rounded = y + rng.normal(size=len(y)) * 2, np.round(y + rng.normal(size=len(y)) * 3)
+    x = np.stack([near, rounded, rng.normal(size=len(y))])
+    x[0, 3] = np.nan
+    items = np.unique(dialogue * TURNS + turn, return_inverse=True)[1]
+    return x, y, Design(system, dialogue), items
+
+
+def without(data, kept, name, by_item=True):
+    x, y, design, items = data
+    groups = items if by_item else design.systems
+    return within_items(x[:, kept], y[kept], groups[kept], name)[0]
+
+
+@pytest.mark.parametrize("grouping", ["item", "system"])
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+def test_leaving_out_is_recomputing(data, name, grouping):
+    x, y, design, items = data
+    found = replicates(x, y, design, items, name, grouping)
+    by_item = grouping == "item"
+    values, counts = within_items(x, y, items if by_item else design.systems, name)
+    np.testing.assert_allclose(found.values, values, atol=1e-12)
+    assert found.n.tolist() == counts.tolist()
+    cells = design.systems + SYSTEMS * design.dialogues
+    for codes, replicated in (
+        (design.systems, found.systems), (design.dialogues, found.dialogues),
+        (cells if by_item else design.dialogues + DIALOGUES * design.systems, found.cells),
+    ):  # fmt: skip
+        for place, code in enumerate(np.unique(codes)):
+            np.testing.assert_allclose(replicated[:, place], without(data, codes != code, name, by_item), atol=1e-12)
+
+
+def test_values_are_those_of_plain_definitions(data):
+    x, y, design, items = data
+    full = np.where(np.isnan(x), 1.0, x)
+    found = replicates(x, y, design, items, "acc_eq", "item")
+    assert found.values.tolist() == pytest.approx([acc_eq_by_item(row, y, items).value for row in x], abs=1e-12)
+    found = replicates(x, y, design, items, "spa", "pooled", resamples=300, seed=3).values
+    expected = soft_pairwise_accuracies(x, y, design.systems, items, resamples=300, seed=3)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    tau_c = [
+        np.nanmean([stats.kendalltau(row[items == i], y[items == i], variant="c").statistic for i in np.unique(items)])
+        for row in full
+    ]
+    np.testing.assert_allclose(replicates(full, y, design, items, "tau_c", "item").values, tau_c, atol=1e-12)
+    right = replicates(full, y, design, items, "accuracy", "item").values
+    np.testing.assert_allclose(replicates(full, y, design, items, "tau_23", "item").values, 2 * right - 1, atol=1e-12)
+    # Of one group, the differences of all pairs correlate as the values do.
+    one = np.zeros(len(y), dtype=np.intp)
+    pairs = replicates(full, y, design, one, "pairwise_pearson", "item").values
+    np.testing.assert_allclose(pairs, [stats.pearsonr(row, y).statistic for row in full], atol=1e-12)
+
+
+def test_of_units_is_leaving_out(data):
+    x, y, design, _ = data
+    full = np.where(np.isnan(x), 1.0, x)
+    found = of_units(full, y, design, "spearman")
+    for code in range(SYSTEMS):
+        kept = design.systems != code
+        expected = [stats.spearmanr(row[kept], y[kept]).statistic for row in full]
+        np.testing.assert_allclose(found.systems[:, code], expected, atol=1e-12)
+    doubled = weighted([(0.5, found), (0.5, found)])
+    np.testing.assert_allclose(doubled.dialogues, found.dialogues, atol=1e-12)
+
+
+def test_swapped_systems_are_recomputed(data):
+    x, y, design, items = data
+    full = np.where(np.isnan(x), 1.0, x)[:2]
+    standard = (full - full.mean(axis=1, keepdims=True)) / full.std(axis=1, keepdims=True)
+    far, swaps = 0, list(itertools.product([1, -1], repeat=SYSTEMS))
+
+    def apart(signs):
+        turned = np.array(signs)[design.systems] > 0
+        both = np.stack([np.where(turned, *standard), np.where(turned, *standard[::-1])])
+        first, second = soft_pairwise_accuracies(both, y, design.systems, items, resamples=200, seed=3)
+        return abs(first - second)
+
+    observed = apart(swaps[0])
+    far = sum(apart(signs) >= observed - 1e-12 for signs in swaps)
+    p, _ = swap_systems_of_pairs(full, y, design, items, "spa", resamples=200, seed=3, most=20_000)
+    assert p[0, 1] == pytest.approx(far / len(swaps), abs=0.05)
+    means, rated = paired_means(full, y, Design(design.systems, design.dialogues, average=True))
+    assert calibrated(means, rated[0]).tolist() == pytest.approx([acc_eq(row, rated[0]).value for row in means])
+
+
+@pytest.mark.parametrize("measure", ["tau_c", "accuracy", "tau_23", "acc_eq", "spa"])
+def test_a_metric_does_not_differ_from_itself(data, measure):
+    x, y, design, items = data
+    twice = np.stack([x[1], x[1], 2 * x[1] + 1])
+    p, _ = swap_systems_of_pairs(twice, y, design, items, measure, resamples=50, seed=1)
+    assert (p == 1).all()
+    if measure != "spa":
+        found = replicates(twice, y, design, items, measure, "item")
+        assert (jackknife(found)[0] == 1).all()
+
+
+def test_a_clearly_better_metric_is_found_and_power_grows():
+    rng = np.random.default_rng(5)
+    system, dialogue = (axis.ravel() for axis in np.indices((12, 30)))
+    y = rng.normal(size=len(system))
+    x = np.stack([y + rng.normal(size=len(y)) * 0.5, rng.normal(size=len(y))])
+    for measure in ("kendall", "acc_eq"):
+        found = replicates(x, y, Design(system, dialogue), dialogue, measure, "item")
+        p, said = jackknife(found)
+        assert p[0, 1] < 0.001
+        assert said == "jackknife|systems|dialogues"
+        pair = components_within(found, [(0, 1)])[0]
+        chances = [pair.power(size, 30) for size in (5, 10, 50)]
+        assert chances == sorted(chances)
+        drawn = swapped_differences(
+            x[0], x[1], y, Design(system, dialogue), dialogue, measure, "item", resamples=200, rng=rng
+        )
+        assert one_sided(float(found.values[0] - found.values[1]), drawn) < 0.01
+
+
+def test_fewer_than_four_systems_count_as_given():
+    rng = np.random.default_rng(6)
+    system, dialogue = (axis.ravel() for axis in np.indices((3, 20)))
+    y = rng.normal(size=60)
+    found = replicates(rng.normal(size=(2, 60)), y, Design(system, dialogue), dialogue, "kendall", "item")
+    assert jackknife(found)[1] == "jackknife|dialogues"
