@@ -34,7 +34,9 @@ def make(tmp_path):
         (programs / name).chmod(0o755)
 
     def run(*arguments, made="", fails="nothing"):
-        environment = os.environ | {"MADE": made, "FAILS": fails}
+        # As from a shell, also where `make test` started the tests: an inner make would name the folders it enters.
+        outer = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        environment = outer | {"MADE": made, "FAILS": fails}
         return subprocess.run(["make", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
 
     return run

@@ -41,10 +41,10 @@ def test_one_line_gives_the_whole_report(run):
         "&#39;", "'"
     )
     page = (tables / "it_s_warm_correlations.md").read_text()
-    assert "Correlation of every output of every metric with the mean human rating (warmth) on It's warm." in page
-    assert "| bleu bleu-4 | not run | not run | not run |" in page
-    assert "- bleu bleu-4: not run: it_s_warm has no references where warmth was rated\n" in page
-    assert "- grounded-cosine-minilm sum: not run: it_s_warm has no facts where warmth was rated\n" in page
+    assert "Correlation of every output of every metric with the mean human rating (warmth) on It's warm, " in page
+    assert "| BLEU-4 | not run | not run | not run |" in page
+    assert "- BLEU-4: not run: it_s_warm has no references where warmth was rated\n" in page
+    assert "- Grounded cosine: not run: it_s_warm has no facts where warmth was rated\n" in page
     found = pd.read_parquet(run.path / "results/correlations/it_s_warm.parquet")
     there = found[found["value"].notna() & (found["level"] == "turn")]
     assert set(zip(there["metric"], there["output"], strict=True)) == {("grounded-cosine-minilm", "context")}

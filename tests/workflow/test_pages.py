@@ -53,7 +53,7 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
     made = {name for name in finished.rewritten(before) if name.startswith(("results/scores", "data"))}
     assert made == {f"results/scores/usr_persona/{name}.parquet" for name in ("length_ratio", "mine")}
     text = (finished.path / TABLE).read_text()
-    assert "| length_ratio length-ratio |" in text and "| mine score |" in text
+    assert "| Length ratio |" in text and "| mine score |" in text
     assert "- mine is recorded|format:table|from:scores.csv|sha256:" in text
     assert "mine score: 75.0% of the rated responses of usr_persona have a score" in text
 
@@ -73,7 +73,7 @@ def test_a_reader(fresh):
     path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
     fresh.snakemake("results/tables/mine_correlations.md", "--config", "datasets=[mine]")
     page = (fresh.path / "results/tables/mine_correlations.md").read_text()
-    assert "My set" in page and "| f1 f1 | 0." in page
+    assert "My set" in page and "| f1 | 0." in page
 
 
 def test_a_study_is_a_folder(finished):
