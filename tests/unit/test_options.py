@@ -290,6 +290,20 @@ def test_compare_takes_a_column_of_the_file_and_says_it(mine, capsys):
     assert "expected COLUMN=VALUE" in run(capsys, [*mine, "--subset", "topic"])
 
 
+def test_a_subset_by_one_s_own_column_knows_responses_with_the_same_text_apart(tmp_path, monkeypatch, capsys):
+    """Files without context_id: what was said before a response tells which one a row is of."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"system": s, "history": f"question {c}", "response": "i don't know" if s == "a" else f"{s} {c}"}
+        | {"reference": f"a {c}", "rating": 1 + (c * 7 + place * 3) % 5, "topic": "tea" if c < 6 else "sea"}
+        for c in range(12)
+        for place, s in enumerate(SYSTEMS)
+    ]
+    pd.DataFrame(rows).to_csv("said.csv", index=False)
+    command = ["compare", "said.csv", "--metrics", "f1", "--resamples", "50", "--level", "turn"]
+    assert "36 of 72 rated responses" in run(capsys, [*command, "--subset", "topic=tea"])
+
+
 def test_compare_says_what_it_did_with_missing_scores_outliers_and_corrections(mine, capsys):
     plain, worst = (
         run(capsys, [*mine, *more]) for more in ([], ["--missing", "worst", "--outliers", "mad", "--level", "system"])

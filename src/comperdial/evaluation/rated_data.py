@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.data.own_files import identifier, is_missing, read_columns
+from comperdial.data.own_files import read_columns
 from comperdial.data.readers.table import COLUMNS, RatedFile
 from comperdial.evaluation import aggregate
 from comperdial.metrics import Batch, scoring
@@ -33,6 +33,9 @@ class RatedData:
     ratings, dialogue_ratings, contexts, systems
         Tables ``turn_ratings``, ``dialogue_ratings``, ``contexts`` (at least dataset, context_id, dialogue_id) and
         ``systems``; None where there is none.
+    units
+        For each record of a file, in order: dataset, system_id, context_id of its response, dialogue_id of a whole dialogue.
+        None for a folder of tables.
     """
 
     parts: Iterable[tuple[pd.DataFrame, Batch]]
@@ -40,6 +43,7 @@ class RatedData:
     dialogue_ratings: pd.DataFrame | None
     contexts: pd.DataFrame | None
     systems: pd.DataFrame | None
+    units: pd.DataFrame | None = None
 
 
 def read_rated(
@@ -92,6 +96,7 @@ def read_rated(
         schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else found.dialogue_ratings,
         aggregate.read_contexts(contexts, dataset=dataset) if contexts else found.contexts,
         found.systems,
+        found.units,
     )
     if found.ratings is None and found.dialogue_ratings is None:
         raise ConfigError(
@@ -117,7 +122,8 @@ def _read_folder(folder: Path) -> RatedData:
 
 def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     """Read a file of responses with their ratings, as a data set of one's own is read."""
-    tables = RatedFile(path.stem, {"table": path}, options).read()
+    reader = RatedFile(path.stem, {"table": path}, options)
+    tables = reader.read()
     kinds = tables["systems"].set_index("system_id")["kind"]
     responses = tables["responses"]
     responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
@@ -125,13 +131,15 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     columns = (list(contexts[column]) for column in ("references", "history", "facts"))
     turns, dialogues = (None if (found := tables[f"{level}_ratings"]).empty else found for level in RATED_LEVELS)
     batch = Batch(list(responses["response"]), *columns)
-    return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"])
+    units = reader.units().assign(dataset=responses["dataset"].iloc[0])
+    return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"], units)
 
 
 def _read_responses(path: Path) -> RatedData:
     """Read a file of responses whose ratings are in another."""
     records = read_records(path)
-    return RatedData([(records.responses, records.batch())], None, None, None, None)
+    units = records.responses[["dataset", "system_id", "context_id"]].assign(dialogue_id=None)
+    return RatedData([(records.responses, records.batch())], None, None, None, None, units)
 
 
 def own_columns(path: str | Path, data: RatedData, options: Mapping[str, Any] | None = None) -> list[pd.DataFrame]:
@@ -150,37 +158,17 @@ def own_columns(path: str | Path, data: RatedData, options: Mapping[str, Any] | 
         For :func:`comperdial.evaluation.options.subset`: of responses, with dataset, context_id and system_id, and of
         whole dialogues, with dataset, dialogue_id and system_id.
     """
-    if Path(path).is_dir() or not isinstance(data.parts, list):
+    if data.units is None:
         return []
-    responses = pd.concat([part for part, _ in data.parts], ignore_index=True)
     mapped = (options or {}).get("columns") or {}
     frame = read_columns(path, COLUMNS, ["response"], mapped)
     rated = mapped.get("rating", [])
     ours = {*_NO_ATTRIBUTES, *([rated] if isinstance(rated, str) else rated)}
-    own = [name for name in frame.columns if name not in ours]
-    if data.systems is None:
-        # Ratings are in another file, and each record is a response.
-        names = responses[["dataset", "context_id", "system_id"]]
-        return [pd.concat([names, frame[own].set_axis(names.index)], axis=1)]
-    dataset, dialogues = str(responses["dataset"].iloc[0]), {}
-    if data.contexts is not None:
-        dialogues = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
-    places: dict[tuple[str, str], list[str]] = {}
-    for row in responses.itertuples():
-        places.setdefault((str(row.system_id), str(row.response)), []).append(str(row.context_id))
-    of_turns, of_dialogues = [], []
-    for number, record in enumerate(frame.to_dict("records"), start=1):
-        system, context, dialogue = (
-            identifier(record.get(name), f"{path}, record {number}")
-            for name in ("system_id", "context_id", "dialogue_id")
+    own = frame[[name for name in frame.columns if name not in ours]].set_axis(data.units.index)
+    said = [
+        data.units.loc[data.units[item].notna(), ["dataset", "system_id", item]].join(
+            own.drop(columns=item, errors="ignore")
         )
-        said = {"dataset": dataset, "system_id": system} | {name: record[name] for name in own}
-        if is_missing(record["response"]):
-            of_dialogues.append(said | {"dialogue_id": dialogue})
-            continue
-        found = places.get((str(system), str(record["response"])), [])
-        # A context that a system answered several times stands several times: "1", "1 (2)".
-        found = [name for name in found if context is None or name == context or name.startswith(f"{context} (")]
-        found = [name for name in found if dialogue is None or dialogues.get(name) == dialogue]
-        of_turns += [said | {"context_id": name} for name in found]
-    return [pd.DataFrame(rows) for rows in (of_turns, of_dialogues) if rows]
+        for item in ("context_id", "dialogue_id")
+    ]
+    return [rows for rows in said if len(rows)]

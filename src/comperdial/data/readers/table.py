@@ -144,6 +144,7 @@ class RatedFile(Reader):
         self._contexts: dict[tuple[str, ...], _Context] = {}
         self._kinds: dict[str, str | None] = {}
         self._dialogues: set[tuple[str, str]] = set()
+        self._units: list[tuple[str, tuple[str, ...] | None, str]] = []
         ratings = [rating for place in range(len(frame)) for rating in self._record(place)]
         if not any(context.answers for context in self._contexts.values()):
             raise SchemaError("no responses", where=str(self._path), expected="responses, which metrics can score")
@@ -155,6 +156,18 @@ class RatedFile(Reader):
             origins,
             frozenset({*self._cells, "rating"}),
         )
+
+    def units(self) -> pd.DataFrame:
+        """Return what each record was of, in order, once the file is read.
+
+        Columns: system_id, context_id of a response, dialogue_id of a whole dialogue; None for what a record is not of.
+        """
+        names = self._names()
+        rows = [
+            (system, self._name_of(names, context, system, item), None) if context else (system, None, item or None)
+            for system, context, item in self._units
+        ]
+        return pd.DataFrame(rows, columns=["system_id", "context_id", "dialogue_id"], dtype=object)
 
     def _cell(self, name: str, place: int) -> Any:  # noqa: ANN401
         return self._cells[name][place] if name in self._cells else None
@@ -183,8 +196,10 @@ class RatedFile(Reader):
             if response not in answers:
                 answers.append(response)
             item = response
+            self._units.append((system, context, response))
         elif dialogue is not None and not (found and self._is_of_turn(place)):
             item = dialogue
+            self._units.append((system, None, dialogue))
             if found:
                 self._dialogues.add((dialogue, system))
         elif found:
@@ -195,6 +210,7 @@ class RatedFile(Reader):
                 "turn nor history",
             )
         else:
+            self._units.append((system, None, ""))
             return
         annotator = self._name("annotator_id", place) if found else None
         if found and annotator is None:
@@ -359,8 +375,7 @@ class RatedFile(Reader):
             if one.context is None:
                 level, item = "dialogue", {"dialogue_id": one.item}
             else:
-                copy = self._contexts[one.context].answers[one.system].index(one.item)
-                level, item = "turn", {"context_id": names[one.context][copy]}
+                level, item = "turn", {"context_id": self._name_of(names, one.context, one.system, one.item)}
             key = (level, *item.values(), one.system, one.annotator, one.dimension)
             if key in before:
                 raise self._twice(one, before[key])
@@ -400,6 +415,11 @@ class RatedFile(Reader):
             expected=expected,
             hint=None if one.context is None else _SAME_TEXT,
         )
+
+    def _name_of(
+        self, names: Mapping[tuple[str, ...], Sequence[str]], context: tuple[str, ...], system: str, response: str
+    ) -> str:
+        return names[context][self._contexts[context].answers[system].index(response)]
 
     def _names(self) -> dict[tuple[str, ...], list[str]]:
         """Return the names of each context: several where a system answered it several times."""
