@@ -10,7 +10,7 @@ from scipy import stats
 
 from comperdial.stats.correlation import within_items
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import jackknife, of_units, replicates, weighted
+from comperdial.stats.grouped import jackknife, jackknifed, of_units, replicates, variances, weighted
 from comperdial.stats.means import paired_means
 from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
 from comperdial.stats.perm_both import calibrated, one_sided, swap_systems_of_pairs, swapped_differences
@@ -147,3 +147,36 @@ def test_fewer_than_four_systems_count_as_given():
     y = rng.normal(size=60)
     found = replicates(rng.normal(size=(2, 60)), y, Design(system, dialogue), dialogue, "kendall", "item")
     assert jackknife(found)[1] == "jackknife|dialogues"
+
+
+@pytest.mark.parametrize("name", ["accuracy", "tau_23", "acc_eq", "spa"])
+def test_the_variance_of_means_over_pairs_of_systems_is_that_of_a_u_statistic(name):
+    """Plainly: the square of the mean less the mean product of two pairs without a system in common."""
+    rng = np.random.default_rng(3)
+    systems = 9
+    system, dialogue = (axis.ravel() for axis in np.indices((systems, 5)))
+    y = system + rng.normal(size=len(system))
+    x = np.stack([y + rng.normal(size=len(y)) * noise for noise in (1, 2, 3)])
+    found = replicates(x, y, Design(system, dialogue), dialogue, name, "pooled", resamples=50)
+    (ours, count), *_ = variances(found)[0]
+    assert count == systems
+    whole, _ = jackknifed(found.systems)
+    # The value without all systems but two is what their pair says.
+    pairs = {}
+    for i, j in itertools.combinations(range(systems), 2):
+        kept = np.isin(system, [i, j])
+        design = Design(np.unique(system[kept], return_inverse=True)[1], dialogue[kept])
+        pairs[i, j] = replicates(x[:, kept], y[kept], design, dialogue[kept], "accuracy", "pooled").values
+    if name == "tau_23":
+        pairs = {key: 2 * value - 1 for key, value in pairs.items()}
+    exact = 0
+    for a, b in itertools.combinations(range(3), 2):
+        apart = {key: value[a] - value[b] for key, value in pairs.items()}
+        products = [apart[p] * apart[q] for p, q in itertools.combinations(apart, 2) if not {*p} & {*q}]
+        unbiased = np.mean([*apart.values()]) ** 2 - np.mean(products)
+        least = whole[a, b] * (systems - 2) / (2 * (systems - 1))
+        if name in ("accuracy", "tau_23"):
+            assert ours[a, b] == pytest.approx(max(unbiased, least), rel=1e-9)
+            exact += unbiased > least
+        assert least - 1e-15 <= ours[a, b] < whole[a, b]
+    assert exact or name in ("acc_eq", "spa")

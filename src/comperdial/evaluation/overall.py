@@ -36,6 +36,7 @@ from comperdial.stats.grouped import (
     of_units,
     replicates,
     student,
+    two_way,
     variance_of,
     variances,
     weighted,
@@ -122,37 +123,42 @@ class Board:
 
 @dataclass
 class _Sum:
-    """What is added up over data sets: differences of all pairs, their variances, and draws of WMT's test."""
+    """What is added up over data sets: differences of all pairs, their variances, and draws of WMT's test.
+
+    The last of the rows and columns of differences and variances is a metric that is always 0: a difference from it is a
+    metric's own value.
+    """
 
     difference: Floats
-    variance: Floats
-    spread: Floats
+    variances: Floats
+    fewest: Floats
     value: Floats
-    own: Floats
-    own_spread: Floats
     n: npt.NDArray[np.intp]
     draws: npt.NDArray[np.float32] | None
 
     @classmethod
     def zeros(cls, count: int, resamples: int) -> _Sum:
         draws = np.zeros((count, count, resamples), dtype=np.float32) if resamples else None
-        difference, variance, spread = (np.zeros((count, count)) for _ in range(3))
-        value, own, own_spread = (np.zeros(count) for _ in range(3))
-        return cls(difference, variance, spread, value, own, own_spread, np.zeros(count, dtype=np.intp), draws)
+        square = (count + 1, count + 1)
+        return cls(
+            np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf), np.zeros(count),
+            np.zeros(count, dtype=np.intp), draws,
+        )  # fmt: skip
 
     def p(self) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return student(self.difference, self.variance, self.variance**2 / self.spread)
+        return student(self.difference, *variance_of(self.variances, self.fewest))
 
     def p_wmt(self) -> Floats:
         if self.draws is None:
             return np.full(self.difference.shape, np.nan)
-        far = ~(np.abs(self.draws) < np.abs(self.difference)[..., np.newaxis] - CLOSE - 1e-6)
-        return np.where(np.isnan(self.difference), np.nan, far.mean(axis=-1) / 2)
+        difference = self.difference[:-1, :-1]
+        far = ~(np.abs(self.draws) < np.abs(difference)[..., np.newaxis] - CLOSE - 1e-6)
+        return np.where(np.isnan(difference), np.nan, far.mean(axis=-1) / 2)
 
     def interval(self) -> tuple[Floats, Floats]:
+        variance, freedom = variance_of(self.variances[:, :-1, -1], self.fewest[:-1, -1])
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = stats.t.isf(ALPHA / 2, self.own**2 / self.own_spread) * np.sqrt(self.own)
+            reach = stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance)
         return self.value - reach, self.value + reach
 
 
@@ -227,7 +233,7 @@ def overall(
     lacking = [_lacking(board, ~np.isfinite(column), missing) for column in scores.T]
     if given.any():
         # A value that was given has no variance, and no test.
-        whole.own = np.where(given.any(axis=0), np.nan, whole.own)
+        whole.variances[:, np.append(given.any(axis=0), False), -1] = np.nan
     share = weights @ np.isfinite(scores)
     rows += _task_rows(board, OVERALL, "mean", whole, outputs, samples, share, weights @ coverage, lacking)
     tests += _test_rows(board, OVERALL, whole, outputs)
@@ -255,10 +261,11 @@ def _add(
     rng: np.random.Generator,
 ) -> None:
     """Add what a data set says on each of its tasks, over the units that both metrics of a pair have."""
-    count = len(table)
-    known = {place: (np.full((count, count), np.nan), np.full(count, np.nan)) for place in (*tasks, -1)}
-    parts = {place: [np.zeros((count, count)) for _ in range(2)] for place in (*tasks, -1)}
-    own = {place: [np.zeros(count) for _ in range(2)] for place in (*tasks, -1)}
+    square = (len(table) + 1, len(table) + 1)
+    # A pair without units in common has no difference.
+    known = {
+        place: (np.full(square, np.nan), np.zeros((4, *square)), np.full(square, np.inf)) for place in (*tasks, -1)
+    }
     for rows, wanted, units in common_units(np.isfinite(table)):
         if units.sum() < FEWEST:
             continue
@@ -272,23 +279,17 @@ def _add(
             sums[place].n[rows] = np.where(np.diag(wanted), sums[place].n[rows] + made.n, sums[place].n[rows])
         scale = [board.weights[place] * (0.5 if board.tasks[place].measure in _SIGNED else 1.0) for place in tasks]
         found[-1] = weighted(list(zip(scale, (found[place] for place in tasks), strict=True)))
-        cell, diagonal = np.ix_(rows, rows), np.diag(wanted)
+        ours = np.ix_([*rows, len(table)], [*rows, len(table)])
+        own = np.diag(wanted)[:, np.newaxis]
+        asked = np.block([[wanted, own], [own.T, np.zeros((1, 1), dtype=np.bool_)]])
         for place, made in found.items():
-            # A metric that is always 0 stands for a value by itself.
-            values, systems, dialogues, by_cell = (
-                np.concatenate([part, np.zeros((1, *part.shape[1:]))])
-                for part in (made.values, made.systems, made.dialogues, made.cells)
-            )
-            zero = Replicates(values, systems, dialogues, by_cell, made.n)
-            variance, freedom = variance_of(*variances(zero)[0])
-            spread = np.divide(variance**2, freedom, out=np.full_like(variance, np.nan), where=freedom > 0)
-            for whole, found_of in zip(parts[place], (variance[:-1, :-1], spread[:-1, :-1]), strict=True):
-                whole[cell] = np.where(wanted, found_of, whole[cell])
-            for single, found_of in zip(own[place], (variance[:-1, -1], spread[:-1, -1]), strict=True):
-                single[rows] = np.where(diagonal, found_of, single[rows])
-            difference, value = known[place]
-            difference[cell] = np.where(wanted, made.values[:, np.newaxis] - made.values, difference[cell])
-            value[rows] = np.where(diagonal, made.values, value[rows])
+            with_zero = made.with_zero()
+            values = with_zero.values
+            parts, freedom = two_way(*variances(with_zero)[0])
+            for whole, found_of in zip(
+                known[place], (values[:, np.newaxis] - values, parts, np.full(asked.shape, freedom)), strict=True
+            ):
+                whole[..., ours[0], ours[1]] = np.where(asked, found_of, whole[..., ours[0], ours[1]])
         if resamples:
             for a, b in _pairs(wanted):
                 for place, share, by in zip(tasks, shares, scale, strict=True):
@@ -304,13 +305,11 @@ def _add(
                         if draws is not None:
                             draws[rows[a], rows[b]] += factor * drawn
                             draws[rows[b], rows[a]] += factor * drawn
-    for place, (difference, value) in known.items():
+    for place, (difference, parts, fewest) in known.items():
         sums[place].difference += difference
-        sums[place].value += value
-        sums[place].variance += parts[place][0]
-        sums[place].spread += parts[place][1]
-        sums[place].own += own[place][0]
-        sums[place].own_spread += own[place][1]
+        sums[place].value += difference[:-1, -1]
+        sums[place].variances += parts
+        sums[place].fewest = np.minimum(sums[place].fewest, fewest)
 
 
 def _made(

@@ -248,21 +248,32 @@ def between(rows: Floats) -> Floats:
     return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))
 
 
+def two_way(systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, float]:
+    """Return what the variance of each difference is made of, and its fewest degrees of freedom.
+
+    Returns
+    -------
+    tuple
+        Shape (4, metrics, metrics): variances over systems, dialogues and cells, and the spread of their sum. Of
+        independent data sets they may be added. And one less than there are of the fewer clusters, NaN without any.
+    """
+    spread = [part**2 / max(clusters - 1, 1) for part, clusters in (systems, dialogues)]
+    spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
+    fewest = min((clusters - 1 for _, clusters in (systems, dialogues) if clusters > 1), default=np.nan)
+    return np.stack([systems[0], dialogues[0], by_cell[0], np.sum(spread, axis=0)]), fewest
+
+
 def two_way_t(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, Floats]:
     """Return p of the difference of each pair of values and the reach of its interval, given variances by cluster."""
     difference = values[:, None] - values
     if min(systems[1], dialogues[1]) < 2:
         by_cell = (np.zeros_like(difference), 1)
-    summed = systems[0] + dialogues[0] - by_cell[0]
+    (of_systems, of_dialogues, of_cells, spread), fewest = two_way(systems, dialogues, by_cell)
+    summed = of_systems + of_dialogues - of_cells
     # It may come out negative; then the larger of the one-way ones.
-    variance = np.where(summed > 0, summed, np.maximum(systems[0], dialogues[0]))
-    spread = [part**2 / max(clusters - 1, 1) for part, clusters in (systems, dialogues)]
-    spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
-    fewest = min((clusters for _, clusters in (systems, dialogues) if clusters > 1), default=0) - 1
-    if fewest < 0:
-        return np.full_like(difference, np.nan), np.full_like(difference, np.nan)
+    variance = np.where(summed > 0, summed, np.maximum(of_systems, of_dialogues))
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = np.maximum(variance**2 / np.sum(spread, axis=0), fewest)
+        freedom = np.maximum(variance**2 / spread, fewest)
         p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
         reach = np.where(variance > 0, stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
     same = np.abs(difference) < 1e-12
@@ -801,12 +812,7 @@ def holm(p: npt.ArrayLike) -> Floats:
     array
         Same shape.
     """
-    values = np.array(p, dtype=np.float64)
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values.flat[known], kind="stable")]
-    steps = values.flat[order] * (len(order) - np.arange(len(order)))
-    values.flat[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return values
+    return _stepwise(p, lambda ordered: np.maximum.accumulate(ordered * np.arange(len(ordered), 0, -1)))
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
@@ -825,11 +831,20 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     array
         Same shape.
     """
+
+    def step_up(ordered: Floats) -> Floats:
+        count = len(ordered)
+        return np.minimum.accumulate((ordered * (count / np.arange(1, count + 1)))[::-1])[::-1]
+
+    return _stepwise(p, step_up)
+
+
+def _stepwise(p: npt.ArrayLike, adjusted: Callable[[Floats], Floats]) -> Floats:
+    """Adjust the p-values that there are, given to ``adjusted`` from the smallest on."""
     values = np.array(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(-values.flat[known], kind="stable")]
-    steps = values.flat[order] * (len(order) / np.arange(len(order), 0, -1))
-    values.flat[order] = np.minimum(np.minimum.accumulate(steps), 1)
+    order = known[np.argsort(values.flat[known], kind="stable")]
+    values.flat[order] = np.minimum(adjusted(values.flat[order]), 1)
     return values
 
 

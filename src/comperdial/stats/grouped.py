@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from comperdial.stats import Coefficient, Measure
-from comperdial.stats.comparison import CLOSE, FEWEST, Part, between, cells, left_out
+from comperdial.stats.comparison import CLOSE, FEWEST, Part, between, cells, left_out, two_way
 from comperdial.stats.correlation import rowwise
 from comperdial.stats.design import Design
 from comperdial.stats.influence import influence
@@ -54,6 +54,9 @@ class Replicates:
         Shape (metrics,): groups that the value is the mean of, or the units of the one group.
     epsilon
         Shape (metrics,), of acc_eq: below which difference two scores count as tied.
+    beside
+        Shape (metrics, pairs of systems), of means over pairs of systems: what a pair adds to what its two systems have in
+        all their pairs (:func:`beside`). None where the statistic is no such mean, or a system has no value.
     """
 
     values: Floats
@@ -62,6 +65,16 @@ class Replicates:
     cells: Floats
     n: Integers
     epsilon: Floats | None = field(default=None)
+    beside: Floats | None = field(default=None)
+
+    def with_zero(self) -> Replicates:
+        """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
+        values, systems, dialogues, cells = (
+            np.concatenate([part, np.zeros((1, *part.shape[1:]))])
+            for part in (self.values, self.systems, self.dialogues, self.cells)
+        )
+        pairs = None if self.beside is None else np.pad(self.beside, ((0, 1), (0, 0)))
+        return Replicates(values, systems, dialogues, cells, self.n, beside=pairs)
 
 
 @dataclass(frozen=True)
@@ -122,7 +135,7 @@ def _signs(values: Floats, slack: Floats | float) -> npt.NDArray[np.int8]:
     return (apart > allowed).astype(np.int8) - (apart < -allowed).astype(np.int8)
 
 
-def counts_of_pairs(x: Floats, y: Floats, epsilon: float = 0.0) -> npt.NDArray[np.float32]:
+def counts_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0) -> npt.NDArray[np.float32]:
     """Return which pairs are concordant, discordant, tied in x alone, in y alone, in both; a place is no pair with itself."""
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(invalid="ignore"):
@@ -306,7 +319,15 @@ def replicates(
         y = np.broadcast_to(groups.laid_out(merge_ties(human)), x.shape)
     found = [_of_metric(a, b, groups, measure) for a, b in zip(x, y, strict=True)]
     made = _joined([one for one, _ in found], grouping, np.array([epsilon for _, epsilon in found]))
-    return replace(made, n=np.isfinite(x[:, 0]).sum(axis=1)) if grouping == "pooled" else made
+    if grouping != "pooled":
+        return made
+    made = replace(made, n=np.isfinite(x[:, 0]).sum(axis=1))
+    if measure not in ("accuracy", "acc_eq", "tau_23") or groups.members < FEWEST or not np.isfinite(x).all():
+        return made
+    allowed = np.nan_to_num([epsilon for _, epsilon in found])[:, np.newaxis, np.newaxis]
+    counts = counts_of_pairs(x[:, 0], y[:, 0], allowed)
+    # tau_23 goes from -1 to 1, and so do its pairs.
+    return replace(made, beside=beside(counts[0] + counts[4]) * (2 if measure == "tau_23" else 1))
 
 
 def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure) -> tuple[_Parts, float]:
@@ -424,11 +445,35 @@ def _joined(parts: list[_Parts], grouping: Grouping, epsilon: Floats) -> Replica
     )  # fmt: skip
 
 
+def beside(pairs: npt.ArrayLike) -> Floats:
+    """Return what is left of what pairs say when the means of both their systems are taken off.
+
+    Parameters
+    ----------
+    pairs
+        Shape (metrics, systems, systems), symmetric, at least three systems; the diagonal does not matter.
+
+    Returns
+    -------
+    array
+        Shape (metrics, pairs): the residuals of D_ij = mean + h_i + h_j by least squares.
+    """
+    table = np.array(pairs, dtype=np.float64)
+    systems = table.shape[-1]
+    table[:, np.arange(systems), np.arange(systems)] = 0
+    sums = table.sum(axis=-1)
+    own = (sums - sums.mean(axis=-1, keepdims=True)) / (systems - 2)
+    middle = sums.sum(axis=-1) / (systems * (systems - 1))
+    i, j = np.triu_indices(systems, 1)
+    return np.asarray(table[:, i, j] - middle[:, np.newaxis] - own[:, i] - own[:, j])
+
+
 def _soft(table: Floats, human: Floats, design: Design, items: Integers, resamples: int, seed: int) -> Replicates:
     """Return soft pairwise accuracies: the p-values of pairs take items as drawn, leaving out takes systems so."""
     signs = sign_flips(int(items.max()) + 1, resamples, seed)
     known: dict[bytes, Floats] = {}
-    parts = []
+    parts, shares, every = [], [], True
+    above = np.triu_indices(design.counts[0], 1)
     for row in table:
         missing = np.isnan(row) | np.isnan(human)
         if (key := missing.tobytes()) not in known:
@@ -437,11 +482,14 @@ def _soft(table: Floats, human: Floats, design: Design, items: Integers, resampl
         agree = 1 - np.abs(found - known[key])
         there = np.isfinite(agree)
         agree = np.where(there, agree, 0.0)
+        shares.append(agree + agree.T)
+        every &= bool(there[above].all())
         sums, counts = (part.sum(axis=0) + part.sum(axis=1) for part in (agree, there.astype(np.float64)))
         value = float(_divided(np.asarray(agree.sum()), np.asarray(float(there.sum()))))
         without = _divided(agree.sum() - sums, there.sum() - counts)
         parts.append(_Parts(value, without, np.empty(0), np.empty(0), int((counts > 0).sum())))
-    return _joined(parts, "pooled", np.full(len(table), np.nan))
+    made = _joined(parts, "pooled", np.full(len(table), np.nan))
+    return replace(made, beside=beside(np.stack(shares))) if shares and every and design.counts[0] >= FEWEST else made
 
 
 def jackknife(found: Replicates, fewest: int = FEWEST) -> tuple[Floats, str]:
@@ -462,13 +510,23 @@ def jackknife(found: Replicates, fewest: int = FEWEST) -> tuple[Floats, str]:
 
 
 def variances(found: Replicates, fewest: int = FEWEST) -> tuple[tuple[Part, Part, Part], list[str]]:
-    """Return the variances of the differences of pairs over systems, dialogues and cells, and which of them count as drawn."""
+    """Return the variances of the differences of pairs over systems, dialogues and cells, and which of them count as drawn.
+
+    Of means over pairs of systems the jackknife counts what pairs have of their own more than twice (Efron and Stein 1981);
+    what is too much is taken off, so that the variance is that of a U-statistic without bias, but never less than if pairs
+    had nothing else.
+    """
     given = np.zeros((len(found.values), len(found.values))), 1
     drawn = {
         name: jackknifed(without)
         for name in ("systems", "dialogues")
         if (without := getattr(found, name)).size and without.shape[1] >= fewest
     }
+    if "systems" in drawn and found.beside is not None:
+        variance, systems = drawn["systems"]
+        of_pairs = between(found.beside) / (systems * (systems - 3) / 2)
+        excess = 2 * of_pairs / ((systems - 1) * (systems - 2))
+        drawn["systems"] = np.maximum(variance - excess, variance * (systems - 2) / (2 * (systems - 1))), systems
     cells = jackknifed(found.cells) if len(drawn) == 2 else given
     return (drawn.get("systems", given), drawn.get("dialogues", given), cells), [*drawn]
 
@@ -482,21 +540,16 @@ def jackknifed(without: Floats) -> Part:
 
 def p_of(values: Floats, systems: Part, dialogues: Part, by_cell: Part) -> Floats:
     """Return the two-sided p of all pairs, given variances by cluster."""
-    return student(values[:, np.newaxis] - values, *variance_of(systems, dialogues, by_cell))
+    return student(values[:, np.newaxis] - values, *variance_of(*two_way(systems, dialogues, by_cell)))
 
 
-def variance_of(systems: Part, dialogues: Part, by_cell: Part) -> tuple[Floats, Floats]:
-    """Return the variance of each difference and its degrees of freedom, at least those of the fewer clusters."""
-    larger = np.maximum(systems[0], dialogues[0])
-    summed = np.maximum(systems[0] + dialogues[0] - by_cell[0], 0.0)
-    variance = (summed + np.maximum(summed, larger)) / 2
-    spread = [part**2 / max(clusters - 1, 1) for part, clusters in (systems, dialogues)]
-    spread.append(by_cell[0] ** 2 / max((systems[1] - 1) * (dialogues[1] - 1), 1))
-    fewest = min((clusters for _, clusters in (systems, dialogues) if clusters > 1), default=0) - 1
-    if fewest < 0:
-        return np.full_like(variance, np.nan), np.full_like(variance, np.nan)
+def variance_of(parts: Floats, fewest: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Return the variance of each difference and its degrees of freedom, of what :func:`two_way` returned."""
+    systems, dialogues, by_cell, spread = parts
+    summed = np.maximum(systems + dialogues - by_cell, 0.0)
+    variance = (summed + np.maximum(summed, np.maximum(systems, dialogues))) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        return variance, np.maximum(variance**2 / np.sum(spread, axis=0), fewest)
+        return variance, np.maximum(variance**2 / spread, fewest)
 
 
 def student(difference: Floats, variance: Floats, freedom: Floats) -> Floats:
@@ -546,4 +599,8 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
         return np.asarray(np.sum(rows, axis=0))
 
     values = np.asarray(np.sum([weight * found.values for weight, found in parts], axis=0))
-    return Replicates(values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n)
+    of_pairs = [weight * found.beside for weight, found in parts if found.beside is not None]
+    return Replicates(
+        values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n,
+        beside=np.sum(of_pairs, axis=0) if of_pairs else None,
+    )  # fmt: skip
