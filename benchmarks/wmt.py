@@ -35,6 +35,7 @@ AGREED = 1e-9
 
 Gold = Sequence["float | None"]
 Scores = Sequence[float]
+Rows = list[list[Any]]
 Measure = Callable[[Sequence[float], Sequence[float]], float]
 NAN = float("nan")
 
@@ -221,6 +222,16 @@ def perm_both(
     return sum(a - b >= observed for a, b in drawn) / draws, drawn
 
 
+def exchanged(one: Rows, two: Rows, rng: random.Random) -> list[Rows]:
+    """Return both with each place exchanged with probability 1/2."""
+    a, b = [list(row) for row in one], [list(row) for row in two]
+    for x, y in zip(a, b, strict=True):
+        for place in range(len(x)):
+            if rng.random() < 0.5:
+                x[place], y[place] = y[place], x[place]
+    return [a, b]
+
+
 def perm_pairs(
     gold: Gold, better: Scores, other: Scores, systems: int, by: str, draws: int, rng: random.Random
 ) -> tuple[float, float]:
@@ -241,11 +252,7 @@ def perm_pairs(
     observed = mean(one) - mean(two)
     extreme = 0
     for _ in range(draws):
-        a, b = [list(row) for row in one], [list(row) for row in two]
-        for x, y in zip(a, b, strict=True):
-            for place in range(len(x)):
-                if rng.random() < 0.5:
-                    x[place], y[place] = y[place], x[place]
+        a, b = exchanged(one, two, rng)
         extreme += mean(a) - mean(b) >= observed
     return observed, extreme / draws
 
@@ -289,11 +296,7 @@ def spa_test(
     observed = spa(gold, one, signs) - spa(gold, two, signs)
     extreme = 0
     for _ in range(draws):
-        a, b = [list(row) for row in one], [list(row) for row in two]
-        for x, y in zip(a, b, strict=True):
-            for place in range(len(x)):
-                if rng.random() < 0.5:
-                    x[place], y[place] = y[place], x[place]
+        a, b = exchanged(one, two, rng)
         extreme += spa(gold, a, signs) - spa(gold, b, signs) >= observed
     return observed, extreme / draws
 

@@ -106,7 +106,7 @@ def test_table_2_keeps_people_and_gpt_4_apart(frame):
     assert rows_of(found, "Reported") == [
         ["Big", "people or GPT-4", "0.611", *["–"] * 4, "0.600", *["–"] * 4, "0.700", "–"]
     ]
-    assert "big: not run: no weights" in found.notes
+    assert "not run: big: no weights" in found.notes
     assert all(len({one[1] for one in section.rows}) == 1 for section in found.sections), "one source a section"
     tidy = found.tidy.set_index(["origin", "evaluator", "rated_by"])
     assert tidy.loc[("ours", "Judge", "human"), "turn_relevance"] == pytest.approx(sum(judge) / 2)

@@ -108,7 +108,7 @@ def test_the_table_of_all_metrics_names_outputs_of_a_part_and_cut_inputs_once_ea
         "n o: 25.0% of the rated responses of d have a score",
         "n p: 25.0% of the rated responses of d have a score",
         f"m o: {CUT.format(2, 'd')}",
-        "z: not run: no model",
+        "not run: z: no model",
         "m is m|v:1",
         "n is n|v:1",
     ]

@@ -62,7 +62,7 @@ def test_what_cannot_run_is_left_out_by_name_and_costs_nothing_else(finished):
     assert "| METEOR | Yeh et al. 2021 | not run | 0.253 |" in table
     assert "- not run: BERTScore: model 'roberta-large' is not present\n" in table
     page = (finished.path / "results/tables/usr_persona_correlations.md").read_text()
-    assert "- cpds-d by gpt-4: not run: not asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0\n" in page
+    assert "- not run: cpds-d by gpt-4: not asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0\n" in page
     assert "| cpds-d by rules | " in page and "judge:rules" in page
     made = {path.stem for path in (finished.path / SCORES).parent.glob("*.parquet")}
     assert made == {"f1", "bleu_raw", "cpds-d_rules"}

@@ -53,10 +53,10 @@ def test_people_and_gpt_4_are_correlated_apart(studied):
 
 def test_what_cannot_run_is_named_and_the_rest_runs(studied):
     page = (studied.path / f"{TABLE}.md").read_text()
-    assert "- bertscore_raw: not run: model 'roberta-large' is not present" in page
+    assert re.search(r"^- not run: .*\bbertscore_raw\b.*: model 'roberta-large' is not present", page, re.M)
     for judge in ("explicit-turn_gpt-4", "explicit-dialogue_gpt-4"):
         assert re.search(
-            rf"^- [^:]*\b{judge}\b[^:]*: not run: not asked: gpt-4-turbo-2024-04-09 costs money", page, re.M
+            rf"^- not run: [^:]*\b{judge}\b[^:]*: not asked: gpt-4-turbo-2024-04-09 costs money", page, re.M
         )
     correlations = schema.read(studied.path / f"{FOLDER}/correlations.parquet", "dimension_correlations")
     judges = {"explicit-turn_rules", "explicit-dialogue_rules"}

@@ -13,6 +13,7 @@ import pandas as pd
 
 from comperdial.core.files import form_path, replacing
 from comperdial.report.few import FEW
+from comperdial.report.plots.style import titled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,7 +107,12 @@ def usr_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
             Line2D([], [], marker="|", color="black", ms=7, mew=1.6, ls="", label="Reported"),
             Line2D([], [], marker="o", mfc="white", mec="0.3", ms=4.2, ls="", label=f"Hollow: {FEW} systems or fewer"),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8, columnspacing=1)
+        titled(
+            figure, "Metrics against human ratings", "USR",
+            "The further right, the better a metric agrees with people; sorted by Spearman over responses. Bars are 95 % "
+            "intervals: over the few systems they say that nearly any value is possible.",
+            handles=handles,
+        )  # fmt: skip
     return figure
 
 

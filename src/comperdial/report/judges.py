@@ -10,6 +10,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, count_of, listed, value_of
+from comperdial.report.labels import metrics_not_run
 
 # The most kinds of failure that a note names.
 _KINDS = 5
@@ -115,6 +116,6 @@ def judges_document(
                 for row in frame.to_dict("records")
                 if row["failures"]
             ),
-            *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
+            *metrics_not_run(not_run, labels),
         ],
     )

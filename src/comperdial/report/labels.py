@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from comperdial.core.names import Output
 
@@ -31,3 +31,16 @@ def label(output: Output, labels: Mapping[str, str]) -> str:
     if (called := labels.get(metric)) is not None:
         return called if alike else f"{called}, {name}"
     return metric if alike else name if name.startswith(metric) else f"{metric} {name}"
+
+
+def not_run_notes(reasons: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a note for each reason why something could not run, given names with their reasons."""
+    names: dict[str, list[str]] = {}
+    for name, why in reasons:
+        names.setdefault(why, []).append(name)
+    return [f"not run: {'; '.join(dict.fromkeys(of_one))}: {why}" for why, of_one in names.items()]
+
+
+def metrics_not_run(not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:
+    """Return :func:`not_run_notes` of metrics, by the names that tables give them."""
+    return not_run_notes((labels.get(name, name), why) for name, why in sorted(not_run.items()))

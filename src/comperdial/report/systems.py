@@ -11,7 +11,7 @@ from comperdial.core.errors import SchemaError
 from comperdial.core.names import output_name
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, listed, number, value_of
-from comperdial.report.labels import label
+from comperdial.report.labels import label, metrics_not_run
 
 
 def systems_frame(
@@ -114,7 +114,7 @@ def systems_document(
             "The CSV file has a description of each system",
             *_partial_notes(frame, not_run, labels),
             *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
-            *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
+            *metrics_not_run(not_run, labels),
         ],
     )
 

@@ -13,7 +13,7 @@ from comperdial.core.names import Output
 from comperdial.report import few, leave_out
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, Ranked, interval, number, pivot, records_by, value_of
-from comperdial.report.labels import label
+from comperdial.report.labels import label, metrics_not_run, not_run_notes
 from comperdial.stats.correlation import ALPHA, is_starred
 
 STAR = (
@@ -87,14 +87,14 @@ def partial_notes(frame: pd.DataFrame, name: str) -> list[str]:
     best = frame.assign(place=place).reset_index(drop=True)
     best = best.sort_values("place", kind="stable").drop_duplicates(["dataset", name]).sort_index()
     records = [(record, _COUNTED[order[record["place"]]]) for record in best.to_dict("records")]
-    return [_coverage_note(record, name, what) for record, what in records if record["coverage"] < 1] + [
-        _cut_note(record, name, what) for record, what in records if record["cut"] > 0
+    return [
+        *not_run_notes((record[name], no_scores(record)) for record, _ in records if record["coverage"] == 0),
+        *(_coverage_note(record, name, what) for record, what in records if 0 < record["coverage"] < 1),
+        *(_cut_note(record, name, what) for record, what in records if record["cut"] > 0),
     ]
 
 
 def _coverage_note(record: Mapping[Any, Any], name: str, what: str) -> str:
-    if record["coverage"] == 0:
-        return f"{record[name]}: not run: {no_scores(record)}"
     others = f"; the others lack {record['lacking']}" if isinstance(record["lacking"], str) else ""
     # Rounded down: what lacks one score is not whole.
     share = f"{math.floor(record['coverage'] * 1000 + 1e-9) / 10:.1f}%"
@@ -247,7 +247,7 @@ def correlation_document(
                 ),
                 "row",
             ),
-            *(f"{labels.get(name, name)}: not run: {why}" for name, why in sorted(not_run.items())),
+            *metrics_not_run(not_run, labels),
             *(f"{_named(metric, labels)} is {signature}" for metric, signature in signatures.items()),
         ],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from comperdial.report.plots.style import (
     Output,
     chosen,
     drawing,
-    figure_and_axes,
     lines_behind,
     pairs,
     titled,
@@ -177,6 +176,8 @@ def curves_figure(
 
     A frame without points makes a figure that says that nothing was computed.
     """
+    import matplotlib.pyplot as plt
+
     columns = [name for name in VARIED if name in set(frame["varied"])] or list(VARIED)
     rows = [part for part in _PARTS if part in set(frame["part"])] or ["value"]
     headings = {
@@ -185,14 +186,26 @@ def curves_figure(
         "power": "Chance to tell\ntwo metrics apart",
     }
     shapes = [2.0 if part == "value" else 1.6 for part in rows]
+    width = 1.75 * max(len(columns), 3) + 0.7
     with drawing():
-        figure, axes = figure_and_axes(
-            len(rows), len(columns), (2.15 * len(columns) + 2.7, sum(shapes) + 0.9), sharey="row", sharex="col",
-            height_ratios=shapes,
-        )  # fmt: skip
+        legends = [_legend(frame[frame["part"] == part], part, labels or {}, width) for part in rows]
+        # Each row of panels below its legend.
+        heights = [part for legend, shape in zip(legends, shapes, strict=True) for part in (legend.height, shape)]
+        figure = plt.figure(figsize=(width, sum(heights) + 0.9), layout="constrained")
+        grid = figure.add_gridspec(len(heights), len(columns), height_ratios=heights)
+        axes: list[list[Any]] = []
         for row, part in enumerate(rows):
             of_part = frame[frame["part"] == part]
             series = list(dict.fromkeys(of_part["series"]))
+            axes.append([])
+            for column in range(len(columns)):
+                ax = figure.add_subplot(
+                    grid[2 * row + 1, column],
+                    sharex=axes[0][column] if row else None,
+                    sharey=axes[row][0] if column else None,
+                )
+                ax.tick_params(labelbottom=row == len(rows) - 1, labelleft=column == 0)
+                axes[row].append(ax)
             for ax, varied in zip(axes[row], columns, strict=True):
                 found = of_part[of_part["varied"] == varied]
                 if found.empty:
@@ -201,11 +214,7 @@ def curves_figure(
                     _draw(ax, found[found["series"] == name], n, len(series), banded=part)
                 lines_behind(ax, "y")
             axes[row][0].set_ylabel(headings[part])
-            axes[row][-1].legend(
-                handles=[_handle(n, _called(part, name, labels or {})) for n, name in enumerate(series)],
-                loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, handlelength=3, borderaxespad=0,
-                title="Difference of\nthe correlations" if part == "power" else None, alignment="left",
-            )  # fmt: skip
+            legends[row].draw(figure.add_subplot(grid[2 * row, :]))
             if part == "power":
                 axes[row][0].set_ylim(-0.03, 1.03)
         for ax, varied in zip(axes[-1], columns, strict=True):
@@ -228,6 +237,37 @@ def _called(part: str, series: str, labels: Mapping[str, str]) -> str:
     return series[0].upper() + series[1:] if part == "agreement" else series
 
 
+class _Legend(NamedTuple):
+    """What the series of a row of panels are called, in so many columns."""
+
+    handles: list[Any]
+    columns: int
+    title: str | None
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        return 0.17 * (-(-len(self.handles) // self.columns) + bool(self.title)) + 0.02
+
+    def draw(self, ax: Any) -> None:  # noqa: ANN401
+        ax.axis("off")
+        ax.legend(
+            handles=self.handles, loc="upper left", ncols=self.columns, frameon=False, handlelength=3, borderaxespad=0,
+            borderpad=0, columnspacing=1.4, labelspacing=0.25, title=self.title, alignment="left",
+        )  # fmt: skip
+
+
+def _legend(of_part: pd.DataFrame, part: str, labels: Mapping[str, str], width: float) -> _Legend:
+    names = [_called(part, name, labels) for name in dict.fromkeys(of_part["series"])]
+    # About as many characters as are as wide as the figure; a line with its mark takes as much as nine.
+    fitting = int(width * 72 / (8 * 0.55)) // (max(map(len, names), default=1) + 9)
+    return _Legend(
+        [_handle(n, name) for n, name in enumerate(names)],
+        max(1, min(fitting, len(names))),
+        "Difference of the correlations" if part == "power" else None,
+    )
+
+
 def _handle(n: int, text: str) -> Any:  # noqa: ANN401
     from matplotlib.lines import Line2D
 
@@ -248,8 +288,8 @@ def _draw(ax: Any, rows: pd.DataFrame, n: int, count: int, *, banded: str) -> No
 
 def _scale(ax: Any, sizes: Sequence[int]) -> None:  # noqa: ANN401
     ax.set_xscale("log")
-    # A label takes about a ninth of the axis; the largest size always has one.
-    room = (sizes[-1] / sizes[0]) ** 0.11
+    # A label takes about a sixth of the axis; the largest size always has one.
+    room = (sizes[-1] / sizes[0]) ** 0.16
     shown = [sizes[-1]]
     for size in reversed(sizes[:-1]):
         if shown[-1] / size >= room:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 PEOPLE = "people"
+# The cells of a larger matrix are too small for numbers; its CSV has them.
+MOST_WRITTEN = 14
 _GROUPS = {"people": "People", "judge": "Judges", "metric": "Metrics"}
 _ALPHA_COLUMNS = ["metric", "output", "group", "value", "low", "high", "raters", "items"]
 
@@ -150,18 +152,20 @@ def judge_agreement_figure(
     """Draw the frames of :func:`judge_agreement_frame` and :func:`alpha_frame`, the latter where it has a judge."""
     names = _names(frame)
     with_alpha = bool((alphas["group"] == "judge").any())
-    side = 0.255 * len(names)
-    sizes = [side, 3.0] if with_alpha else [side]
+    written = len(names) <= MOST_WRITTEN
+    side = max((0.255 if written else 0.2) * len(names), 1.6)
+    heights = [side + 2.0, 0.17 * len(alphas) + 0.8] if with_alpha else [side + 2.0]
     with drawing():
-        size = (max(side + 2.6 + (4.6 if with_alpha else 0.0), 5.4), max(side + 2.2, 3.0))
-        figure, axes = figure_and_axes(1, len(sizes), size, width_ratios=sizes)
-        _draw_matrix(figure, axes[0][0], frame, names, labels or {})
+        figure, axes = figure_and_axes(
+            len(heights), 1, (max(side + 2.6, 5.4), sum(heights) + 0.4), height_ratios=heights
+        )
+        _draw_matrix(figure, axes[0][0], frame, names, labels or {}, written=written)
         notes = (
             "Matrix: Spearman's correlation over responses, of every pair; people: the mean rating of a dimension. "
             "White lines part people, judges and metrics. "
         )
         if with_alpha:
-            _draw_alphas(axes[0][1], alphas, labels or {})
+            _draw_alphas(axes[1][0], alphas, labels or {})
             notes += (
                 "Dots: Krippendorff's alpha (ordinal), 1 for perfect agreement and 0 for chance, with 95 % interval; "
                 "of the annotators (diamonds), and of a judge's answers to the same question (circles). "
@@ -178,6 +182,8 @@ def _draw_matrix(
     frame: pd.DataFrame,
     names: Sequence[tuple[Output, str]],
     labels: Mapping[str, str],
+    *,
+    written: bool,
 ) -> None:
     from matplotlib.colors import Normalize
 
@@ -189,11 +195,11 @@ def _draw_matrix(
     lower = values[1:, :-1]
     image = ax.imshow(np.ma.masked_invalid(lower), cmap=colours, norm=scale, interpolation="none", aspect="equal")
     for (row, column), value in np.ndenumerate(lower):
-        if not np.isnan(value):
+        if not np.isnan(value) and written:
             ink = ink_on(colours(scale(value)))
-            ax.text(column, row, short(value), ha="center", va="center", fontsize=5.4, color=ink)
-        elif column <= row:
-            ax.text(column, row, "–", ha="center", va="center", fontsize=5.4, color="#777777")
+            ax.text(column, row, short(value), ha="center", va="center", fontsize=6.2, color=ink)
+        elif np.isnan(value) and column <= row:
+            ax.text(column, row, "–", ha="center", va="center", fontsize=6.2, color="#777777")
     shown = [_shown(name, labels) for name, _ in names]
     ax.set_yticks(range(len(names) - 1), shown[1:])
     ax.set_xticks(range(len(names) - 1), shown[:-1], rotation=90)
@@ -205,7 +211,8 @@ def _draw_matrix(
             ax.plot([n - 0.5, n - 0.5], [n - 1.5, len(names) - 1.5], color="white", lw=2.5)
         if groups[n + 1] != groups[n]:
             ax.plot([-0.5, n + 0.5], [n - 0.5, n - 0.5], color="white", lw=2.5)
-    bar = figure.colorbar(image, ax=ax, location="right", fraction=0.025, pad=0.01, shrink=0.5, anchor=(0.0, 1.0))
+    # In the empty half.
+    bar = figure.colorbar(image, cax=ax.inset_axes((0.55, 0.93, 0.42, 0.04)), orientation="horizontal")
     bar.set_label("Spearman's ρ")
     bar.outline.set_visible(False)
 
@@ -221,7 +228,7 @@ def _draw_alphas(ax: Any, alphas: pd.DataFrame, labels: Mapping[str, str]) -> No
     ax.set_ylim(-0.7, len(alphas) - 0.3)
     ax.set_xlim(min(0.0, float(np.nanmin(alphas[["value", "low"]].to_numpy())) - 0.02), 1.0)
     ax.set_xlabel("Krippendorff's alpha")
-    ax.set_title("Agreement among annotators,\nor among answers (how many)", loc="left", fontweight="bold")
+    ax.set_title("Agreement among annotators, or among answers (how many)", loc="left", fontweight="bold")
     lines_behind(ax, "both")
 
 

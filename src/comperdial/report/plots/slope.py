@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.evaluation.samples import Sample
+from comperdial.report.few import FEW
 from comperdial.report.labels import label
 from comperdial.report.plots.style import (
     INK,
@@ -126,7 +127,8 @@ def slope_figure(
             _draw_panel(ax, of_output, systems, height, mark_all=systems <= 12)
             tau = short(float(of_output["tau"].iloc[0]))
             ax.set_xticks([0, 1], ["People", "Metric"])
-            ax.set_title(f"{label(name, labels or {})}\nτ = {tau}", loc="left", parse_math=False)
+            few = f" (n {systems})" if systems <= FEW else ""
+            ax.set_title(f"{label(name, labels or {})}\nτ = {tau}{few}", loc="left", parse_math=False)
         axes[0][0].set_ylabel(f"Rank of a system (1 is best of {systems})")
         axes[0][0].set_ylim(systems + 0.6, 0.4)
         step = 10 if systems > 20 else 1

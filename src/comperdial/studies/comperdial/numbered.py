@@ -14,6 +14,7 @@ from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownN
 from comperdial.report import leave_out
 from comperdial.report.captions import SIMULATED, with_suffix
 from comperdial.report.document import Column, Document, number, pivot, records_by
+from comperdial.report.labels import not_run_notes
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
@@ -465,11 +466,8 @@ def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, s
         f"{label}: {note}" for label, note in frame.drop_duplicates("label").set_index("label")["note"].dropna().items()
     ]
     notes += _ceiling_notes(frame, titles)
-    # Many rows share a reason: it is said once.
-    absent = frame[frame["not_run"].notna()].drop_duplicates(["label", "dataset"])
-    for why, group in absent.groupby("not_run", sort=False):
-        notes.append(f"{_NOT_RUN}: {'; '.join(dict.fromkeys(group['label']))}: {why}")
-    return notes
+    absent = frame[frame["not_run"].notna()]
+    return notes + not_run_notes(zip(absent["label"], absent["not_run"], strict=True))
 
 
 def _ceiling_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ from comperdial.report.document import (
     records_by,
     value_of,
 )
+from comperdial.report.labels import not_run_notes
 from comperdial.report.tables import COEFFICIENT_NAMES, no_scores, partial_notes, pooled, with_interval
 from comperdial.stats.comparison import holm
 from comperdial.stats.correlation import ALPHA
@@ -184,10 +185,7 @@ def _notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     notes = [*leave_out.notes(there, titles, "ours"), *partial_notes(others, "label")]
     notes += [f"{'; '.join(group.index)}: {note}" for note, group in about.groupby(about, sort=False)]
     absent = frame[frame["not_run"].notna()].drop_duplicates(["label", "not_run"])
-    return notes + [
-        f"{_NOT_RUN}: {'; '.join(dict.fromkeys(group['label']))}: {why}"
-        for why, group in absent.groupby("not_run", sort=False)
-    ]
+    return notes + not_run_notes(zip(absent["label"], absent["not_run"], strict=True))
 
 
 def table_1(
@@ -526,7 +524,7 @@ def table_3(
             "Of equal scores ours have the mean rank; what the paper does with them, it does not say",
             "People's ratings of the examples differ between the paper and our file of DailyDialog-Zhao (Zhang et al. 2024: "
             "means of four raters): the paper's correlations are with ratings that are not quite ours",
-            *(f"{label}: {_NOT_RUN}: {why}" for label, why in absent.items()),
+            *not_run_notes(absent.items()),
         ],
     )
 

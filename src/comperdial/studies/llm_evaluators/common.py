@@ -215,11 +215,3 @@ def with_interval(value: str) -> Callable[[Mapping[Any, Any]], str]:
 def titled(dataset: str, titles: Mapping[str, str]) -> str:
     """Return a data set's title; pairs that were made of a set bear the set's."""
     return titles.get(dataset, titles.get(unperturbed(dataset), dataset))
-
-
-def not_run_notes(not_run: Mapping[str, str], labels: Mapping[str, str]) -> list[str]:
-    """Return a note for each reason why metrics could not run here."""
-    names: dict[str, list[str]] = {}
-    for name, why in sorted(not_run.items()):
-        names.setdefault(why, []).append(labels.get(name, name))
-    return [f"{', '.join(of_one)}: not run: {why}" for why, of_one in names.items()]

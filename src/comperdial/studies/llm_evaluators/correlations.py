@@ -10,6 +10,7 @@ from comperdial.core.names import Output
 from comperdial.evaluation.dimensions import rank_deviation
 from comperdial.evaluation.ensembles import is_ensemble
 from comperdial.report.document import Document, Section, number
+from comperdial.report.labels import metrics_not_run
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import (
     BOTH,
@@ -24,7 +25,6 @@ from comperdial.studies.llm_evaluators.common import (
     in_order,
     labelled,
     level_means,
-    not_run_notes,
     rated_by,
     standing,
     wide,
@@ -128,7 +128,7 @@ def _who(
         *evaluator_notes(shown, labels),
         *lacking_notes(shown, outputs, labels, needs=needs or {}),
         *not_asked_notes(not_asked),
-        *not_run_notes(not_run, labels),
+        *metrics_not_run(not_run, labels),
     ]
 
 

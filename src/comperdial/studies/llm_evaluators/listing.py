@@ -10,6 +10,7 @@ import pandas as pd
 from comperdial.core.names import Output
 from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, pivot, records_by
+from comperdial.report.labels import metrics_not_run
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators.common import (
     OF_DIMENSIONS,
@@ -19,7 +20,6 @@ from comperdial.studies.llm_evaluators.common import (
     by_source,
     in_order,
     labelled,
-    not_run_notes,
     rated_by,
     standing,
     wide,
@@ -90,7 +90,7 @@ def correlations_document(
             *_partial(found, titles, needs or {}),
             *evaluator_notes(found, named),
             *not_asked_notes(not_asked),
-            *not_run_notes(not_run, labels),
+            *metrics_not_run(not_run, labels),
         ],
     )
 

@@ -11,6 +11,7 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import Output, unperturbed
 from comperdial.perturbations.registry import Perturbation
 from comperdial.report.document import Column, Document, Section, pivot, records_by, value_of
+from comperdial.report.labels import metrics_not_run
 from comperdial.studies.llm_evaluators.common import (
     AVERAGE,
     LEVELS,
@@ -20,7 +21,6 @@ from comperdial.studies.llm_evaluators.common import (
     average,
     in_order,
     labelled,
-    not_run_notes,
     standing,
     titled,
     wide,
@@ -121,7 +121,7 @@ def table_8(
             *_called(_aims(found), known),
             *_notes(found, outputs, labels, bounds, needs),
             NOT_OURS,
-            *not_run_notes(not_run, labels),
+            *metrics_not_run(not_run, labels),
         ],
     )
 

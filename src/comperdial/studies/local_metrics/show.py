@@ -11,6 +11,7 @@ import pandas as pd
 from comperdial.metrics.local import Coefficients
 from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
+from comperdial.report.labels import not_run_notes
 from comperdial.report.tables import COEFFICIENT_NAMES, READING, partial_notes, with_interval
 from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
 
@@ -89,7 +90,7 @@ def local_document(
             "With fewer than four systems an interval takes dialogues alone as what was sampled",
             *leave_out.notes(frame, titles),
             *partial_notes(frame, "label"),
-            *(f"{name}: not run: {why}" for name, why in absent.items()),
+            *not_run_notes(absent.items()),
             *(
                 f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
                 f"{'; '.join(dict.fromkeys(part['date']))})"

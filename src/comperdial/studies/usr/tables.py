@@ -91,7 +91,8 @@ def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  
     of=_once,
     inputs=_inputs,
     settings=_settings,
-    caption="The same correlations drawn: filled marks are ours, open marks around them the reported values.",
+    caption="The same correlations drawn: marks are ours with their 95 % intervals, hollow where systems are few; black ticks "
+    "are the reported values.",
     category="Figures",
 )
 def usr_figure(*, sources: Path, titles: Mapping[str, str], **said: Any) -> tuple[Figure, pd.DataFrame]:  # noqa: ANN401
