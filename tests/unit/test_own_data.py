@@ -176,6 +176,12 @@ def test_a_system_called_reference_is_a_system_unless_its_kind_says_otherwise(tm
     assert rows(tables["contexts"], "references") == [(["x"],), ([],)], "what is answered there is the reference"
 
 
+def test_the_field_s_other_names_of_columns_are_known(tmp_path):
+    ours = b"system_id,history,response,references,annotator_id,rating\na,hi,x,r,1,3\nb,hi,y,r,1,2\n"
+    others = b"system,context,response,reference,annotator,rating\na,hi,x,r,1,3\nb,hi,y,r,1,2\n"
+    assert_same(read(tmp_path, others), read(tmp_path, ours))
+
+
 def test_what_spreadsheets_do_to_a_file(tmp_path):
     plain = "context_id,annotator,system,response,rating\n1,7,a,x,3.5\n1,8,a,x,2\n2,7,a,y,1\n"
     odd = (

@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, str] = {
     "context_id": "what was answered",
     "dialogue_id": "the dialogue that it is part of",
     "turn": "a whole number of 0 or more",
-    "history": "a list of utterances before the response: texts, or {speaker, text}",
+    "history": "or `context`: a list of utterances before the response: texts, or {speaker, text}",
     "references": "or `reference`: a text, or a list of texts",
     "facts": "a text, or a list of texts",
     "annotator_id": "or `annotator`: who rated",
