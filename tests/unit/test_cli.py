@@ -611,3 +611,18 @@ def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
         main(arguments)
     assert stopped.value.code == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command", "meant"),
+    [
+        (["compare", "x.csv", "--corection", "fdr"], "comperdial compare", "--correction"),
+        (["judge", "run", "--pramas", "x"], "comperdial judge run", "--params"),
+    ],
+)
+def test_a_misspelt_option_is_answered_by_its_command(capsys, arguments, command, meant):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith(f"usage: {command} ") and f"Did you mean {meant}?" in said

@@ -49,7 +49,7 @@ def test_three_columns_are_enough(tmp_path, caplog):
         ("1", "rating", rating, 1, 4, "human") for rating in (4, 1, 3.5)
     ]
     assert len(tables["dialogue_ratings"]) == len(tables["personas"]) == 0
-    assert "nothing says the scale of rating: taken for it is what the data hold, 1 to 4" in caplog.text
+    assert "no scale is given for rating: used is the range of the ratings, 1 to 4" in caplog.text
 
 
 def test_contexts_are_told_apart_by_what_they_hold(tmp_path):
@@ -176,10 +176,14 @@ def test_a_system_called_reference_is_a_system_unless_its_kind_says_otherwise(tm
     assert rows(tables["contexts"], "references") == [(["x"],), ([],)], "what is answered there is the reference"
 
 
-def test_the_field_s_other_names_of_columns_are_known(tmp_path):
-    ours = b"system_id,history,response,references,annotator_id,rating\na,hi,x,r,1,3\nb,hi,y,r,1,2\n"
-    others = b"system,context,response,reference,annotator,rating\na,hi,x,r,1,3\nb,hi,y,r,1,2\n"
-    assert_same(read(tmp_path, others), read(tmp_path, ours))
+def test_a_column_that_is_not_used_is_named_with_what_may_be_meant(tmp_path, caplog):
+    caplog.set_level("INFO")
+    read(tmp_path, b"system,contxt,context,response,refrence,topic,rating\na,1,hi,x,r,t,3\nb,1,hi,y,r,t,2\n")
+    assert (
+        "columns not used: contxt, context (did you mean history, or context_id?), refrence (did you mean"
+        in caplog.text
+    )
+    assert "refrence (did you mean reference?), topic" in caplog.text
 
 
 def test_what_spreadsheets_do_to_a_file(tmp_path):
@@ -364,7 +368,7 @@ def test_validate_says_what_it_understood(tmp_path, monkeypatch, capsys):
         "with        references 0, history 2, facts 0 of 2 contexts",
         "ratings     3 of responses, 0 of dialogues",
         "annotators  1 (no column annotator_id)",
-        "dimension   warmth: 1 to 5 (found in the data; say `scale`",
+        "dimension   warmth: 1 to 5 (found in the data; say --scale LOW HIGH",
         "levels      turn\n",
         "not used    columns seconds",
         "- no references: not run: bertscore, bleu",

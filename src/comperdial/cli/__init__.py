@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -37,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 # Names of files stand in tables and records, which are UTF-8.
                 if argument != printable(argument):
                     parser.error(f"{printable(argument)}: not UTF-8; rename the file")
-            options = parser.parse_args(arguments)
+            options, unknown = parser.parse_known_args(arguments)
+            if unknown:
+                _refuse(unknown, parser, arguments)
             debug = options.debug
             logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
             logging.getLogger("comperdial").setLevel(logging.INFO)
@@ -66,6 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             print(f"comperdial: {message}", file=sys.stderr)
             return status
+
+
+def _refuse(unknown: Sequence[str], parser: argparse.ArgumentParser, arguments: Sequence[str]) -> NoReturn:
+    """End with the usage of the command that was given arguments it does not know, and what may be meant by the first."""
+    command = parser
+    for argument in arguments:
+        nested = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+        if nested and argument in nested[0].choices:
+            command = nested[0].choices[argument]
+    known = [name for action in command._actions for name in action.option_strings]
+    meant = get_close_matches(unknown[0].partition("=")[0], known, 1)
+    hint = f". Did you mean {meant[0]}?" if meant else ""
+    command.error(f"unrecognized arguments: {' '.join(map(printable, unknown))}{hint}")
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def add_analysis(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN=VALUE",
-        help="only units that have it, such as turn=1 or a column of the file; again: of one column either, of two both",
+        help="only units that have it, such as turn=1 or a column of the file; again: any value of a column, all of the columns",
     )
     command.add_argument(
         "--missing",
@@ -135,7 +135,7 @@ def add_analysis(command: argparse.ArgumentParser) -> None:
         "--correction",
         choices=("holm", "fdr", "none"),
         default="holm",
-        help="of the p of all pairs, from which ranks follow (default: holm)",
+        help="how the p-values of all pairs are corrected, which makes the ranks (default: holm)",
     )
 
 

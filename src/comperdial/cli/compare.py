@@ -43,7 +43,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--source", help="whose ratings; default: human, or the one that there is")
     command.add_argument("--target", nargs="+", metavar="DIMENSION", help="rated dimensions; default: all")
     command.add_argument("--level", nargs="+", choices=LEVELS, help="default: all")
-    command.add_argument("--coefficient", nargs="+", choices=COEFFICIENTS, default=["spearman", "pearson"])
+    command.add_argument(
+        "--coefficient", nargs="+", choices=COEFFICIENTS, default=["spearman", "pearson"],
+        help="one or more (default: spearman pearson)",
+    )  # fmt: skip
     add_analysis(command)
     command.add_argument("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
@@ -63,6 +66,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.evaluation.rated_data import own_columns, read_rated
     from comperdial.metrics.named import metric_named, read_entries
     from comperdial.metrics.scoring import score_many
+    from comperdial.report import few
     from comperdial.report.compared import comparison_document
     from comperdial.report.document import rendered
 
@@ -118,8 +122,9 @@ def _compare(options: argparse.Namespace) -> None:
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed)
     differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
     differences = corrected(differences, options.correction)
+    ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), differences)
     document = comparison_document(
-        evaluation.ranked(evaluation.correlations(samples, detail=detail), differences),
+        few.with_p(ranked, few.exact_of(sample for sample in samples if sample.level == "system")),
         differences,
         evaluation.ceilings(samples),
         labels,
@@ -179,7 +184,9 @@ def _wanted(texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | Non
     if ready is not None:
         for name, frame in ready.groupby("metric", sort=True):
             outputs.setdefault(str(name), _ordered(frame))
-        texts = texts or list(outputs)
+        # Whoever names none of them did not choose among them.
+        if not {output_name(text, "")[0] for text in texts} & set(ready["metric"]):
+            texts = [*texts, *(name for name in outputs if name not in metrics)]
     found: dict[tuple[str, str], str] = {}
     for text in texts:
         name, output = output_name(text, "")

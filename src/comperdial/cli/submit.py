@@ -43,9 +43,15 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _ranking(command: argparse.ArgumentParser) -> None:
     command.add_argument("--board", default="responses", help="responses, references or dialogues (default: responses)")
-    command.add_argument("--missing", choices=_MISSING, help="what a metric without scores on a task gets")
+    command.add_argument(
+        "--missing",
+        choices=_MISSING,
+        help="a metric without scores on a task is left out, or given its worst value",
+    )
     command.add_argument("--output", type=output_file, help=f"write the ranking, too: {', '.join(_FORMS)}")
-    command.add_argument("--resamples", type=whole(0), help="of WMT's test (default: the study's; 0: no such test)")
+    command.add_argument(
+        "--resamples", type=whole(0), help="swaps of WMT's test (default: the study's; 0: without that test)"
+    )
     command.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     command.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     command.add_argument("--entries", type=Path, default=Path("leaderboard"), help="default: leaderboard")

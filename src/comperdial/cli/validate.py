@@ -21,7 +21,7 @@ _NEEDS = {"references": "references", "history": "histories"}
 _ORIGINS = {
     "option": "as the option says",
     "columns": "as the file says",
-    "data": "found in the data; say `scale` if it is another",
+    "data": "found in the data; say --scale LOW HIGH if it is another",
 }
 _SHOWN = 10
 
@@ -33,7 +33,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--table", help="the table's name; default: the file's name without its suffix")
     add_rated_file(command)
     command.add_argument(
-        "--params", type=Path, default=Path("params.yaml"), help="whose metrics (default: params.yaml)"
+        "--params",
+        type=Path,
+        default=Path("params.yaml"),
+        help="with the metrics that may lack something (default: params.yaml)",
     )
     command.set_defaults(run=_validate)
 
@@ -69,6 +72,8 @@ def _wrapped(text: str, first: str, others: str) -> str:
 
 def _understood(content: Content) -> list[tuple[str, str]]:
     """Return what is understood of a file: a name and a text each."""
+    from comperdial.data.readers.table import with_hint
+
     contexts, responses = content.tables["contexts"], content.tables["responses"]
     turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
     systems = content.tables["systems"]
@@ -95,7 +100,7 @@ def _understood(content: Content) -> list[tuple[str, str]]:
     if sources:
         lines.append(("sources", f"ratings that are not people's: {_listed(sources)}"))
     if content.ignored:
-        lines.append(("not used", f"columns {_listed(content.ignored)}"))
+        lines.append(("not used", f"columns {_listed([with_hint(name) for name in content.ignored])}"))
     return lines
 
 

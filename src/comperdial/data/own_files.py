@@ -15,7 +15,7 @@ import pandas as pd
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import read_table
 
-ALIASES = {"reference": "references", "system": "system_id", "annotator": "annotator_id", "context": "history"}
+ALIASES = {"reference": "references", "system": "system_id", "annotator": "annotator_id"}
 
 # What spreadsheets and R write for a missing value; of a number, in any case.
 _NO_TEXT = frozenset({"NA", "N/A", "#N/A", "NaN"})

@@ -78,8 +78,8 @@ def comparison_document(
         notes=[
             *notes,
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
-            "dialogue are not, and is too small for Spearman over few systems. The intervals and the tests of pairs "
-            "take systems and dialogues as what was sampled",
+            "dialogue are not. Over eight systems or fewer it is exact: the share of all orders of the systems that would "
+            "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled",
             *(
                 [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
                 if len(labels) > 1
@@ -119,7 +119,7 @@ def _metrics(
         row = [label]
         for cell in of_metric:
             row += [_value(cell), _interval(cell)] if cell else ["–"] * 2
-            row += ([leave_out.lowest(cell) if cell else "–"] if robust else []) + [_p(cell["p"]) if cell else "–"]
+            row += ([leave_out.lowest(cell) if cell else "–"] if robust else []) + [_p(_known_p(cell)) if cell else "–"]
             row += [_rank(cell)] if ranked else []
         some = next((cell for cell in of_metric if cell), None)
         row += [str(some["n"]) if some else "0"]
@@ -206,6 +206,12 @@ def _end(value: float) -> str:
     # An end near 0 says by its sign on which side it lies.
     text = number(value, digits=2)
     return f"{value:.1g}" if text == "0.00" and value else text
+
+
+def _known_p(cell: Mapping[Any, Any]) -> float:
+    """Return the exact p where there is one."""
+    exact = cell.get("p_exact")
+    return float(cell["p"] if exact is None or math.isnan(exact) else exact)
 
 
 def _p(p: float, *, equals: bool = False) -> str:

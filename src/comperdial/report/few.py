@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from comperdial.stats import COEFFICIENTS
 from comperdial.stats.exact import MOST, exact_p
 
 if TYPE_CHECKING:
+    from comperdial.evaluation.samples import Sample
     from comperdial.jobs.plan import Plan
 
 FEW = 10
@@ -80,8 +81,14 @@ def with_exact_p(
         files = {path.stem: path for path in rated if path.parent.name == dataset}
         own = [path for path in scores if path.parent.name == dataset]
         found |= _of_dataset(own, files, str(target), source)
+    return with_p(correlations, found)
+
+
+def with_p(correlations: pd.DataFrame, found: Mapping[tuple[str, ...], float]) -> pd.DataFrame:
+    """Add column ``p_exact``: what :func:`exact_of` returned, of pooled coefficients, missing elsewhere."""
     keys = correlations[_KEY].astype(str).itertuples(index=False, name=None)
-    values = [found.get(key) if one else None for key, one in zip(keys, few, strict=True)]
+    pooled = correlations["grouping"] == "pooled"
+    values = [found.get(key) if one else None for key, one in zip(keys, pooled, strict=True)]
     return correlations.assign(p_exact=pd.array(values, dtype="Float64").to_numpy("float64", na_value=float("nan")))
 
 
@@ -90,23 +97,35 @@ def _of_dataset(
 ) -> dict[tuple[str, ...], float]:
     from comperdial.evaluation import samples
     from comperdial.evaluation.aggregate import read_scores
-    from comperdial.evaluation.correlations import paired
 
     ratings = {name: schema.read(files[name], name) for name in ("turn_ratings", "dialogue_ratings") if name in files}
+    return exact_of(
+        samples(
+            read_scores(scores),
+            ratings.get("turn_ratings"),
+            contexts=schema.read(files["contexts"], "contexts"),
+            dialogue_ratings=ratings.get("dialogue_ratings"),
+            systems=schema.read(files["systems"], "systems"),
+            source=source,
+            levels=["system"],
+            targets=[target],
+            allow_missing=True,
+        )
+    )
+
+
+def exact_of(samples: Iterable[Sample]) -> dict[tuple[str, ...], float]:
+    """Return the exact p of each coefficient of each output over at most :data:`comperdial.stats.exact.MOST` systems.
+
+    Keys: dataset, level, against, target, metric, output, coefficient.
+    """
+    from comperdial.evaluation.correlations import paired
+
     found = {}
-    for sample in samples(
-        read_scores(scores),
-        ratings.get("turn_ratings"),
-        contexts=schema.read(files["contexts"], "contexts"),
-        dialogue_ratings=ratings.get("dialogue_ratings"),
-        systems=schema.read(files["systems"], "systems"),
-        source=source,
-        levels=["system"],
-        targets=[target],
-        allow_missing=True,
-    ):
+    for sample in samples:
         for row, name in enumerate(sample.names):
             x, y = paired(sample, row)
-            for coefficient in COEFFICIENTS:
-                found[(*sample.key.values(), *name, coefficient)] = exact_p(x, y, coefficient)
+            if 2 <= len(x) <= MOST:
+                for coefficient in COEFFICIENTS:
+                    found[(*sample.key.values(), *name, coefficient)] = exact_p(x, y, coefficient)
     return found

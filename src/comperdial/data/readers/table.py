@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.data.own_files import (
+    ALIASES,
     entries,
     identifier,
     is_missing,
@@ -37,7 +40,7 @@ COLUMNS: Mapping[str, str] = {
     "context_id": "what was answered",
     "dialogue_id": "the dialogue that it is part of",
     "turn": "a whole number of 0 or more",
-    "history": "or `context`: a list of utterances before the response: texts, or {speaker, text}",
+    "history": "a list of utterances before the response: texts, or {speaker, text}",
     "references": "or `reference`: a text, or a list of texts",
     "facts": "a text, or a list of texts",
     "annotator_id": "or `annotator`: who rated",
@@ -46,6 +49,14 @@ COLUMNS: Mapping[str, str] = {
     "scale_max": "highest rating possible",
     "source": "whose ratings: human, or the name of a judge",
     "kind": f"what the system is: {', '.join(SYSTEM_KINDS)}",
+}
+# What such columns are often called, where it may be something else: only a hint.
+_OTHERS = {
+    "context": "history, or context_id",
+    "score": "rating",
+    "fact": "facts",
+    "knowledge": "facts",
+    "rater": "annotator",
 }
 _NEEDED = ("response", "system_id", "rating")
 _OPTIONS = ("columns", "scale")
@@ -114,12 +125,12 @@ class RatedFile(Reader):
         """Return all tables; what was understood otherwise than said is logged."""
         content = self.content()
         if content.ignored:
-            log.info("%s: columns not used: %s", self.dataset, ", ".join(content.ignored))
+            log.info("%s: columns not used: %s", self.dataset, ", ".join(map(with_hint, content.ignored)))
         ratings = pd.concat([content.tables["turn_ratings"], content.tables["dialogue_ratings"]])
         for name in (name for name, origin in content.scales.items() if origin == "data"):
             rated = ratings.loc[ratings["dimension"] == name, "rating"]
             log.warning(
-                "%s: nothing says the scale of %s: taken for it is what the data hold, %g to %g",
+                "%s: no scale is given for %s: used is the range of the ratings, %g to %g",
                 self.dataset, name, rated.min(), rated.max(),
             )  # fmt: skip
         return content.tables
@@ -502,6 +513,14 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
                 dimensions.add(str(what).strip())
                 raters.add(_source(source))
     return Rated(tuple(level for level in RATED_LEVELS if level in levels), frozenset(dimensions), frozenset(raters))
+
+
+def with_hint(column: str) -> str:
+    """Return the name of a column that is not used, with the name of ours that may be meant by it."""
+    plain = re.sub(r"[\s_-]+", "_", column.strip().lower())
+    names = [*COLUMNS, *ALIASES]
+    meant = _OTHERS.get(plain) or next(iter(get_close_matches(plain, names, 1, 0.8)), None)
+    return f"{column} (did you mean {meant}?)" if meant else column
 
 
 def _source(cell: object) -> str:
