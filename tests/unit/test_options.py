@@ -312,6 +312,7 @@ def test_compare_says_what_it_did_with_missing_scores_outliers_and_corrections(m
     assert "fair:o: 2 without a score count as its lowest" in worst and "97%" in worst and "|missing:worst" in worst
     assert "rating, system level, ratings of turns: no outliers" in worst
     assert "fair:o has no score of context '0', system 'a', and of 1 more" in run(capsys, [*mine, "--missing", "error"])
+    assert "Outliers are left out at system level alone" in run(capsys, [*mine, "--outliers", "mad"])
     fdr = run(capsys, [*mine, "--correction", "fdr"])
     assert "rank (FDR)" in fdr and "(FDR: " in fdr and "Benjamini and Hochberg" in fdr and "Holm" not in fdr
     none = run(capsys, [*mine, "--correction", "none"])

@@ -141,11 +141,12 @@ def analysed(
         notes += more
     marks = [f"subset:{column}={value}" for column, value in options.subset]
     marks += ["missing:worst"] if options.missing == "worst" else []
-    found = []
+    found, tried = [], False
     for sample in _covered(chosen, filled, levels, targets, allow_missing):
         if options.outliers == "none" or not sample.design.average:
             found.append(_marked(sample, marks))
             continue
+        tried = True
         far, why = outlying(sample)
         notes.append(f"{sample.target}, system level, ratings of {sample.against}s: {why}")
         rest: Sample | None = sample
@@ -158,6 +159,8 @@ def analysed(
             notes[-1] += f"; too few are left: below {FEWEST_SYSTEMS} there is no system level"
         else:
             found.append(_marked(rest, [*marks, f"outliers:mad:{','.join(far) or 'none'}"]))
+    if options.outliers != "none" and not tried:
+        notes.append("Outliers are left out at system level alone, which is not here: nothing was left out")
     return Analysed(found, notes)
 
 
