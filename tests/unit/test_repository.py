@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 
@@ -215,3 +216,11 @@ def _installed(name):
         return bool(metadata.version(name))
     except metadata.PackageNotFoundError:
         return False
+
+
+def test_the_page_that_dvc_plots_fills_in_loads_nothing(root):
+    page = subprocess.run(
+        [sys.executable, "workflow/plots_page.py"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert "{plot_divs}" in page and "{refresh_tag}" in page and "vegaEmbed" in page
+    assert not re.search(r"<(script|link)\b[^>]*\b(src|href)=", page)
