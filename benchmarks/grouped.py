@@ -7,14 +7,10 @@ are checked against their tests, too. `OMP_NUM_THREADS=1 python benchmarks/group
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import defaultdict
-
 import numpy as np
 import simulated
 from paired import SETTINGS, parts
-from simulated import demo, draw, workers
+from simulated import demo, draw
 
 from comperdial.stats import Measure
 from comperdial.stats.comparison import holm, rank_clusters
@@ -83,14 +79,8 @@ def count(
 
 def main() -> None:
     options = simulated.options(__doc__, benchmarks=1000, seed=2026, systems=20, dialogues=15, turns=3)
-    start, shares = time.perf_counter(), defaultdict(list)
     shape = {name: getattr(options, name) for name in ("systems", "dialogues", "turns")}
-    with workers(options.processes) as each:
-        for number, found in enumerate(each(count, options.benchmarks, seed=options.seed, **shape), 1):
-            for key, share in found.items():
-                shares[key].append(share)
-            if number % 50 == 0:
-                print(f"{number} benchmarks, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    shares = simulated.shares(count, options, **shape)
     print(f"{shape}, {options.benchmarks} benchmarks: rejections at {ALPHA:.0%} in %, ± one standard error\n")
     rows = []
     for test, grouping, measure in dict.fromkeys(key[:3] for key in shares):

@@ -8,14 +8,10 @@ parameters, so that each rejection is a mistake; `power` is no null. `OMP_NUM_TH
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import defaultdict
-
 import numpy as np
 import simulated
 from paired import SETTINGS, parts
-from simulated import demo, draw, workers
+from simulated import demo, draw
 
 from comperdial.evaluation.overall import OVERALL, Board, overall
 from comperdial.evaluation.samples import Sample
@@ -65,16 +61,10 @@ def count(benchmark: int, seed: int) -> dict[tuple[str, str], float]:
 
 def main() -> None:
     options = simulated.options(__doc__, benchmarks=1000, seed=2026)
-    start, shares = time.perf_counter(), defaultdict(list)
-    with workers(options.processes) as each:
-        for number, found in enumerate(each(count, options.benchmarks, seed=options.seed), 1):
-            for key, share in found.items():
-                shares[key].append(100 * share)
-            if number % 100 == 0:
-                print(f"{number} boards, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    shares = simulated.shares(count, options)
     rows = []
     for task in [*(task.name for task in BOARD.tasks), OVERALL]:
-        values = [np.array(shares[task, setting]) for setting in SETTINGS]
+        values = [100 * np.array(shares[task, setting]) for setting in SETTINGS]
         rows.append([task, *(f"{part.mean():.1f} ± {part.std() / np.sqrt(len(part)):.1f}" for part in values)])
     print(f"{options.benchmarks} boards: rejections at {ALPHA:.0%} in %, ± one standard error\n")
     simulated.table(["task", *SETTINGS], rows)

@@ -7,16 +7,13 @@ that holds its level rejects 4 to 6 % of them. `OMP_NUM_THREADS=1 python benchma
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import candidates
 import numpy as np
 import simulated
-from simulated import Benchmark, Floats, Metric, demo, draw, workers
+from simulated import Benchmark, Floats, Metric, demo, draw
 
 from comperdial.core.names import LEVELS
 from comperdial.stats import COEFFICIENTS as NAMES
@@ -173,13 +170,7 @@ def _cell(setting: str, values: Floats) -> str:
 
 def main() -> None:
     options = simulated.options(__doc__, benchmarks=1000, seed=2026)
-    start, shares = time.perf_counter(), defaultdict(list)
-    with workers(options.processes) as each:
-        for number, found in enumerate(each(count, options.benchmarks, seed=options.seed), 1):
-            for key, share in found.items():
-                shares[key].append(share)
-            if number % 50 == 0:
-                print(f"{number} benchmarks, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    shares = simulated.shares(count, options)
     print(f"Rejections at {ALPHA:.0%} in percent, ± one standard error, {RESAMPLES} swaps; bold: outside 4 to 6 %.\n")
     print(table(shares))
 

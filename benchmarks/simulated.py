@@ -9,6 +9,9 @@ scripts that count have in common, options, processes and tables.
 from __future__ import annotations
 
 import argparse
+import sys
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -87,6 +90,20 @@ def workers(count: int) -> Iterator[Callable[..., Iterator[Any]]]:
             return pool.map(partial(work, **settings), range(n), chunksize=4)
 
         yield each
+
+
+def shares(
+    work: Callable[..., Mapping[Any, float]], options: argparse.Namespace, **settings: object
+) -> dict[Any, list[float]]:
+    """Return by key what ``work`` returned for each of the benchmarks that the options ask for, and say how far it is."""
+    start, found = time.perf_counter(), defaultdict[Any, list[float]](list)
+    with workers(options.processes) as each:
+        for number, shown in enumerate(each(work, options.benchmarks, seed=options.seed, **settings), 1):
+            for key, share in shown.items():
+                found[key].append(share)
+            if number % 50 == 0:
+                print(f"{number} benchmarks, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    return found
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
