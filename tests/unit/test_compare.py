@@ -11,6 +11,7 @@ import pytest
 from comperdial import evaluation, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
+from comperdial.config.registry import completed
 from comperdial.evaluation import aggregate
 from comperdial.metrics import scoring
 from comperdial.metrics.named import metric_named, read_entries
@@ -69,7 +70,7 @@ def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, c
     folder = tmp_path / "usr_persona"
     for name, frame in usr_tables["usr_persona"].items():
         schema.write(folder / f"{name}.parquet", frame, name)
-    params = load_yaml(root / "params.yaml")
+    params = completed(load_yaml(root / "params.yaml"))
     entries = read_entries(root / "params.yaml")
     settings = params["evaluation"]
     # With one more output than is compared: p does not depend on it.

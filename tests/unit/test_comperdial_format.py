@@ -17,6 +17,7 @@ from comperdial.challenge.dialogues import Dialogue, to_data
 from comperdial.challenge.personas.wording import kinds_of
 from comperdial.challenge.tables import make_tables
 from comperdial.cli import main
+from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.data import export, readers
 from comperdial.schema.dimensions import AXES, OVERALL
@@ -652,7 +653,7 @@ def test_the_page_s_misfit_and_its_map(page, root, tmp_path):
         ("human.score_2", None, 3),
     ]
     assert [rating for *_, rating in ratings_of(tables["dialogue_ratings"], "Fluency")] == [1, 0]
-    params = yaml.safe_load((root / "params.yaml").read_text())
+    params = completed(yaml.safe_load((root / "params.yaml").read_text()))
     assert params["comperdial"]["columns"] == export.COLUMNS, "the defaults read what `comperdial export` writes"
     assert set(params["comperdial"]) == set(block)
     assert params["comperdial"]["counts"] == block["counts"]

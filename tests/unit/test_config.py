@@ -12,6 +12,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
+from comperdial.config.registry import completed, registered
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue, read_lock
 from comperdial.judges.prices import Prices
@@ -84,7 +85,7 @@ def test_messages_are_short_and_control_no_terminal():
 
 @pytest.fixture(scope="module")
 def shipped(root):
-    return load_yaml(root / "params.yaml")
+    return completed(load_yaml(root / "params.yaml"))
 
 
 def test_the_shipped_configuration_is_read_as_it_stands(root, shipped):
@@ -95,6 +96,29 @@ def test_the_shipped_configuration_is_read_as_it_stands(root, shipped):
     assert repr(sent) == "{'temperature': 1.0, 'max_tokens': 256}", "a score's signature has them word for word"
     for path in (root / "tests/configs").glob("*.yaml"):
         read_parameters({**shipped, **load_yaml(path)})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, {"kind": "f1", "main": "f1", "label": "Word F1"}),
+        ({"text": "raw"}, {"kind": "f1", "main": "f1", "label": "Word F1", "text": "raw"}),
+        ({"kind": "bleu"}, {"kind": "bleu"}),
+    ],
+)
+def test_a_name_alone_is_the_packages_entry_and_keys_change_it(given, expected):
+    assert completed({"metrics": {"f1": given}}) == {"metrics": {"f1": expected}}
+
+
+def test_a_name_that_the_package_does_not_have_needs_an_entry_of_its_own(shipped):
+    with pytest.raises(ConfigError, match=r"metrics\.f2: got null; expected a mapping"):
+        read_parameters({**shipped, "metrics": {"f2": None}})
+
+
+def test_all_entries_of_the_package_can_be_chosen(shipped):
+    chosen = {key: dict.fromkeys(registered(key)) for key in ("metrics", "recorded", "recorded_judges", "training")}
+    assert all(chosen.values())
+    read_parameters({**shipped, **chosen})
 
 
 def test_the_schema_for_editors_is_that_of_the_models(root):
@@ -136,7 +160,7 @@ MISTAKES = [
     ("evaluation.resamples", 1000.0, r"evaluation\.resamples: got 1000\.0; expected a whole number"),
     ("evaluation.resamples", True, r"evaluation\.resamples: got True"),
     ("agreement", [1], "agreement: got a list; expected a mapping"),
-    ("metrics.f1", {"knd": "f1"}, r"metrics\.f1: no 'kind'"),
+    ("metrics.mine", {"knd": "f1"}, r"metrics\.mine: no 'kind'"),
     ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
     ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
     ("own_data.mine", {"file": "mine.txt"}, r"own_data\.mine\.file: got 'mine\.txt'; expected a file \.csv"),

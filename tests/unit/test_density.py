@@ -18,6 +18,7 @@ from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.config.parameters import read_parameters
+from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
@@ -452,7 +453,7 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
         "lengths": {"history": 24, "facts": 10, "response": 8}, "negatives": {"random": 2, "near": 0},
         "phases": [{"loss": "selection", "steps": 2, "batch": 2, "learning_rate": 0.001}],
     }  # fmt: skip
-    params = load_yaml(ROOT / "params.yaml") | {"training": {"mine": entry}}
+    params = completed(load_yaml(ROOT / "params.yaml")) | {"training": {"mine": entry}}
     Path("params.yaml").write_text(json.dumps(params))
     assert main(["train", "mine"]) == 0
     assert "data/models/mine: recall@1" in capsys.readouterr().out
@@ -472,7 +473,7 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     ],
 )
 def test_wrong_settings_are_refused(change, message):
-    params = load_yaml(ROOT / "params.yaml")
+    params = completed(load_yaml(ROOT / "params.yaml"))
     params["training"] = {"density": {**params["training"]["density"], **change}}
     with pytest.raises(ConfigError, match=message):
         read_parameters(params)

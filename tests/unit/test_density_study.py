@@ -10,6 +10,7 @@ import pytest
 
 from comperdial import jobs, schema
 from comperdial.config import load_yaml
+from comperdial.config.registry import completed
 from comperdial.core.files import write_json
 from comperdial.data.catalogue import load_catalogue
 from comperdial.jobs.dag import Jobs
@@ -90,7 +91,7 @@ def test_tables_3_and_5_are_the_papers(root, paper):
 
 def test_the_rows_name_reported_values_and_scores_that_there_are(root):
     known = read(root, "correlations")
-    metrics = with_studies(load_yaml(root / "params.yaml"))["metrics"]
+    metrics = with_studies(completed(load_yaml(root / "params.yaml")))["metrics"]
     for part, places in (("responses", {"Table 1"}), ("dialogues", {"Table 4"})):
         named = [row for section in rows()[part] for row in section["rows"]]
         assert len({row["label"] for row in named}) == len(named)
@@ -421,7 +422,7 @@ def test_the_target_makes_the_tables_and_figures_and_another_catalogue_none(root
     for name in ("data", "notebooks", "src"):
         (tmp_path / name).symlink_to(root / name)
     monkeypatch.chdir(tmp_path)
-    config = load_yaml(root / "params.yaml")
+    config = completed(load_yaml(root / "params.yaml"))
     found = {Path(target).stem for target in Jobs(config).targets(study="density")}
     assert found == {
         *(f"density_table_{number}" for number in range(1, 6)),

@@ -18,6 +18,7 @@ from docutils.core import publish_doctree
 from comperdial import studies
 from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
+from comperdial.config.registry import completed
 from comperdial.core.artifact import ARTIFACTS, table
 from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import ComperdialError
@@ -38,7 +39,7 @@ def config(root, tmp_path, monkeypatch):
         (tmp_path / name).symlink_to(root / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path / "models"))
-    return load_yaml(root / "params.yaml")
+    return completed(load_yaml(root / "params.yaml"))
 
 
 def with_(config, setting, value):

@@ -9,6 +9,7 @@ import yaml
 
 from comperdial import schema
 from comperdial.cli import main
+from comperdial.config.registry import completed
 from comperdial.judges.files import file_task
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.tasks import family_of, read_judging, signature
@@ -29,7 +30,7 @@ RECORDS = [
 @pytest.fixture
 def params(tmp_path, root):
     """Return a params.yaml with the repository's judges and variants, and a ledger of its own."""
-    content = yaml.safe_load((root / "params.yaml").read_text())
+    content = completed(yaml.safe_load((root / "params.yaml").read_text()))
     content["judging"]["ledger"] = str(tmp_path / "ledger")
     path = tmp_path / "params.yaml"
     path.write_text(yaml.safe_dump(content))

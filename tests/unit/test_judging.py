@@ -11,6 +11,7 @@ import yaml
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
+from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.judges.base import Answer, Completion
 from comperdial.judges.items import items_of
@@ -36,7 +37,7 @@ from minijudging import count_requests, judged, write_tables
 
 @pytest.fixture(scope="module")
 def sections(root):
-    content = yaml.safe_load((root / "params.yaml").read_text())
+    content = completed(yaml.safe_load((root / "params.yaml").read_text()))
     return content["judges"], content["judging"]
 
 
@@ -152,7 +153,7 @@ def test_a_mistake_in_asks_is_named(asks, error, message):
 
 
 def test_the_study_s_data_sets_have_judges_and_variants_of_their_own(root):
-    config = with_studies(load_yaml(root / "params.yaml"))
+    config = with_studies(completed(load_yaml(root / "params.yaml")))
     judging = read_judging(config["judges"], config["judging"], datasets=["demo", "fed_dial"], groups=groups_of(config))
     tasks = judging.tasks("fed_dial", **judged_levels("fed_dial", ("dialogue",)))
     assert "explicit-dialogue_rules" in tasks and {task.judge.name for task in tasks.values()} == {"rules", "smollm2"}

@@ -12,6 +12,7 @@ import yaml
 from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue, write_dialogues
 from comperdial.cli import main
+from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue
 from comperdial.judges.ledger import Ledger
@@ -304,7 +305,7 @@ def test_the_example_of_the_docs_prints_what_the_page_says(root, tmp_path, monke
 def test_the_command_compares_with_the_table_s_choices(root, tmp_path, dialogues, capsys):
     write_dialogues(tmp_path / "dialogues.jsonl", dialogues.values())
     schema.write(tmp_path / "votes.parquet", table(vote(), vote(annotator="2", choice="second")), "preferences")
-    params = yaml.safe_load((root / "params.yaml").read_text())
+    params = completed(yaml.safe_load((root / "params.yaml").read_text()))
     params["judging"]["ledger"] = str(tmp_path / "ledger")
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     files = [tmp_path / name for name in ("dialogues.jsonl", "votes.parquet")]

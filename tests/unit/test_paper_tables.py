@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from comperdial import schema
+from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import read_table
 from comperdial.jobs.plan import ABOUT
@@ -391,7 +392,7 @@ def test_table_2_is_the_beginning_of_table_12():
 
 
 def test_table_14_asks_the_metrics_themselves(root):
-    metrics = yaml.safe_load((root / "params.yaml").read_text())["metrics"]
+    metrics = completed(yaml.safe_load((root / "params.yaml").read_text()))["metrics"]
     for entry in metrics.values():
         for key in ABOUT:
             entry.pop(key, None)

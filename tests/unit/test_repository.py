@@ -12,6 +12,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from comperdial import schema
+from comperdial.config.registry import completed
 from comperdial.data.catalogue import load_catalogue
 from comperdial.judges.tasks import read_judging
 
@@ -133,7 +134,7 @@ def test_every_reported_number_has_a_source(root):
 
 def test_the_rows_of_the_usr_table_find_their_reported_values(root):
     rows = yaml.safe_load((root / "src/comperdial/studies/usr/rows.yaml").read_text())["rows"]
-    params = yaml.safe_load((root / "params.yaml").read_text())
+    params = completed(yaml.safe_load((root / "params.yaml").read_text()))
     with (root / "src/comperdial/studies/usr/correlations.csv").open(newline="") as file:
         known = {(row["source"], row["metric"]) for row in csv.DictReader(file)}
     judged = read_judging(params["judges"], params["judging"]).tasks("usr_topical")

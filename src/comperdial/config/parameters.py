@@ -32,6 +32,7 @@ from comperdial.config.checking import (
     rule,
     unknown,
 )
+from comperdial.config.registry import REGISTRIES, completed
 from comperdial.config.secrets import secret_in
 
 Level = Literal["turn", "dialogue", "system"]
@@ -652,7 +653,7 @@ class Parameters(JudgingSections):
 
 
 def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -> Parameters:
-    """Check the configuration that Snakemake merged.
+    """Check the configuration that Snakemake merged, with the package's entries that it names spelled out.
 
     Parameters
     ----------
@@ -667,7 +668,9 @@ def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -
     ConfigError, UnknownNameError
         As :func:`~comperdial.config.checking.checked`.
     """
-    return checked(Parameters, mapping, lines=lines)
+    if lines:
+        lines = Lines(*REGISTRIES, *lines.paths, option=lines.option)
+    return checked(Parameters, completed(mapping), lines=lines)
 
 
 class _ForEditors(GenerateJsonSchema):
@@ -689,4 +692,8 @@ class _ForEditors(GenerateJsonSchema):
 def json_schema() -> str:
     """Return the JSON schema of ``params.yaml``, by which editors complete and check it."""
     schema = Parameters.model_json_schema(schema_generator=_ForEditors)
+    # A name alone is the package's entry, which a mapping without all keys changes.
+    for name in ("Metric", "Recorded", "RecordedJudge", "Training", "Variant"):
+        del schema["$defs"][name]["required"]
+        schema["$defs"][name]["type"] = ["object", "null"]
     return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=1, ensure_ascii=False) + "\n"

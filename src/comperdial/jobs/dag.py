@@ -15,6 +15,7 @@ from typing import Any
 
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
+from comperdial.config.registry import completed
 from comperdial.core.artifact import Artifact
 from comperdial.core.closure import code_version
 from comperdial.core.errors import ConfigError, UnknownNameError
@@ -41,7 +42,7 @@ class Jobs:
 
     def __init__(self, config: Mapping[str, Any], *, lines: Lines | None = None) -> None:
         read_parameters(config, lines=lines)
-        self.plan = Plan(config, lines)
+        self.plan = Plan(completed(config), lines)
         found = list(discover().values())
         # Rules name files' makers by their functions; what is rendered goes by its path.
         self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}

@@ -17,6 +17,7 @@ from comperdial.challenge.agents import kinds as agent_kinds
 from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
+from comperdial.config.registry import REGISTRIES
 from comperdial.core.artifact import TABLES
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
@@ -86,7 +87,7 @@ class Plan:
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
         # A study's metrics stand in its own file.
-        files = [*FOLDER.glob("*/study.yaml"), *(lines.paths if lines else ())]
+        files = [*REGISTRIES, *FOLDER.glob("*/study.yaml"), *(lines.paths if lines else ())]
         self.lines = Lines(*files, option=lines.option) if lines else None
         self.config = with_studies(config)
         self._said = config.get("studies") or {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
+from comperdial.config.registry import completed, registered
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.metrics import Metric, create, kinds
 
@@ -17,22 +18,22 @@ ABOUT = ("datasets", "skip", "apart", "main", "label")
 """What an entry of a metric says besides ``kind`` and the kind's options."""
 _NO_OPTIONS = ("kind", *ABOUT)
 PARAMS = Path("params.yaml")
-# Where the package is used from its repository.
-SHIPPED = Path(__file__).parents[3] / PARAMS.name
 
 
 def read_entries(path: str | Path | None = None) -> Entries:
-    """Return the metrics of a ``params.yaml`` by name: of the one named, the one here, or the repository's own."""
-    if path is None and not PARAMS.is_file() and not SHIPPED.is_file():
-        return {}
-    where = Path(path) if path is not None else PARAMS if PARAMS.is_file() else SHIPPED
-    entries = load_yaml(where).get("metrics") or {}
+    """Return metrics by name: those of a ``params.yaml`` (the one named, or the one here), or the package's registry."""
+    if path is None and not PARAMS.is_file():
+        return registered("metrics")
+    where = Path(path) if path is not None else PARAMS
+    entries = completed(load_yaml(where)).get("metrics") or {}
     if not isinstance(entries, dict):
         raise ConfigError(f"metrics: {entries!r}", where=str(where), expected="a name and a kind for each metric")
     for name, entry in entries.items():
         if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
             raise ConfigError(
-                f"metric {name!r} is {entry!r}", where=str(where), expected="`kind` and the kind's options"
+                f"metric {name!r} is {entry!r}",
+                where=str(where),
+                expected="a name of `comperdial metrics`, or `kind` and the kind's options",
             )
     return entries
 
@@ -43,7 +44,7 @@ def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None 
     Parameters
     ----------
     text
-        A name of ``entries``, or else a kind; options may follow, as in ``bleu,text=raw``.
+        A name of ``entries`` or of the registry, or else a kind; options may follow, as in ``bleu,text=raw``.
     entries
         As :func:`read_entries` gives them.
     options
@@ -52,16 +53,17 @@ def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None 
     Raises
     ------
     UnknownNameError
-        When there is neither such an entry nor such a kind; names the nearest of both.
+        When there is neither such an entry nor such a kind; suggests the nearest of both.
     ConfigError
         When an option is wrong.
     """
     name, *pairs = text.split(",")
-    if name not in entries and name not in kinds():
-        raise UnknownNameError("metric", name, {*entries, *kinds()})
-    found = dict(entries.get(name, {"kind": name}))
-    kind = found["kind"]
-    chosen = {key: value for key, value in found.items() if key not in _NO_OPTIONS} | dict(map(option, pairs))
+    known = {**registered("metrics"), **entries}
+    if name not in known and name not in kinds():
+        raise UnknownNameError("metric", name, {*known, *kinds()})
+    entry = dict(known.get(name, {"kind": name}))
+    kind = entry["kind"]
+    chosen = {key: value for key, value in entry.items() if key not in _NO_OPTIONS} | dict(map(option, pairs))
     return create(kind, **chosen | dict(options or {}))
 
 

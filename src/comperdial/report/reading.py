@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial.config import load_yaml
+from comperdial.config.registry import completed
 from comperdial.core.errors import MissingResourceError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.core.plugins import load_class
@@ -225,7 +226,7 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     from comperdial.data.sources import raw_path
     from comperdial.judges.recorded import find
 
-    params = load_yaml(reading.root / "params.yaml")
+    params = completed(load_yaml(reading.root / "params.yaml"))
     entry = (params.get("recorded_judges") or {}).get(metric)
     if entry is None:
         # A judge that was asked here: what it answered is a result.

@@ -12,6 +12,7 @@ from typing import Any
 from comperdial.config import load_yaml
 from comperdial.config.checking import checked, read_checked
 from comperdial.config.parameters import Study
+from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.tasks import DEFAULT
 
@@ -35,6 +36,7 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     ConfigError
         When two things have one name.
     """
+    config = completed(config)
     own = config.get("studies") or {}
     found = {}
     for path in sorted(FOLDER.glob("*/study.yaml")):
