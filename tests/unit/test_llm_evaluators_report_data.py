@@ -424,6 +424,5 @@ def test_a_figure_of_dimensions_is_made(tmp_path):
     # Ratings 1 2 3 of coherence and 2 2 1 of engagingness.
     first = shown[(shown["who"] == "human") & (shown["dimension_a"] == "engagingness")]
     assert first["value"].tolist() == [pytest.approx(-0.866, abs=1e-4)]
-    assert (tmp_path / "figure.provenance.json").is_file()
     assert "Figure 3. How dimensions go together: Tiny" in drawn
     assert "Judge: fixed rules" in drawn

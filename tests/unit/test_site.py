@@ -385,4 +385,3 @@ def test_the_page_is_made_with_its_record(tables, tmp_path, monkeypatch):
     make("report.of_dataset:site", made, inputs, source="human", main_target="Overall", **said)
     page = made.with_suffix(".html").read_text()
     assert Unpacked(data_of(page)).content["figures"] == [{"name": "toy", "src": "../figures/toy.png"}]
-    assert made.with_suffix(".provenance.json").is_file()

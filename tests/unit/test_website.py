@@ -1,6 +1,5 @@
 """`comperdial site`: README, docs and results as one folder of linked pages that load nothing from a network."""
 
-import json
 import posixpath
 import re
 import shutil
@@ -43,7 +42,6 @@ def repository(tmp_path):
         "docs/how.md": "# How\n\n[Back](../README.md), [figures](../results/figures)\n\n## Two words\n\n| a |\n|:--|\n| b |\n",
         "docs/images/usr.png": "png",
         "results/tables/usr.html": TABLE.format(title="USR", caption="Real."),
-        "results/tables/usr.provenance.json": json.dumps({"command": "studies.usr.tables:usr"}),
         "results/tables/demo_systems.html": TABLE.format(title="Systems", caption=f"All. {SIMULATED}"),
         "results/figures/usr.png": "png",
         "results/report/demo.html": "<html><head><meta http-equiv='Content-Security-Policy' content='x'></head><body>\n</body>",

@@ -101,4 +101,4 @@ def test_a_study_is_a_folder(finished):
 
 
 def forms(name):
-    return {f"results/tables/{name}.{form}" for form in ("md", "tex", "csv", "html", "provenance.json")}
+    return {f"results/tables/{name}.{form}" for form in ("md", "tex", "csv", "html")}

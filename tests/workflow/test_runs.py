@@ -1,7 +1,5 @@
 """Runs of a small invented data set: what is made, what is made again and what is not, and what stops a run how."""
 
-import hashlib
-import json
 import os
 import re
 import signal
@@ -19,7 +17,7 @@ MADE_OF_CORRELATIONS = ("usr", "table_04", "usr_persona_correlations")
 
 
 def forms(stem, *suffixes):
-    return {f"results/{stem}.{suffix}" for suffix in (*suffixes, "provenance.json")}
+    return {f"results/{stem}.{suffix}" for suffix in suffixes}
 
 
 def tables(*names):
@@ -35,20 +33,10 @@ FROM_SCORES = (
 )
 
 
-def test_a_run_records_what_it_is_made_of_and_is_done(finished):
+def test_a_run_names_no_machine_and_is_done(finished):
     made = finished.outputs()
     for name, (_, content) in made.items():
         assert str(finished.path.parents[1]).encode() not in content and sys.prefix.encode() not in content, name
-    records = [name for name in made if name.endswith(".provenance.json")]
-    assert len(records) == 5
-    for name in records:
-        record = json.loads(made[name][1])
-        assert record["inputs"] and record["code"]["files"], name
-        for file, entry in record["inputs"].items():
-            assert hashlib.sha256((finished.path / file).read_bytes()).hexdigest()[:16] == entry["sha256"], (name, file)
-        for suffix, digest in record["outputs"].items():
-            form = made[name.removesuffix(".provenance.json") + suffix][1]
-            assert hashlib.sha256(form).hexdigest()[:16] == digest, (name, suffix)
     assert "Nothing to be done" in finished.snakemake()
     assert finished.rewritten(made) == set()
     for name in [*made, "src/comperdial/metrics/bleu.py", "src/comperdial/studies/usr/rows.yaml"]:

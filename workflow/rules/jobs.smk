@@ -40,9 +40,9 @@ os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
 os.environ[SETTINGS_VARIABLE] = JOBS.plan.connections()
 
 DO = "comperdial do {params.job:q} > {log:q} 2>&1"
-# A table's forms beside its HTML, a figure's beside its PNG, each with the record of what it was made of.
-TABLE_FORMATS = (".md", ".tex", ".csv", ".provenance.json")
-FIGURE_FORMATS = (".pdf", ".svg", ".csv", ".provenance.json")
+# A table's forms beside its HTML, a figure's beside its PNG.
+TABLE_FORMATS = (".md", ".tex", ".csv")
+FIGURE_FORMATS = (".pdf", ".svg", ".csv")
 
 
 def asked(function, folder):

@@ -51,7 +51,6 @@ rule page:
     input:
         unpack(asked(JOBS.inputs_of, "results")),
     output:
-        "results/{name}.provenance.json",
         html=report(
             "results/{name}.html", caption="../report/artifact.rst", category=asked(JOBS.category_of, "results")
         ),

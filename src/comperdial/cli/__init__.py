@@ -143,12 +143,11 @@ def make_parser() -> argparse.ArgumentParser:
         submit,
         train,
         validate,
-        why,
     )
 
     groups = (
         compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
-        annotate, preferences, render, site, submit, train, validate, why,
+        annotate, preferences, render, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -1,1 +1,1 @@
-"""What every other part uses: errors, files, names, the code hash, provenance. Imports nothing else of ours."""
+"""What every other part uses: errors, files, names, the code hash. Imports nothing else of ours."""

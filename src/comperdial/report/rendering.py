@@ -1,4 +1,4 @@
-"""Writes what an artifact's function returned: a table, a figure or a page in all forms, with the record of what made it.
+"""Writes what an artifact's function returned: a table, a figure or a page in all forms.
 
 What writes one kind is no code of the others: an edited style of figures makes no table stale.
 """
@@ -12,11 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.core import provenance
 from comperdial.core.artifact import Artifact
-from comperdial.core.closure import code_digests, names_of_version
 from comperdial.core.errors import NothingToShowError
-from comperdial.core.files import write_text
+from comperdial.core.files import FORMS, form_path, write_text
 from comperdial.report.captions import SIMULATED, with_suffix
 
 Inputs = Mapping[str, Path | list[Path]]
@@ -52,8 +50,9 @@ def table(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Pa
         title, text, simulated = _nothing(job, error)
         caption = with_suffix(f"{text}.", SIMULATED if simulated else "")
         made = document.Document(title, caption, [], pd.DataFrame({"note": [text]}))
-    document.write(made, job["outputs"]["stem"])
-    return _recorded(artifact, job, inputs)
+    stem = job["outputs"]["stem"]
+    document.write(made, stem)
+    return _written(stem)
 
 
 def figure(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
@@ -72,13 +71,14 @@ def figure(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[P
             axes[0, 0].text(0.0, 0.5, textwrap.fill(text, 110), va="center", parse_math=False)
             style.titled(drawn, "Nothing to show", title, "", simulated=simulated)
             style.finish(drawn, pd.DataFrame({"note": [text]}), stem, simulated=simulated)
-    return _recorded(artifact, job, inputs)
+    return _written(stem)
 
 
 def page(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
     """Write a page."""
-    write_text(f"{job['outputs']['stem']}.html", artifact.run(**inputs, **job["settings"]))
-    return _recorded(artifact, job, inputs)
+    stem = job["outputs"]["stem"]
+    write_text(f"{stem}.html", artifact.run(**inputs, **job["settings"]))
+    return _written(stem)
 
 
 def _nothing(job: Mapping[str, Any], error: NothingToShowError) -> tuple[str, str, bool]:
@@ -88,9 +88,5 @@ def _nothing(job: Mapping[str, Any], error: NothingToShowError) -> tuple[str, st
     return title, f"Nothing to show: {error}", settings.get("source") == "simulated"
 
 
-def _recorded(artifact: Artifact, job: Mapping[str, Any], inputs: Inputs) -> list[Path]:
-    stem = job["outputs"]["stem"]
-    paths = [path for found in inputs.values() for path in (found if isinstance(found, list) else [found])]
-    code = code_digests(*names_of_version(job["code"])) if "code" in job else {}
-    record = provenance.write(f"{stem}.html", artifact.name, job["settings"], paths, code)
-    return [*provenance.forms(stem), record]
+def _written(stem: str) -> list[Path]:
+    return [path for suffix in FORMS if (path := form_path(f"{stem}.html", suffix)).is_file()]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import json
 import posixpath
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 _GENERATOR = "comperdial site"
 _MARKDOWN = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
 _PICTURES = (".jpg", ".png", ".svg")
+# Studies whose results do not all begin with their name, or not they alone.
+_RESULTS_OF = {"comperdial": r"table_\d\d", "local_metrics": "local_.+", "usr": "usr|usr_agreement"}
 _DOCS = "docs/index.html"
 _TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _HEADING = re.compile(r"<h1[^>]*>([^<]*)")
@@ -248,37 +249,31 @@ def _grouped(kind: _Kind, found: Sequence[Path], studies: Mapping[str, str]) -> 
     """Return names and links of results: those of each study under its title, then those of any data set."""
     groups: dict[str, list[tuple[str, str]]] = {title: [] for title in (*studies.values(), "")}
     for path in found:
-        study = _study_of(path)
+        study = _study_of(path, studies)
         groups.setdefault(studies.get(study, study), []).append((_title(path), path.name))
     rest = groups.pop("")
     filled = [(title, entries) for title, entries in groups.items() if entries]
     return [*filled, ("Of each data set" if filled else "", rest)] if rest else filled
 
 
-def _record(path: Path) -> str:
-    record = path.with_suffix(".provenance.json")
-    return read_text(record) if record.is_file() else ""
-
-
-def _study_of(path: Path) -> str:
-    """Return the study whose code made a result, by its record of provenance; an empty name for any other."""
-    try:
-        command = json.loads(_record(path) or "{}").get("command", "")
-    except (ValueError, AttributeError):
-        return ""
-    room, _, rest = str(command).partition(".")
-    return rest.partition(".")[0] if room == "studies" else ""
+def _study_of(path: Path, studies: Iterable[str]) -> str:
+    """Return the study that a result belongs to, by its name; an empty name for a result of one data set."""
+    return next((one for one in studies if re.fullmatch(_RESULTS_OF.get(one, f"{one}(_.+)?"), path.stem)), "")
 
 
 def _title(path: Path) -> str:
     """Return what a result is called: its own title if it has one; what is simulated says so."""
     if path.suffix in _PICTURES:
-        title, simulated = path.stem, "SIMULATED" in _record(path)
+        title, simulated = path.stem, _is_simulated(path.with_suffix(".svg"))
     else:
         text = read_text(path)
         found = _HEADING.search(text) or _TITLE.search(text)
         title, simulated = html.unescape(found[1]).strip() if found else path.stem, bool(_SIMULATED.search(text))
     return f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
+
+
+def _is_simulated(drawing: Path) -> bool:
+    return drawing.is_file() and "SIMULATED" in read_text(drawing)
 
 
 def _write(site: _Site, output: Path, copied: Sequence[str]) -> None:
