@@ -60,15 +60,15 @@ CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' param
 # Only those that exist after the run are named.
 # A file's data set has its name in lower case, letters, digits and underscores only.
 NAMES = $(foreach path,$(CHOSEN),$(shell printf %s '$(basename $(notdir $(path)))' | tr A-Z a-z | tr -cs a-z0-9_ _))
-START = $(foreach name,$(NAMES),results/report/$(name).html results/local/$(name).html) \
-  $(if $(findstring usr_,$(CHOSEN)),results/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
+START = $(foreach name,$(NAMES),results/$(name)/report.html results/local/$(name).html) \
+  $(if $(findstring usr_,$(CHOSEN)),results/studies/usr/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
   $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
 
 reproduce: setup
 	$(RUN) $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
 	@echo
 	@echo 'What to read first, and the folders with the rest:'
-	@for path in $(START) results/tables results/figures results/notebooks results/scores; do \
+	@for path in $(START) $(addprefix results/,$(NAMES)) results/studies results/notebooks; do \
 	  if test -e $$path; then echo "  $$path"; fi; done
 	$(if $(filter demo,$(CHOSEN)),@echo 'Everything about demo is SIMULATED.')
 	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.',\
@@ -83,7 +83,7 @@ notebooks: setup
 llm-evaluators: setup
 	$(RUN) -- $(or $(TABLES),llm_evaluators)
 	@echo
-	@echo 'Start with results/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
+	@echo 'Start with results/studies/llm_evaluators/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
 
 site: setup
 	comperdial site --output site
@@ -113,11 +113,11 @@ STUDIES := all llm_evaluators density local_metrics acute_eval continuity overal
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	$(RUN) --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES) 2>&1 | grep '^results/[^.]*/' || \
+	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES) 2>&1 | grep -E '^results/(studies|notebooks|personas|$(subst $(space),|,$(PUBLISHED)))/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
-	comperdial readme results/tables/usr.csv --output docs/results.md
-	comperdial readme results/tables/local_metrics.csv --output docs/results.md
-	cp results/figures/usr.png results/figures/local_metrics.png results/figures/overall.png docs/images/
+	comperdial readme results/studies/usr/tables/usr.csv --output docs/results.md
+	comperdial readme results/studies/local_metrics/tables/local_metrics.csv --output docs/results.md
+	for study in usr local_metrics overall; do cp results/studies/$$study/figures/$$study.png docs/images/; done
 	comperdial ledger export
 	comperdial ledger publish
 	comperdial pack-records
@@ -137,11 +137,13 @@ prune-store:
 
 # Earlier published metrics, for `dvc metrics diff`: from git's history into the store of this clone. Not to be committed: the store is full.
 keep-summaries:
-	git log -3 --format=%h -- results/summary.dvc | while read -r commit; do \
-	  folder=$$(git show $$commit:results/summary.dvc | sed -n 's|.*md5: \(..\)\(.*\.dir\)$$|data/store/files/md5/\1/\2|p'); \
-	  git restore --source=$$commit -- $$folder && \
-	  grep -o '"md5": "[0-9a-f]*"' $$folder | sed 's|.*"\(..\)\(.*\)"|data/store/files/md5/\1/\2|' | \
-	  xargs git restore --source=$$commit -- || exit 1; \
+	for folder in results/demo results/usr_persona results/usr_topical; do \
+	  git log -3 --format=%h -- $$folder.dvc | while read -r commit; do \
+	    list=$$(git show $$commit:$$folder.dvc | sed -n 's|.*md5: \(..\)\(.*\.dir\)$$|data/store/files/md5/\1/\2|p'); \
+	    git restore --source=$$commit -- $$list && \
+	    grep -o '"md5": "[0-9a-f]*", "relpath": "summary/' $$list | sed 's|^"md5": "\(..\)\([0-9a-f]*\)".*|data/store/files/md5/\1/\2|' | \
+	    xargs git restore --source=$$commit -- || exit 1; \
+	  done || exit 1; \
 	done
 
 publish-all-only:

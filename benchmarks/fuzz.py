@@ -109,8 +109,8 @@ SEEDS = [
     "score tables/usr_persona --metric f1 --output scores/usr.parquet",
     "score tables/perturbed --metric f1 --output scores/perturbed.parquet",
     "judge run --params params.yaml --datasets mini --tables tables",
-    f"judge score tables/mini --metric cpds-d_rules --sections {SECTIONS} --output results/scores/mini/cpds-d_rules.parquet "
-    "--judgements results/judgements/mini/cpds-d_rules.parquet",
+    f"judge score tables/mini --metric cpds-d_rules --sections {SECTIONS} --output results/mini/scores/cpds-d_rules.parquet "
+    "--judgements results/mini/judgements/cpds-d_rules.parquet",
     "judge file mine.jsonl --params params.yaml --variant cpds-d --judge rules --output scores/rules.parquet "
     "--judgements judgements.parquet",
     "correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/turn_ratings.parquet --systems "

@@ -64,7 +64,7 @@ say(
 # system.
 
 # %%
-agreement = bench.rendered(f"{bench.dataset}_alpha")
+agreement = bench.rendered("alpha")
 alpha = agreement[agreement["statistic"].str.startswith("alpha")]
 alpha = alpha.assign(alpha=[span(*row) for row in alpha[["value", "low", "high"]].to_numpy()])
 show(alpha.pivot(index=["level", "dimension"], columns="statistic", values="alpha").rename_axis(columns=None))

@@ -107,7 +107,7 @@ mine = {name: score_tables(metric(name), name, folder) for name in chosen}
 theirs = {name: bench.scores(name).query("system_id != 'my_system'") for name in chosen}
 same = [name for name in chosen if set(mine[name]["signature"]) == set(theirs[name]["signature"])]
 if not same:
-    raise ComperdialError("no metric of this page has the settings with which results/scores/demo was made")
+    raise ComperdialError("no metric of this page has the settings with which results/demo/scores was made")
 all_scores = pd.concat(pd.concat([theirs[name], mine[name]]).query(f"output == '{chosen[name]}'") for name in same)
 show(mine[same[-1]][["item_id", "output", "value", "signature"]].head(3), index=False)
 
@@ -167,4 +167,4 @@ show(near.join(about).fillna({"description": "this page's agent"}).rename_axis("
 # ```
 #
 # scores it with every metric, lets the judges of `params.yaml` judge it, and puts it into
-# `results/tables/demo_systems.*`. Nothing that was computed for the other systems' ratings changes.
+# `results/demo/tables/systems.*`. Nothing that was computed for the other systems' ratings changes.

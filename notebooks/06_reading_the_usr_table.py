@@ -10,7 +10,7 @@
 # # Reading the USR table
 #
 # Two small sets of rated responses, USR-Topical and USR-Persona, have been used for years to say how well an automatic
-# metric agrees with people. This notebook reads what the workflow computed on them (`results/tables/usr.csv`) and asks
+# metric agrees with people. This notebook reads what the workflow computed on them (`results/studies/usr/tables/usr.csv`) and asks
 # three things: do we reproduce the published values, which metric agrees best, and how far should a number at system
 # level be trusted?
 
@@ -19,7 +19,7 @@ from comperdial.report.document import number
 from comperdial.report.reading import here
 from comperdial.report.showing import say, show
 
-table = here("usr_topical").rendered("usr")
+table = here("usr_topical").rendered("usr", study="usr")
 run = table.dropna(subset=["ours"])
 show(run.groupby(["dataset", "level"])["n"].max().astype(int).rename("responses or systems").to_frame())
 

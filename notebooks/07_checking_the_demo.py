@@ -24,8 +24,8 @@ from comperdial.report.showing import say, show, span
 
 bench = here("demo")
 root = bench.root
-systems = bench.rendered("demo_systems", index_col="system_id")
-agreement = bench.rendered("demo_alpha")
+systems = bench.rendered("systems", index_col="system_id")
+agreement = bench.rendered("alpha")
 truth = bench.table("truth")
 bench.opening()
 

@@ -14,8 +14,8 @@ from minidata import mini_items, write_mirror
 # Some of each kind of what depends on a data set: all of it takes a minute.
 TARGETS = (
     *(f"results/tables/{name}.html" for name in ("usr", "table_04", "usr_persona_correlations", "usr_persona_judges")),
-    "results/figures/usr_persona_heatmap.png",
-    "results/summary/usr_persona/metrics.json",
+    "results/usr_persona/figures/heatmap.png",
+    "results/usr_persona/summary/metrics.json",
 )
 
 # A study is a folder, which may be missing: the data sets of these are not in the small catalogue.

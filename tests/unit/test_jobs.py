@@ -28,8 +28,8 @@ OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "powe
 DRAWN = {"heatmap", "scatter", "slope", "length_bias", "curves"}
 # Made of no data set.
 OF_NONE = {f"tables/table_{number}" for number in ("01", "07", "09", "10", "11", "14")}
-FIGURES = {f"results/figures/demo_{kind}" for kind in (*DRAWN, "judge_agreement")}
-CORRELATED = {"results/correlations/demo.parquet"}
+FIGURES = {f"results/demo/figures/{kind}" for kind in (*DRAWN, "judge_agreement")}
+CORRELATED = {"results/demo/correlations.parquet"}
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_study_is_made_when_it_is_asked_for(config):
     assert not study & targets(config)
     # Any data set is perturbed on request, and that is part of no target.
     jobs = Jobs(config)
-    assert "results/tables/demo_robustness" in jobs.stems
+    assert "results/demo/tables/robustness" in jobs.stems
     assert not {"tables/demo_robustness"} & (study | targets(config))
     fewer = with_(config, "studies/llm_evaluators", {"datasets": ["fed_dial"], "perturbed": None})
     assert "tables/fed_dial_robustness" not in targets(fewer, study="llm_evaluators")
@@ -182,7 +182,7 @@ def test_shards_are_counted_by_data_set_and_a_metric_s_are_merged(config):
 def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
     title = "1. My_ *data* |of| `2024`_ \\n [1]_ http://x.y :b:`c`"
     jobs = Jobs(with_(config, "challenges/demo/title", title))
-    shown = publish_doctree(jobs.caption_of("results/tables/demo_systems"), settings_overrides={"report_level": 5})
+    shown = publish_doctree(jobs.caption_of("results/demo/tables/systems"), settings_overrides={"report_level": 5})
     assert title in shown.astext() and len(shown.children) == len(shown[0].children) == 1
 
 
@@ -196,25 +196,25 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
         (
             "metrics/f1/label",
             "Another",
-            {f"results/figures/demo_{kind}" for kind in ("heatmap", "length_bias", "curves")}
+            {f"results/demo/figures/{kind}" for kind in ("heatmap", "length_bias", "curves")}
             | {
-                f"results/tables/demo_{kind}"
+                f"results/demo/tables/{kind}"
                 for kind in ("correlations", "measures", "comparisons", "power", "systems")
             }
             | {"results/report/demo"},
         ),
-        ("figures/heatmap", ["f1:f1"], {"results/figures/demo_heatmap"}),
-        ("tables/systems", ["f1:f1"], {"results/tables/demo_systems", "results/report/demo"}),
-        ("agreement/seed", 7, {"results/tables/demo_alpha"}),
+        ("figures/heatmap", ["f1:f1"], {"results/demo/figures/heatmap"}),
+        ("tables/systems", ["f1:f1"], {"results/demo/tables/systems", "results/report/demo"}),
+        ("agreement/seed", 7, {"results/demo/tables/alpha"}),
         (
             "evaluation/seed",
             7,
             CORRELATED
-            | {"results/correlations/demo_curves.parquet"}
-            | {f"results/figures/demo_{kind}" for kind in ("length_bias", "judge_agreement")},
+            | {"results/demo/curves.parquet"}
+            | {f"results/demo/figures/{kind}" for kind in ("length_bias", "judge_agreement")},
         ),
-        ("metrics/f1/text", "raw", CORRELATED | {"results/scores/demo/f1.parquet", "results/tables/table_14"}),
-        ("judging/variants/cpds-s/scale", [1, 7], {"results/scores/demo/cpds-s_rules.parquet"}),
+        ("metrics/f1/text", "raw", CORRELATED | {"results/demo/scores/f1.parquet", "results/studies/comperdial/tables/table_14"}),
+        ("judging/variants/cpds-s/scale", [1, 7], {"results/demo/scores/cpds-s_rules.parquet"}),
         ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
         ("judging/budget", 7, set()),
         ("judges/mine", {"service": "rules"}, set()),
@@ -230,10 +230,10 @@ def test_a_setting_makes_stale_what_uses_it(config, setting, value, expected):
 
 def test_an_added_metric_leaves_other_scores_alone(config):
     found = stale(config, with_(config, "metrics/mine", {"kind": "f1"}))
-    assert found >= CORRELATED | {"results/scores/demo/mine.parquet", "results/tables/table_14"}
-    assert [file for file in found if file.startswith("results/scores")] == ["results/scores/demo/mine.parquet"]
+    assert found >= CORRELATED | {"results/demo/scores/mine.parquet", "results/studies/comperdial/tables/table_14"}
+    assert [file for file in found if file.startswith("results/scores")] == ["results/demo/scores/mine.parquet"]
     assert not found & FIGURES, "it is not among those that are looked at in detail"
-    assert "results/tables/demo_systems" not in found, "nor shown there"
+    assert "results/demo/tables/systems" not in found, "nor shown there"
 
 
 def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again(config, root, tmp_path):
@@ -241,7 +241,7 @@ def test_another_prompt_asks_again_and_another_submission_makes_the_tables_again
     asked = with_(config, "judging/variants/cpds-s/prompt", "own.md")
     before = jobs_of(asked)
     (tmp_path / "own.md").write_text((tmp_path / "own.md").read_text().replace("Judge", "Rate"))
-    assert changed(before, jobs_of(asked)) == {"results/scores/demo/cpds-s_rules.parquet"}
+    assert changed(before, jobs_of(asked)) == {"results/demo/scores/cpds-s_rules.parquet"}
     (tmp_path / "more").mkdir()
     brought = with_(config, "challenges/demo/submissions", ["data/demo/submissions", "more"])
     before = jobs_of(brought)
@@ -259,7 +259,7 @@ def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
         digest = re.search(rf"{source}:.*?sha256: (\w+)", text, re.DOTALL)[1]
         text = text.replace(digest, "f" * 64)
     (tmp_path / "sources.yaml").write_text(text)
-    taken = {f"results/scores/usr_topical/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
+    taken = {f"results/usr_topical/scores/{name}.parquet" for name in ("unieval_recorded", "gpt-3.5-turbo_geval")}
     assert {file for file in changed(before, jobs_of(both)) if file.startswith("results")} == taken
 
 
@@ -395,7 +395,7 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
 def test_two_results_of_one_name_are_refused(config, tmp_path):
     (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
     own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
-    with pytest.raises(ComperdialError, match="two results have the name results/tables/llm_evaluators_correlations"):
+    with pytest.raises(ComperdialError, match="two results have the name results/studies/llm_evaluators/tables/llm_evaluators_correlations"):
         Jobs(with_(own, "datasets", ["llm_evaluators"])).targets()
 
 
@@ -440,6 +440,6 @@ def test_a_metric_made_of_others_scores_takes_them_as_inputs(config, tmp_path):
     made = with_(config, "metrics/mine", {"kind": "local", "coefficients": str(tmp_path / "coefficients.json")})
     jobs = Jobs(with_(made, "datasets", ["usr_persona"]))
     told = json.loads(jobs.told(jobs.artifacts["score_from_parts"], {"dataset": "usr_persona", "metric": "mine"}))
-    assert told["inputs"]["parts"] == ["results/scores/usr_persona/distinct.parquet"]
+    assert told["inputs"]["parts"] == ["results/usr_persona/scores/distinct.parquet"]
     assert told["settings"]["names"] == ["distinct"]
     assert "mine" not in {names["metric"] for names in jobs.artifacts["score"].of(jobs.plan)}

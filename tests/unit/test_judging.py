@@ -577,8 +577,8 @@ def test_show_prints_a_dialogue_with_scores_and_rationales(tmp_path, tables, by_
     turns = None
     for name in ("cpds-d_rules", "cpds-dial_rules"):
         turns, judgements, _ = judged(by_rules, by_rules.tasks("mine")[name], tables, turns)
-        schema.write(tmp_path / f"results/scores/mine/{name}.parquet", turns, "scores")
-        schema.write(tmp_path / f"results/judgements/mine/{name}.parquet", judgements, "judgements")
+        schema.write(tmp_path / f"results/mine/scores/{name}.parquet", turns, "scores")
+        schema.write(tmp_path / f"results/mine/judgements/{name}.parquet", judgements, "judgements")
     where = ["--dataset", "mine", "--results", str(tmp_path / "results"), "--tables", str(tmp_path)]
     assert main(["judge", "show", "one", "d1", *where]) == 0
     shown = capsys.readouterr().out

@@ -45,7 +45,7 @@ def make(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "made"),
     [
-        ([], "results/report/demo.html"),
+        ([], "results/demo/report.html"),
         (["DATASETS=usr_persona usr_topical"], "results/local/usr_topical.html"),
         (["DATASETS=dailydialog_zhao"], "results/local/dailydialog_zhao.html"),
     ],

@@ -189,7 +189,7 @@ def small(tmp_path_factory):
         schema.write(folder / f"{name}.parquet", table, name)
     write_ratings(folder, "turn", tables["contexts"]["context_id"], rng)
     write_ratings(folder, "dialogue", tables["contexts"]["dialogue_id"].unique(), rng)
-    scores = root / "results/scores/demo"
+    scores = root / "results/demo/scores"
     scores.mkdir(parents=True)
     made = {
         name: score_tables(metric(name), name, folder).query("output == @output") for name, output in METRICS.items()
@@ -202,8 +202,8 @@ def small(tmp_path_factory):
         root, [(f["metric"].iloc[0], f["output"].iloc[0], f["signature"].iloc[0]) for f in made.values()], rng
     )
     judged = made["cpds-d_rules"].assign(rationale="It says something.")
-    (root / "results/judgements/demo").mkdir(parents=True)
-    judged.to_parquet(root / "results/judgements/demo/cpds-d_rules.parquet")
+    (root / "results/demo/judgements").mkdir(parents=True)
+    judged.to_parquet(root / "results/demo/judgements/cpds-d_rules.parquet")
     rows = [
         {
             "level": level,
@@ -219,7 +219,7 @@ def small(tmp_path_factory):
         for rater in raters
     ]
     (root / "results/tables").mkdir()
-    pd.DataFrame(rows).to_csv(root / "results/tables/demo_alpha.csv", index=False)
+    pd.DataFrame(rows).to_csv(root / "results/demo/tables/alpha.csv", index=False)
     return root
 
 
@@ -255,7 +255,7 @@ def test_executed_from_any_folder_it_finds_its_repository_and_says_what_to_run(t
     command = [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", page, "--output-dir", elsewhere]
     done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True)
     assert done.returncode == 1
-    said = f"{repository}: results/tables/demo_systems.csv is missing. Run `make reproduce`, or `dvc pull` there"
+    said = f"{repository}: results/demo/tables/systems.csv is missing. Run `make reproduce`, or `dvc pull` there"
     assert said in done.stderr
     assert "reading.py" not in done.stderr
 
@@ -285,7 +285,7 @@ def test_it_is_executed_as_a_page(small, monkeypatch):
 def test_a_changed_result_changes_the_page(small, shown_before, monkeypatch, tmp_path):
     before = shown_before("02")
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/results/correlations/demo.parquet"
+    path = tmp_path / "copy/results/demo/correlations.parquet"
     found = pd.read_parquet(path)
     at = (found["metric"] == "bleu") & (found["coefficient"] == "spearman")
     found.loc[at, ["value", "low", "high"]] = [0.987, 0.98, 0.99]
@@ -304,14 +304,14 @@ def test_the_system_of_the_page_is_placed_and_said_to_be_unrated(shown_before):
 @pytest.mark.parametrize(
     ("name", "dataset", "needs"),
     [
-        ("02", "usr_persona", "results/correlations/usr_persona_power.parquet"),
+        ("02", "usr_persona", "results/usr_persona/power.parquet"),
         ("03", "usr_topical", "data/raw/d223302"),
-        ("06", "usr_topical", "results/tables/usr.csv"),
-        ("07", "demo", "results/tables/demo_systems.csv"),
+        ("06", "usr_topical", "results/studies/usr/tables/usr.csv"),
+        ("07", "demo", "results/demo/tables/systems.csv"),
     ],
 )
 def test_it_runs_on_the_results_that_are_here(monkeypatch, name, dataset, needs):
-    if not (ROOT / needs).exists() or not (ROOT / f"results/correlations/{dataset}_ceilings.parquet").exists():
+    if not (ROOT / needs).exists() or not (ROOT / f"results/{dataset}/ceilings.parquet").exists():
         pytest.skip(f"{needs} is not here: `make reproduce` makes it")
     if not (ROOT / f"data/tables/{dataset}").is_dir():
         pytest.skip(f"the results of {dataset} were pulled, and its tables are not ours to pass on")
@@ -358,7 +358,7 @@ def test_one_metric_with_a_rank_is_shown(small, monkeypatch, tmp_path):
 
 def test_where_no_judge_has_values_the_page_says_so(small, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/results/correlations/demo.parquet"
+    path = tmp_path / "copy/results/demo/correlations.parquet"
     found = pd.read_parquet(path)
     found.loc[found["metric"] == "cpds-d_rules", "value"] = np.nan
     found.to_parquet(path)
@@ -368,7 +368,7 @@ def test_where_no_judge_has_values_the_page_says_so(small, monkeypatch, tmp_path
 
 def test_a_metric_with_other_settings_is_left_out(small, shown_before, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/results/scores/demo/chrf.parquet"
+    path = tmp_path / "copy/results/demo/scores/chrf.parquet"
     pd.read_parquet(path).assign(signature="chrf|beta:3").to_parquet(path)
     shown = "".join(map(str, run("04", tmp_path / "copy", monkeypatch)))
     assert "another signature: chrf." in shown

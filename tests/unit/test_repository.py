@@ -167,10 +167,10 @@ def test_every_number_of_the_finding_is_in_the_published_table_that_it_names(roo
 
 
 def test_the_table_of_results_is_what_the_results_say(root):
-    """Each number of the table in docs/results.md is in results/tables/usr.csv as HEAD publishes it."""
+    """Each number of the table in docs/results.md is in results/studies/usr/tables/usr.csv as HEAD publishes it."""
     import dvc.api
 
-    content = dvc.api.read("results/tables/usr.csv", repo=str(root))
+    content = dvc.api.read("results/studies/usr/tables/usr.csv", repo=str(root))
     page = (root / "docs/results.md").read_text()
     block = page.split("<!-- usr-table -->")[1].split("<!-- /usr-table -->")[0].strip().splitlines()
     found = {(r["label"], r["dataset"], r["level"], r["coefficient"]): r for r in csv.DictReader(content.splitlines())}

@@ -44,7 +44,7 @@ def workplace(tmp_path_factory):
         )
         means = means.drop("Original Ground Truth", level="system_id")
         for noise, (metric, output) in enumerate(METRICS, start=1):
-            path = root / f"results/scores/{dataset}/{metric}.parquet"
+            path = root / f"results/{dataset}/scores/{metric}.parquet"
             write_scores(
                 path, dataset, metric, output, "turn", means.index, means + noise * rng.normal(size=len(means))
             )
@@ -108,7 +108,7 @@ def test_the_same_scores_may_come_again_others_only_to_replace(here, capsys):
 
 @pytest.mark.parametrize(("metric", "output"), METRICS)
 def test_the_scores_of_a_ranked_metric_stand_where_it_stands(here, capsys, metric, output):
-    parts = [schema.read(f"results/scores/{dataset}/{metric}.parquet", "scores") for dataset in SETS]
+    parts = [schema.read(f"results/{dataset}/scores/{metric}.parquet", "scores") for dataset in SETS]
     assert submit(pd.concat(parts), "--output", "ranking.csv") == 0
     ranking = pd.read_csv("ranking.csv")
     columns = ["task", "value", "low", "high", "n", "rank", "coverage"]
@@ -235,7 +235,7 @@ def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys):
         schema.write(f"data/tables/fed_dial/{name}.parquet", frame, name)
     scores = rng.normal(size=20)
     write_scores(
-        "results/llm_evaluators/scores/fed_dial.parquet", "fed_dial", "distinct", "distinct-2", "dialogue", keys, scores
+        "results/studies/llm_evaluators/scores/fed_dial.parquet", "fed_dial", "distinct", "distinct-2", "dialogue", keys, scores
     )
     catalogue = ["--catalogue", str(workplace / "data/sources.yaml")]
     assert main(["submit", "--template", "dialogues", "--texts", "texts.jsonl", *catalogue]) == 0

@@ -36,15 +36,15 @@ def repository(tmp_path):
     """Return a small repository with a README, two pages and a result of each kind."""
     root = tmp_path / "repository"
     texts = {
-        "README.md": "# Bench\n\nThe finding. See `results/tables/usr.html`, [how](docs/how.md#two-words) and "
+        "README.md": "# Bench\n\nThe finding. See `results/studies/usr/tables/usr.html`, [how](docs/how.md#two-words) and "
         "[the code](src/code.py).\n\n![Drawn](docs/images/usr.png)\n",
         "CHANGELOG.md": "# Changelog\n",
         "docs/how.md": "# How\n\n[Back](../README.md), [figures](../results/figures)\n\n## Two words\n\n| a |\n|:--|\n| b |\n",
         "docs/images/usr.png": "png",
-        "results/tables/usr.html": TABLE.format(title="USR", caption="Real."),
-        "results/tables/demo_systems.html": TABLE.format(title="Systems", caption=f"All. {SIMULATED}"),
-        "results/figures/usr.png": "png",
-        "results/report/demo.html": "<html><head><meta http-equiv='Content-Security-Policy' content='x'></head><body>\n</body>",
+        "results/studies/usr/tables/usr.html": TABLE.format(title="USR", caption="Real."),
+        "results/demo/tables/systems.html": TABLE.format(title="Systems", caption=f"All. {SIMULATED}"),
+        "results/studies/usr/figures/usr.png": "png",
+        "results/demo/report.html": "<html><head><meta http-equiv='Content-Security-Policy' content='x'></head><body>\n</body>",
         "results/notebooks/01_first.html": "<html><body>\n<h1>First</h1></body>",
         "results/local/secret.html": "<p>texts that are not ours",
     }
@@ -76,13 +76,13 @@ def test_the_website_of_a_small_repository(repository, tmp_path):
     made = {path.relative_to(website.path).as_posix() for path in website.path.rglob("*") if path.is_file()}
     assert made == {
         "index.html", "changelog.html", "style.css", "docs/index.html", "docs/how.html", "docs/images/usr.png",
-        "results/tables/index.html", "results/tables/usr.html", "results/tables/demo_systems.html",
-        "results/figures/index.html", "results/figures/usr.png", "results/report/index.html", "results/report/demo.html",
+        "results/tables/index.html", "results/studies/usr/tables/usr.html", "results/demo/tables/systems.html",
+        "results/figures/index.html", "results/studies/usr/figures/usr.png", "results/report/index.html", "results/demo/report.html",
         "results/notebooks/index.html", "results/notebooks/01_first.html",
     }  # fmt: skip
     assert broken(website.path) == []
     index = (website.path / "index.html").read_text()
-    assert '<a href="results/tables/usr.html"><code>results/tables/usr.html</code></a>' in index
+    assert '<a href="results/studies/usr/tables/usr.html"><code>results/studies/usr/tables/usr.html</code></a>' in index
     assert '<a href="docs/how.html#two-words">how</a> and the code.' in index
     assert index.index("The finding") < index.index("On this site") < index.index("2, ours next to")
     assert '<div class="scroll" tabindex="0"><table>' in (website.path / "docs/how.html").read_text()
@@ -91,7 +91,7 @@ def test_the_website_of_a_small_repository(repository, tmp_path):
     for path in website.path.rglob("*.html"):
         assert path.read_text().count('<nav class="website"') == 1, path
     # Its policy refuses a style that it did not come with.
-    assert "<style>" not in (website.path / "results/report/demo.html").read_text()
+    assert "<style>" not in (website.path / "results/demo/report.html").read_text()
 
 
 def test_the_website_of_this_repository_has_no_broken_link_and_loads_nothing_from_elsewhere(root, tmp_path):
@@ -114,7 +114,7 @@ def test_without_results_the_website_is_built_and_says_how_to_get_them(repositor
     said = capsys.readouterr()
     assert "results: none" in said.out and "dvc pull" in said.err and "make reproduce" in said.err
     assert broken(repository / "site") == []
-    assert "results/tables/usr.html</code>" in (repository / "site/index.html").read_text()
+    assert "results/studies/usr/tables/usr.html</code>" in (repository / "site/index.html").read_text()
 
 
 def test_an_earlier_website_is_replaced_and_any_other_folder_is_not(repository, monkeypatch, capsys):

@@ -7,14 +7,14 @@ from comperdial import schema
 from minichallenge import DIALOGUES, write_challenge
 from workdir import copy_repository
 
-SYSTEMS = "results/tables/mini_systems"
+SYSTEMS = "results/mini/tables/systems"
 
 
 @pytest.fixture(scope="module")
 def challenge(root, tmp_path_factory):
     workdir = copy_repository(root, tmp_path_factory.mktemp("challenge") / "repository")
     write_challenge(workdir, root)
-    workdir.snakemake(f"{SYSTEMS}.html", "results/tables/mini_correlations.html")
+    workdir.snakemake(f"{SYSTEMS}.html", "results/mini/tables/correlations.html")
     return workdir
 
 
@@ -58,7 +58,7 @@ def test_submissions_dropped_in_are_scored_or_named_and_no_agent_runs_again(chal
     challenge.edit("params.yaml", "    simulated: {raters: data/demo/raters.yaml, seed: 1}\n", "")
     said = challenge.snakemake(f"{SYSTEMS}.html")
     assert runs.stat().st_mtime_ns == ran
-    assert "results/scores/mini/f1.parquet" in challenge.rewritten(before)
+    assert "results/mini/scores/f1.parquet" in challenge.rewritten(before)
     page = (challenge.path / f"{SYSTEMS}.md").read_text()
     for name, why in (("bra{ce}", "letters, digits"), ("short", "are missing"), ("echo (echo.jsonl)", "a second time")):
         line = next(line for line in page.splitlines() if line.startswith(f"- {name} has no valid submission"))

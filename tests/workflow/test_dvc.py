@@ -55,7 +55,7 @@ def test_clone_pull_nothing_to_do(published, tmp_path):
     assert not (clone.path / "data/raw").exists(), "what is not ours to pass on stays out of the remote"
     assert "Nothing to be done" in clone.snakemake("-n")
     assert git(clone, "status", "--porcelain").stdout == ""
-    summary = "results/summary/usr_persona/metrics.json"
+    summary = "results/usr_persona/summary/metrics.json"
     clone.edit(summary, '"bleu-4"', '"bleu-5"')
     said = clone.run("dvc", "metrics", "diff", "HEAD", "--json").stdout
     # dvc.yaml names the metrics of data sets that this small copy does not have: DVC warns of them first.

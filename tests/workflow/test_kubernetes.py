@@ -17,7 +17,7 @@ pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="the extra `c
 pytestmark = pytest.mark.ci
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-TARGET = "results/scores/usr_persona/f1.parquet"
+TARGET = "results/usr_persona/scores/f1.parquet"
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -5,7 +5,7 @@ import hashlib
 import pandas as pd
 import yaml
 
-TABLE = "results/tables/usr_persona_correlations.md"
+TABLE = "results/usr_persona/tables/correlations.md"
 TOY = '''"""A study of one table: our correlations beside reported ones."""
 
 import pandas as pd
@@ -19,7 +19,7 @@ from comperdial.report.document import Document, Section
     "toy_{dataset}",
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {
-        "correlations": f"results/correlations/{dataset}.parquet",
+        "correlations": f"results/{dataset}/correlations.parquet",
         "reported": "src/comperdial/studies/toy/reported.csv",
     },
     settings=lambda plan, dataset: {"title": plan.title(dataset)},
@@ -42,7 +42,7 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
     code, entry = page.split("```python\n")[1].split("```")[0], page.split("```yaml\n")[1].split("```")[0]
     (finished.path / "src/comperdial/metrics/length_ratio.py").write_text(code)
     finished.edit("params.yaml", "metrics:\n", entry)
-    scores = pd.read_parquet(finished.path / "results/scores/usr_persona/f1.parquet").query("output == 'f1'")
+    scores = pd.read_parquet(finished.path / "results/usr_persona/scores/f1.parquet").query("output == 'f1'")
     scores = scores.rename(columns={"item_id": "context_id"})[["context_id", "system_id", "value"]]
     scores.iloc[:-6].to_csv(finished.path / "scores.csv", index=False)
     entry = (finished.path / "docs/recorded-scores.md").read_text().split("```yaml\n")[1].split("```")[0]
@@ -51,7 +51,7 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
     )
     finished.snakemake(TABLE)
     made = {name for name in finished.rewritten(before) if name.startswith(("results/scores", "data"))}
-    assert made == {f"results/scores/usr_persona/{name}.parquet" for name in ("length_ratio", "mine")}
+    assert made == {f"results/usr_persona/scores/{name}.parquet" for name in ("length_ratio", "mine")}
     text = (finished.path / TABLE).read_text()
     assert "| Length ratio |" in text and "| mine score |" in text
     assert "- mine is recorded|format:table|from:scores.csv|sha256:" in text
@@ -71,8 +71,8 @@ def test_a_reader(fresh):
     path = fresh.path / "data/sources.yaml"
     catalogue = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({part: catalogue[part] | entry[part] for part in ("files", "datasets")}))
-    fresh.snakemake("results/tables/mine_correlations.md", "--config", "datasets=[mine]")
-    page = (fresh.path / "results/tables/mine_correlations.md").read_text()
+    fresh.snakemake("results/mine/tables/correlations.md", "--config", "datasets=[mine]")
+    page = (fresh.path / "results/mine/tables/correlations.md").read_text()
     assert "My set" in page and "| f1 | 0." in page
 
 

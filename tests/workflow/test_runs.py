@@ -12,7 +12,7 @@ from comperdial import schema
 from minidata import mini_items, write_mirror
 from workdir import planned
 
-SCORES = "results/scores/usr_persona/{}.parquet"
+SCORES = "results/usr_persona/scores/{}.parquet"
 MADE_OF_CORRELATIONS = ("usr", "table_04", "usr_persona_correlations")
 
 
@@ -29,7 +29,7 @@ FROM_SCORES = (
     CORRELATED
     | tables(*MADE_OF_CORRELATIONS)
     | forms("figures/usr_persona_heatmap", "png", "pdf", "svg", "csv")
-    | {f"results/summary/usr_persona/{name}.json" for name in ("metrics", "plot", "environment")}
+    | {f"results/usr_persona/summary/{name}.json" for name in ("metrics", "plot", "environment")}
 )
 
 
@@ -45,11 +45,11 @@ def test_a_run_names_no_machine_and_is_done(finished):
 
 
 def test_what_cannot_run_is_left_out_by_name_and_costs_nothing_else(finished):
-    table = (finished.path / "results/tables/usr.md").read_text()
+    table = (finished.path / "results/studies/usr/tables/usr.md").read_text()
     assert "- not run: METEOR: this is WordNet 3.0; expected WordNet 9.9\n" in table
     assert "| METEOR | Yeh et al. 2021 | not run | 0.253 |" in table
     assert "- not run: BERTScore: model 'roberta-large' is not present\n" in table
-    page = (finished.path / "results/tables/usr_persona_correlations.md").read_text()
+    page = (finished.path / "results/usr_persona/tables/correlations.md").read_text()
     assert "- not run: cpds-d by gpt-4: not asked: gpt-4-turbo-2024-04-09 costs money, and the budget is 0\n" in page
     assert "| cpds-d by rules | " in page and "judge:rules" in page
     made = {path.stem for path in (finished.path / SCORES).parent.glob("*.parquet")}
@@ -61,7 +61,7 @@ def test_a_metric_s_option_reruns_it_and_what_comes_of_it_only(finished):
     finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
     finished.snakemake()
     assert finished.rewritten(before) == FROM_SCORES | {SCORES.format("bleu_raw")}
-    assert "epsilon:0.1" in (finished.path / "results/tables/usr.csv").read_text()
+    assert "epsilon:0.1" in (finished.path / "results/studies/usr/tables/usr.csv").read_text()
 
 
 def test_a_metric_s_comment_reruns_nothing_and_its_arithmetic_what_comes_of_it(finished):
@@ -76,7 +76,7 @@ def test_one_changed_rating_changes_every_table_of_it(finished):
     key = ["level", "against", "metric", "output", "coefficient"]
 
     def table_4():
-        frame = pd.read_csv(finished.path / "results/tables/table_04.csv").dropna(subset=["ours"])
+        frame = pd.read_csv(finished.path / "results/studies/comperdial/tables/table_04.csv").dropna(subset=["ours"])
         return frame.query("coefficient == 'pearson'").set_index(key)["ours"]
 
     made, before = finished.outputs(), table_4()
@@ -94,7 +94,7 @@ def test_one_changed_rating_changes_every_table_of_it(finished):
         now[f"results/tables/{name}.csv"][1] != made[f"results/tables/{name}.csv"][1] for name in MADE_OF_CORRELATIONS
     )
     # What is rated by nobody stays what it was.
-    for name in (SCORES.format("f1"), "results/tables/usr_persona_judges.csv"):
+    for name in (SCORES.format("f1"), "results/usr_persona/tables/judges.csv"):
         assert now[name][1] == made[name][1]
     ratings = schema.read(finished.path / "data/tables/usr_persona/turn_ratings.parquet", "turn_ratings")
     people = ratings.query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
@@ -107,7 +107,7 @@ def test_one_changed_rating_changes_every_table_of_it(finished):
 # The command itself, but that it ends the whole run where a metric is to be written.
 KILLING = """#!/bin/sh
 case "$*" in *'"make":"jobs.scores:score"'*'"metric":"f1"'*)
-  printf half > results/scores/usr_persona/f1.parquet
+  printf half > results/usr_persona/scores/f1.parquet
   kill -KILL -{group}
 esac
 exec {command} "$@"
@@ -152,7 +152,7 @@ def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
 
 def test_progress_is_a_line_for_each_finished_step(finished):
     finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
-    said = finished.snakemake("--logger=comperdial", "results/tables/usr.html").splitlines()
+    said = finished.snakemake("--logger=comperdial", "results/studies/usr/tables/usr.html").splitlines()
     first = next(
         number for number, line in enumerate(said) if line.startswith("3 steps; one after the other they took")
     )
@@ -161,7 +161,7 @@ def test_progress_is_a_line_for_each_finished_step(finished):
         "[2/3] usr_persona: Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests",
         "[3/3] Render the table usr",
     ]
-    assert "Nothing to be done" in finished.snakemake("--logger=comperdial", "results/tables/usr.html")
+    assert "Nothing to be done" in finished.snakemake("--logger=comperdial", "results/studies/usr/tables/usr.html")
 
 
 def test_progress_shows_errors_in_full(fresh):

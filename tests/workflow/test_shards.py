@@ -9,8 +9,8 @@ import yaml
 from workdir import Workdir, copied
 
 MERGED = [
-    *(f"results/scores/usr_persona/{name}.parquet" for name in ("f1", "cpds-d_rules")),
-    "results/judgements/usr_persona/cpds-d_rules.parquet",
+    *(f"results/usr_persona/scores/{name}.parquet" for name in ("f1", "cpds-d_rules")),
+    "results/usr_persona/judgements/cpds-d_rules.parquet",
 ]
 # Fails for one shard of one metric as long as a file is there; else it is the command itself.
 WRAPPER = """#!/bin/sh

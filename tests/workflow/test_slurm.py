@@ -100,7 +100,7 @@ def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
         assert first.wait(300) != 0
     finally:
         first.kill()
-    assert not (sharded.path / "results/tables/usr.csv").exists()
+    assert not (sharded.path / "results/studies/usr/tables/usr.csv").exists()
 
     cluster.start_slurmd()
     made = set(content(sharded))
@@ -130,7 +130,7 @@ def test_the_main_job_s_results_are_the_local_run_s(root, cluster, tmp_path):
     run = submitted(workdir, cluster, "--config", "datasets=[usr_persona,usr_topical]")
     assert run.wait(1500) == 0, said(workdir)[-4000:]
     made = {name: found for name, found in content(workdir).items() if name.startswith("results/")}
-    assert {"results/tables/usr.csv", "results/correlations/usr_topical.parquet"} <= set(made)
+    assert {"results/studies/usr/tables/usr.csv", "results/usr_topical/correlations.parquet"} <= set(made)
     there = {name for name in made if (Path(local) / name).is_file()}
     assert set(made) == there
     assert [name for name in sorted(made) if (Path(local) / name).read_bytes() != made[name]] == []

@@ -12,7 +12,7 @@ from ministudy import DIALOGUE_DIMENSIONS, ROUNDS, TOPICS
 from workdir import copy_repository
 
 FOLDER = "results/llm_evaluators"
-TABLE, ROBUSTNESS = "results/tables/llm_evaluators_table_2", "results/tables/fed_dial_robustness"
+TABLE, ROBUSTNESS = "results/studies/llm_evaluators/tables/llm_evaluators_table_2", "results/fed_dial/tables/robustness"
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,6 @@ TABLE_FORMATS = (".md", ".tex", ".csv")
 FIGURE_FORMATS = (".pdf", ".svg", ".csv")
 
 
-def asked(function, folder):
-    """An answer about what lies in a folder of results, as Snakemake asks for it."""
-    return lambda wildcards: function(f"{folder}/{wildcards.name}")
+def asked(function):
+    """An answer about a table, figure or page, as Snakemake asks for it."""
+    return lambda wildcards: function(f"results/{wildcards.name}")

@@ -3,21 +3,21 @@
 
 rule table:
     input:
-        unpack(asked(JOBS.inputs_of, "results/tables")),
+        unpack(asked(JOBS.inputs_of)),
     output:
-        multiext("results/tables/{name}", *TABLE_FORMATS),
+        multiext("results/{name}", *TABLE_FORMATS),
         html=report(
-            "results/tables/{name}.html",
+            "results/{name}.html",
             caption="../report/artifact.rst",
-            category=asked(JOBS.category_of, "results/tables"),
+            category=asked(JOBS.category_of),
         ),
     log:
         "logs/table/{name}.log",
     wildcard_constraints:
-        name=JOBS.stems_of("table", "results/tables"),
+        name=JOBS.stems_of("table"),
     params:
-        job=asked(JOBS.job_of, "results/tables"),
-        caption=asked(JOBS.caption_of, "results/tables"),
+        job=asked(JOBS.job_of),
+        caption=asked(JOBS.caption_of),
     message:
         "Render the table {wildcards.name}"
     shell:
@@ -26,21 +26,21 @@ rule table:
 
 rule figure:
     input:
-        unpack(asked(JOBS.inputs_of, "results/figures")),
+        unpack(asked(JOBS.inputs_of)),
     output:
-        multiext("results/figures/{name}", *FIGURE_FORMATS),
+        multiext("results/{name}", *FIGURE_FORMATS),
         png=report(
-            "results/figures/{name}.png",
+            "results/{name}.png",
             caption="../report/artifact.rst",
-            category=asked(JOBS.category_of, "results/figures"),
+            category=asked(JOBS.category_of),
         ),
     log:
         "logs/figure/{name}.log",
     wildcard_constraints:
-        name=JOBS.stems_of("figure", "results/figures"),
+        name=JOBS.stems_of("figure"),
     params:
-        job=asked(JOBS.job_of, "results/figures"),
-        caption=asked(JOBS.caption_of, "results/figures"),
+        job=asked(JOBS.job_of),
+        caption=asked(JOBS.caption_of),
     message:
         "Draw the figure {wildcards.name}"
     shell:
@@ -49,18 +49,18 @@ rule figure:
 
 rule page:
     input:
-        unpack(asked(JOBS.inputs_of, "results")),
+        unpack(asked(JOBS.inputs_of)),
     output:
         html=report(
-            "results/{name}.html", caption="../report/artifact.rst", category=asked(JOBS.category_of, "results")
+            "results/{name}.html", caption="../report/artifact.rst", category=asked(JOBS.category_of)
         ),
     log:
         "logs/page/{name}.log",
     wildcard_constraints:
-        name=JOBS.stems_of("page", "results"),
+        name=JOBS.stems_of("page"),
     params:
-        job=asked(JOBS.job_of, "results"),
-        caption=asked(JOBS.caption_of, "results"),
+        job=asked(JOBS.job_of),
+        caption=asked(JOBS.caption_of),
     message:
         "Make the page {wildcards.name}"
     shell:

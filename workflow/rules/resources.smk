@@ -19,7 +19,7 @@ def entry_of(section, name):
 
 def allotted_to(rule, wildcards):
     """What one job gets: what is said of its metric or its judge's service goes before its rule's entry, that before `default`."""
-    section, metric, judged = DIFFERING.get(rule), wildcards.get("metric"), wildcards.get("judged")
+    section, metric = DIFFERING.get(rule), wildcards.get("metric")
     named = entry_of("rules", rule)
     if section == "metrics":
         named = named | entry_of(section, metric)
@@ -27,7 +27,7 @@ def allotted_to(rule, wildcards):
         if "cores" not in named and JOBS.plan.metrics[metric].runs_model:
             named["cores"] = workflow.cores
     elif section == "services":
-        named = named | entry_of(section, JOBS.plan.judged[judged].judge.service)
+        named = named | entry_of(section, JOBS.plan.judged[f"{wildcards.dataset}/{metric}"].judge.service)
     return (RESOURCES.get("default") or {}) | named
 
 
@@ -48,9 +48,8 @@ def threads_of(rule):
 
 
 def about(wildcards):
-    """The data set that a job is about; some wildcards hold <data set>/<metric>."""
-    found = wildcards.get("dataset") or wildcards.get("judged") or wildcards.get("name") or "all"
-    return found.split("/")[0]
+    """The data set that a job is about, or the study's results."""
+    return wildcards.get("dataset") or (wildcards.get("name") or "all").split("/")[0]
 
 
 def part_of(rule, wildcards, group, together):

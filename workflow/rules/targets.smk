@@ -28,7 +28,7 @@ rule sites:
 
 rule summaries:
     input:
-        [f"results/summary/{name}/metrics.json" for name in JOBS.plan.rated if name in JOBS.plan.chosen],
+        [f"results/{name}/summary/metrics.json" for name in JOBS.plan.rated if name in JOBS.plan.chosen],
 
 
 for study in JOBS.studies:

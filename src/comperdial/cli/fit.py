@@ -29,7 +29,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--tables", type=Path, default=Path("data/tables"), metavar="FOLDER", help="default: data/tables"
     )
     command.add_argument(
-        "--scores", type=Path, default=Path("results/scores"), metavar="FOLDER", help="default: results/scores"
+        "--scores",
+        type=Path,
+        default=Path("results"),
+        metavar="FOLDER",
+        help="holds DATASET/scores/METRIC.parquet; default: results",
     )
     command.add_argument(
         "--leave-out", action="append", default=[], metavar="PART", help="do without a part; may be repeated"
@@ -57,7 +61,7 @@ def _fit(options: argparse.Namespace) -> None:
     sets = [
         FittedSet.read(
             options.tables / name,
-            {metric: options.scores / name / f"{metric}.parquet" for metric in features.metrics},
+            {metric: options.scores / name / "scores" / f"{metric}.parquet" for metric in features.metrics},
             features,
             target=target,
             group=protocol.groups[name],

@@ -31,7 +31,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--output", type=Path, help="the files' common name; a suffix is not needed")
     command.set_defaults(run=_render)
     command = commands.add_parser("readme", help="write the table of USR or of local metrics into a page")
-    command.add_argument("table", type=Path, help="results/tables/usr.csv or local_metrics.csv")
+    command.add_argument("table", type=Path, help="results/studies/usr/tables/usr.csv or the like of local_metrics")
     command.add_argument("--output", type=output_file, required=True, help="the page")
     add_catalogue(command)
     command.set_defaults(run=_readme)

@@ -137,13 +137,13 @@ def files(outputs: Mapping[str, str], *, of: Callable[[Any], Iterable[Any]], **s
 
 
 def table(stem: str, *, of: Callable[[Any], Iterable[Any]] | None = None, **said: Any) -> Callable[[Maker], Maker]:  # noqa: ANN401
-    """Declare a table: ``results/tables/<stem>`` in all forms, made of the document that the function returns."""
-    return _declare("table", {"stem": f"results/tables/{stem}"}, of, said)
+    """Declare a table: ``results/<stem>`` in all forms, made of the document that the function returns."""
+    return _declare("table", {"stem": f"results/{stem}"}, of, said)
 
 
 def figure(stem: str, *, of: Callable[[Any], Iterable[Any]] | None = None, **said: Any) -> Callable[[Maker], Maker]:  # noqa: ANN401
-    """Declare a figure: ``results/figures/<stem>`` in all forms, made of the figure and the frame that the function returns."""
-    return _declare("figure", {"stem": f"results/figures/{stem}"}, of, said)
+    """Declare a figure: ``results/<stem>`` in all forms, made of the figure and the frame that the function returns."""
+    return _declare("figure", {"stem": f"results/{stem}"}, of, said)
 
 
 def page(stem: str, *, of: Callable[[Any], Iterable[Any]] | None = None, **said: Any) -> Callable[[Maker], Maker]:  # noqa: ANN401

@@ -126,10 +126,10 @@ class Jobs:
         """Return the function that says what a rule's job is told."""
         return lambda wildcards: self.told(artifact, _names(artifact, wildcards))
 
-    def stems_of(self, kind: str, folder: str) -> str:
-        """Return the constraint of the wildcard of a rule that renders: all of a kind, without their folder."""
+    def stems_of(self, kind: str) -> str:
+        """Return the constraint of the wildcard of a rule that renders: all of a kind, below results."""
         stems = (stem for stem, (artifact, _) in self.stems.items() if artifact.kind == kind)
-        return one_of(stem.removeprefix(f"{folder}/") for stem in stems)
+        return one_of(stem.removeprefix("results/") for stem in stems)
 
     def inputs_of(self, stem: str) -> dict[str, Any]:
         """Return what a table, figure or page is made of."""

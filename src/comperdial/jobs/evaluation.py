@@ -12,9 +12,9 @@ from comperdial.core.artifact import files
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
-_STUDY = "results/llm_evaluators"
+_STUDY = "results/studies/llm_evaluators"
 
-_RESULTS = "results/correlations/{dataset}"
+_RESULTS = "results/{dataset}"
 
 
 def _rated(plan: Plan, dataset: str) -> dict[str, Any]:
@@ -77,9 +77,9 @@ class Evaluated:
 
 @files(
     {
-        "correlations": f"{_RESULTS}.parquet",
-        "ceilings": f"{_RESULTS}_ceilings.parquet",
-        "comparisons": f"{_RESULTS}_comparisons.parquet",
+        "correlations": f"{_RESULTS}/correlations.parquet",
+        "ceilings": f"{_RESULTS}/ceilings.parquet",
+        "comparisons": f"{_RESULTS}/comparisons.parquet",
     },
     of=lambda plan: plan.rated,
     told=Evaluated,
@@ -108,7 +108,7 @@ def correlate(
 
 
 @files(
-    {"curves": f"{_RESULTS}_curves.parquet", "power": f"{_RESULTS}_power.parquet"},
+    {"curves": f"{_RESULTS}/curves.parquet", "power": f"{_RESULTS}/power.parquet"},
     of=lambda plan: plan.rated,
     told=Evaluated,
     inputs=lambda plan, dataset: {

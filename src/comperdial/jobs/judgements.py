@@ -16,43 +16,38 @@ from comperdial.jobs.scores import _shards
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
-_STUDY = "results/llm_evaluators"
+_JUDGED = {
+    "scores": "results/{dataset}/scores/{metric}.parquet",
+    "judgements": "results/{dataset}/judgements/{metric}.parquet",
+}
 
-# A study's data sets may have texts that are not ours to publish, so what is made of them lies apart.
-_JUDGED = {"scores": "{results}/scores/{judged}.parquet", "judgements": "{results}/judgements/{judged}.parquet"}
-_RESULTS = "results"
 
-
-def _dataset(judged: str) -> str:
-    return judged.split("/")[0]
+def _named(judged: str) -> dict[str, str]:
+    """Return the wildcards of what a plan calls <data set>/<metric>."""
+    return dict(zip(("dataset", "metric"), judged.split("/"), strict=True))
 
 
 def _asked(plan: Plan, *, sharded: bool) -> list[dict[str, str]]:
-    """Return what judges can be asked, and where it goes, of data sets with several shards or with one."""
-    here = [judged for judged in plan.askable() if (plan.shards(_dataset(judged)) > 1) == sharded]
-    studied = [judged for judged in here if _dataset(judged) in [*plan.studied, *plan.paired]]
-    return [
-        {"results": results, "judged": judged}
-        for results, names in ((_RESULTS, here), (_STUDY, studied))
-        for judged in names
-    ]
+    """Return what judges can be asked, of data sets with several shards or with one."""
+    asked = map(_named, plan.askable())
+    return [names for names in asked if (plan.shards(names["dataset"]) > 1) == sharded]
 
 
-def _tables(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
-    task = plan.judged[judged]
+def _tables(plan: Plan, dataset: str, metric: str, **_: str) -> dict[str, Any]:
+    task = plan.judged[f"{dataset}/{metric}"]
     return {
-        **plan.tables(_dataset(judged), "systems", "contexts", "responses"),
+        **plan.tables(dataset, "systems", "contexts", "responses"),
         # The scores of the turns that a judge of dialogues is given.
-        "turns": [plan.score_file(_dataset(judged), task.turns)] if task.turns else [],
+        "turns": [plan.score_file(dataset, task.turns)] if task.turns else [],
     }
 
 
-def _how(plan: Plan, judged: str, shard: str = "1-of-1", **_: str) -> dict[str, Any]:
-    return {**plan.judge_settings(judged), "shard": shard}
+def _how(plan: Plan, dataset: str, metric: str, shard: str = "1-of-1", **_: str) -> dict[str, Any]:
+    return {**plan.judge_settings(f"{dataset}/{metric}"), "shard": shard}
 
 
-def _code(plan: Plan, judged: str, **_: str) -> list[str]:
-    return plan.judge_code(judged)
+def _code(plan: Plan, dataset: str, metric: str, **_: str) -> list[str]:
+    return plan.judge_code(f"{dataset}/{metric}")
 
 
 @files(_JUDGED, of=lambda plan: _asked(plan, sharded=False), inputs=_tables, settings=_how, code=_code)
@@ -89,14 +84,11 @@ def judge(
 
 @files(
     {
-        "scores": "results/shards/judged/{judged}/{shard}.parquet",
-        "judgements": "results/shards/judgements/{judged}/{shard}.parquet",
+        "scores": "results/shards/judged/{dataset}/{metric}/{shard}.parquet",
+        "judgements": "results/shards/judgements/{dataset}/{metric}/{shard}.parquet",
     },
     of=lambda plan: [
-        {"judged": names["judged"], "shard": shard}
-        for names in _asked(plan, sharded=True)
-        if names["results"] == _RESULTS
-        for shard in _shards(plan, _dataset(names["judged"]))
+        {**names, "shard": shard} for names in _asked(plan, sharded=True) for shard in _shards(plan, names["dataset"])
     ],
     inputs=_tables,
     settings=_how,
@@ -108,22 +100,22 @@ def judge_shard(**said: Any) -> None:  # noqa: ANN401
     judge(**said)
 
 
-def _parts(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
-    shards = _shards(plan, _dataset(judged))
+def _parts(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
+    shards = _shards(plan, dataset)
     return {
-        **_tables(plan, judged),
-        "shards": [f"results/shards/judged/{judged}/{shard}.parquet" for shard in shards],
-        "parts": [f"results/shards/judgements/{judged}/{shard}.parquet" for shard in shards],
+        **_tables(plan, dataset, metric),
+        "shards": [f"results/shards/judged/{dataset}/{metric}/{shard}.parquet" for shard in shards],
+        "parts": [f"results/shards/judgements/{dataset}/{metric}/{shard}.parquet" for shard in shards],
     }
 
 
-def _merged(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
-    # As for scores: what decides a shard is said again.
-    return {"made": _how(plan, judged)}
+def _merged(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
+    # As for scores: a shard is gone once it is merged, so that what decides it is part of the merging job too.
+    return {"made": _how(plan, dataset, metric)}
 
 
-def _merged_code(plan: Plan, judged: str, **_: str) -> list[str]:
-    return ["jobs.judgements:judge", *plan.judge_code(judged)]
+def _merged_code(plan: Plan, dataset: str, metric: str) -> list[str]:
+    return ["jobs.judgements:judge", *_code(plan, dataset, metric)]
 
 
 @files(
@@ -140,11 +132,11 @@ def merge_judged(*, outputs: Mapping[str, Path], shards: Sequence[Path], parts: 
     merge_judged(shards, parts, outputs["scores"], outputs["judgements"])
 
 
-def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
+def _answers(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
     from comperdial.data.sources import raw_path
     from comperdial.judges.recorded import find
 
-    entry = plan.recorded_judges[judged]
+    entry = plan.recorded_judges[f"{dataset}/{metric}"]
     ratings = f"{find(entry.format).level}_ratings"
     return {
         **plan.tables(entry.dataset, "systems", "contexts", "responses"),
@@ -153,8 +145,8 @@ def _answers(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     }
 
 
-def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
-    entry = plan.recorded_judges[judged]
+def _how_answered(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
+    entry = plan.recorded_judges[f"{dataset}/{metric}"]
     return {
         "judge": {"name": entry.name, "format": entry.format, "model": entry.model, "prompt": entry.prompt},
         "sources": {dimension: file.name for dimension, file in entry.files.items()},
@@ -163,18 +155,13 @@ def _how_answered(plan: Plan, judged: str, **_: str) -> dict[str, Any]:
     }
 
 
-def _answers_code(plan: Plan, judged: str, **_: str) -> list[str]:
-    return [f"judges.recorded.{plan.recorded_judges[judged].format}"]
+def _answers_code(plan: Plan, dataset: str, metric: str) -> list[str]:
+    return [f"judges.recorded.{plan.recorded_judges[f'{dataset}/{metric}'].format}"]
 
 
 @files(
-    {**_JUDGED, "coverage": "{results}/judgements/{judged}.csv"},
-    of=lambda plan: [
-        {"results": results, "judged": judged}
-        for judged, entry in plan.recorded_judges.items()
-        for results in (_RESULTS, _STUDY)
-        if results == _RESULTS or entry.dataset in plan.studied
-    ],
+    {**_JUDGED, "coverage": "results/{dataset}/judgements/{metric}.csv"},
+    of=lambda plan: [_named(judged) for judged in plan.recorded_judges],
     inputs=_answers,
     settings=_how_answered,
     code=_answers_code,

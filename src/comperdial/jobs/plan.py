@@ -50,10 +50,6 @@ from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
 from comperdial.studies import ALONE, FOLDER, with_studies
 
-SCORES = "results/scores"
-STUDY_FOLDER = f"results/{ALONE}"
-JUDGED_FOLDER = f"{STUDY_FOLDER}/scores"
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -373,7 +369,7 @@ class Plan:
     @staticmethod
     def score_file(dataset: str, metric: str) -> str:
         """Return where the scores of a data set by a metric lie."""
-        return f"{SCORES}/{dataset}/{metric}.parquet"
+        return f"results/{dataset}/scores/{metric}.parquet"
 
     @remembered
     def scores_by_metric(self, dataset: str, *, apart: bool = False) -> dict[str, str]:
@@ -404,14 +400,14 @@ class Plan:
             for metric, why in self.unavailable.items()
             if not all(self.has_scores(name, metric) for name in datasets if self.is_wanted(name, metric))
         }
-        return missing | self._judges_not_run(datasets, SCORES)
+        return missing | self._judges_not_run(datasets)
 
-    def _judges_not_run(self, datasets: Collection[str], folder: str) -> dict[str, str]:
+    def _judges_not_run(self, datasets: Collection[str]) -> dict[str, str]:
         return {
             task.name: self.not_judged[judged]
             for name in datasets
             for judged, task in self.asked(name).items()
-            if not self.is_judged(judged, folder)
+            if not self.is_judged(judged)
         }
 
     @remembered
@@ -503,18 +499,18 @@ class Plan:
         return {judged: task for judged, task in self.judged.items() if judged.split("/")[0] == dataset}
 
     @remembered
-    def is_judged(self, judged: str, folder: str = SCORES) -> bool:
+    def is_judged(self, judged: str) -> bool:
         """Say whether there are or can be scores: the judge can answer, or fitting scores made elsewhere were pulled."""
         if judged not in self.not_judged:
             return True
         # Of a model that is not here nothing is known that scores could be held against.
         said = known_signature(self.judging, self.judged[judged])
-        return said is not None and _fits(f"{folder}/{judged}.parquet", said)
+        return said is not None and _fits(self.score_file(*judged.split("/")), said)
 
     @remembered
-    def judged_tasks(self, dataset: str, folder: str = SCORES) -> list[Task]:
+    def judged_tasks(self, dataset: str) -> list[Task]:
         """Return the tasks of judges that a data set has scores of."""
-        return [task for judged, task in self.asked(dataset).items() if self.is_judged(judged, folder)]
+        return [task for judged, task in self.asked(dataset).items() if self.is_judged(judged)]
 
     def judged_by(self, dataset: str) -> list[str]:
         """Return the metrics of judges that a data set has scores of."""
@@ -550,7 +546,7 @@ class Plan:
     def judgements(self, dataset: str, names: Iterable[str] | None = None) -> list[str]:
         """Return the judgements of a data set's judges, or of some."""
         names = self.judged_by(dataset) if names is None else names
-        return [f"results/judgements/{dataset}/{name}.parquet" for name in names]
+        return [f"results/{dataset}/judgements/{name}.parquet" for name in names]
 
     def judge_metrics(self, datasets: Collection[str], also: Collection[str] = ()) -> dict[str, dict[str, Any]]:
         """Return what each metric of a judge is: of those that data sets ask, of others by name, of recorded answers."""
@@ -756,14 +752,14 @@ class Plan:
     @remembered
     def study_judges(self, dataset: str) -> list[Task]:
         """Return the judges of a data set of the study that there are or can be scores of."""
-        return self.judged_tasks(dataset, JUDGED_FOLDER)
+        return self.judged_tasks(dataset)
 
     def study_scores(self, dataset: str) -> list[str]:
         """Return the scores of a data set of the study: by its metrics, by judges, and as recorded."""
         judges = [task.name for task in self.study_judges(dataset)] + self.recorded_judges_of(dataset)
         return [
-            f"{STUDY_FOLDER}/scores/{dataset}.parquet",
-            *(f"{JUDGED_FOLDER}/{dataset}/{name}.parquet" for name in judges),
+            f"results/{dataset}/study_scores.parquet",
+            *(self.score_file(dataset, name) for name in judges),
         ]
 
     @remembered
@@ -823,7 +819,7 @@ class Plan:
 
     def study_not_run(self, datasets: Collection[str]) -> dict[str, str]:
         """Return the metrics and judges without scores, with the reason."""
-        return self.study_absent | self._judges_not_run(datasets, JUDGED_FOLDER)
+        return self.study_absent | self._judges_not_run(datasets)
 
     @remembered
     def recorded_rounds(self) -> list[str]:

@@ -63,7 +63,7 @@ def pack(root: str | Path = ".") -> Path:
 def _owned(root: Path) -> list[PurePosixPath]:
     """Return the files and folders that DVC versions."""
     found = []
-    for path in [*root.glob("*.dvc"), *root.glob("results/*.dvc"), *root.glob("data/**/*.dvc")]:
+    for path in [*root.glob("*.dvc"), *root.glob("results/**/*.dvc"), *root.glob("data/**/*.dvc")]:
         if path.is_file():
             folder = PurePosixPath(path.parent.relative_to(root).as_posix())
             found += [folder / out["path"] for out in load_yaml(path).get("outs", [])]
@@ -78,8 +78,8 @@ def _made(record: PurePath) -> str | None:
     name = _output(record)
     if name is None or not name.startswith(_SHARDS):
         return name
-    kind, _, rest = name.removeprefix(_SHARDS).partition("/")
-    return f"results/{_MERGED.get(kind, kind)}/{PurePosixPath(rest).parent}.parquet"
+    kind, dataset, metric, _ = name.removeprefix(_SHARDS).split("/")
+    return f"results/{dataset}/{_MERGED.get(kind, kind)}/{metric}.parquet"
 
 
 def _output(record: PurePath) -> str | None:

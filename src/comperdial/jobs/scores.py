@@ -11,8 +11,6 @@ from comperdial.core.artifact import files
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
-_STUDY = "results/llm_evaluators"
-
 
 def metric_modules(*metrics: Any) -> list[str]:  # noqa: ANN401
     """Return the package's modules that metrics are made of, in one order."""
@@ -45,7 +43,7 @@ def _scored_tables(plan: Plan, dataset: str, metric: str, shard: str = "") -> di
 
 
 @files(
-    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    {"scores": "results/{dataset}/scores/{metric}.parquet"},
     of=lambda plan: _scored(plan, sharded=False),
     inputs=_scored_tables,
     settings=_how_scored,
@@ -92,7 +90,7 @@ def _shards(plan: Plan, dataset: str) -> list[str]:
 
 
 @files(
-    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    {"scores": "results/{dataset}/scores/{metric}.parquet"},
     of=lambda plan: _scored(plan, sharded=True),
     inputs=lambda plan, dataset, metric: {
         **_scored_tables(plan, dataset, metric),
@@ -110,7 +108,7 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
 
 
 @files(
-    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    {"scores": "results/{dataset}/scores/{metric}.parquet"},
     of=lambda plan: [{"dataset": dataset, "metric": metric} for dataset in plan.datasets for metric in plan.combined],
     inputs=lambda plan, dataset, metric: {
         **_scored_tables(plan, dataset, metric),
@@ -167,7 +165,7 @@ def _how_recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
 
 
 @files(
-    {"scores": "results/scores/{dataset}/{metric}.parquet"},
+    {"scores": "results/{dataset}/scores/{metric}.parquet"},
     of=lambda plan: [{"dataset": entry.dataset, "metric": entry.name} for entry in plan.recorded_scores.values()],
     inputs=_recorded,
     settings=_how_recorded,
@@ -213,7 +211,7 @@ def recorded_scores(
 
 
 @files(
-    {"scores": f"{_STUDY}/scores/{{dataset}}.parquet"},
+    {"scores": "results/{dataset}/study_scores.parquet"},
     of=lambda plan: [*plan.studied, *plan.paired],
     inputs=lambda plan, dataset: plan.tables(dataset, "systems", "contexts", "responses"),
     settings=lambda plan, dataset: {

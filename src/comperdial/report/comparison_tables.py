@@ -184,7 +184,7 @@ def comparisons_document(
             "less; o: not told apart; a dash: not compared",
             f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has "
             "every pair by the main coefficients, a positive difference where a agrees better than b; "
-            "results/correlations has them with more digits",
+            "comparisons.parquet has them with more digits",
         ],
     )
 

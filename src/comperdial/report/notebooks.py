@@ -50,8 +50,7 @@ _ABOUT = {
 
 
 def _evaluated(dataset: str, *kinds: str) -> list[str]:
-    names = [dataset, *(f"{dataset}_{kind}" for kind in kinds)]
-    return [f"results/correlations/{name}.parquet" for name in names]
+    return [f"results/{dataset}/{kind}.parquet" for kind in ("correlations", *kinds)]
 
 
 def _reasoning(plan: Plan, dataset: str) -> list[Any]:
@@ -95,7 +94,7 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
         suffix = "" if dataset == plan.benchmark else f"_{dataset}"
         reads = {"02_which_metric_to_trust": _evaluated(dataset, "ceilings", "comparisons", "curves", "power")}
         if dataset == plan.benchmark:
-            alpha = f"results/tables/{dataset}_alpha.csv"
+            alpha = f"results/{dataset}/tables/alpha.csv"
             reads["01_the_benchmark_at_a_glance"] = [*_evaluated(dataset, "ceilings"), alpha]
         if plan.judged_by(dataset) or _reasoning(plan, dataset):
             reads["03_where_judges_and_people_disagree"] = _evaluated(dataset) + _disagreeing(plan, dataset)
@@ -105,7 +104,7 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
         for name in _COMPARED:
             if scores := _scored_on_demo(plan, name):
                 found[name] = (name, "demo", [*tables("demo"), *scores, *_evaluated("demo"), demo["dialogues"]])
-        reads_of_check = [f"results/tables/demo_{name}.csv" for name in ("systems", "alpha")]
+        reads_of_check = [f"results/demo/tables/{name}.csv" for name in ("systems", "alpha")]
         reads_of_check += [
             "data/tables/demo/truth.parquet",
             "src/comperdial/studies/comperdial/benchmarks.csv",
@@ -113,7 +112,11 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
         ]
         found["07_checking_the_demo"] = ("07_checking_the_demo", "demo", tables("demo") + reads_of_check)
     if plan.usr:
-        found["06_reading_the_usr_table"] = ("06_reading_the_usr_table", plan.usr[0], ["results/tables/usr.csv"])
+        found["06_reading_the_usr_table"] = (
+            "06_reading_the_usr_table",
+            plan.usr[0],
+            ["results/studies/usr/tables/usr.csv"],
+        )
     return found
 
 

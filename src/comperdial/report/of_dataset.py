@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @table(
-    "{dataset}_systems",
+    "{dataset}/tables/systems",
     of=lambda plan: plan.datasets,
     inputs=lambda plan, dataset: {
         "scores": plan.scores(dataset, plan.systems_outputs(dataset)),
@@ -77,7 +77,7 @@ def systems(
 
 
 @table(
-    "{dataset}_alpha",
+    "{dataset}/tables/alpha",
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {**plan.ratings(dataset), **plan.tables(dataset, "contexts")},
     settings=lambda plan, dataset: {
@@ -117,10 +117,10 @@ def alpha(
 
 
 @table(
-    "{dataset}_correlations",
+    "{dataset}/tables/correlations",
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {
-        "correlations": f"results/correlations/{dataset}.parquet",
+        "correlations": f"results/{dataset}/correlations.parquet",
         **few.inputs(plan, [dataset]),
     },
     settings=lambda plan, dataset: {
@@ -155,19 +155,19 @@ def correlations(
 # The tables of statistics beside the correlations, the file that each is made of, and what the report says of it.
 _STATISTICS = {
     "measures": (
-        "",
+        "correlations",
         "Pairwise accuracy (acc_eq), soft pairwise accuracy and correlations by item, beside pooled correlations",
     ),
-    "comparisons": ("_comparisons", "Which metrics the paired tests tell apart, by each test"),
-    "power": ("_power", "The chance that a paired test tells two metrics apart, by how much data there is"),
-    "curves": ("_curves", "How well the ranking of metrics on part of the data agrees with that on all of it"),
+    "comparisons": ("comparisons", "Which metrics the paired tests tell apart, by each test"),
+    "power": ("power", "The chance that a paired test tells two metrics apart, by how much data there is"),
+    "curves": ("curves", "How well the ranking of metrics on part of the data agrees with that on all of it"),
 }
 
 
 @table(
-    "{dataset}_{kind}",
+    "{dataset}/tables/{kind}",
     of=lambda plan: [{"dataset": dataset, "kind": kind} for dataset in plan.rated for kind in _STATISTICS],
-    inputs=lambda plan, dataset, kind: {"found": f"results/correlations/{dataset}{_STATISTICS[kind][0]}.parquet"},
+    inputs=lambda plan, dataset, kind: {"found": f"results/{dataset}/{_STATISTICS[kind][0]}.parquet"},
     settings=lambda plan, dataset, kind: {
         "kind": kind,
         **plan.about(dataset),
@@ -206,7 +206,7 @@ def statistics(
 
 
 @table(
-    "{dataset}_judges",
+    "{dataset}/tables/judges",
     of=lambda plan: [name for name in plan.datasets if plan.judged_by(name)],
     inputs=lambda plan, dataset: {"judgements": plan.judgements(dataset)},
     settings=lambda plan, dataset: {
@@ -230,10 +230,10 @@ def judges(
 
 
 @table(
-    "{dataset}_recorded_judges",
+    "{dataset}/tables/recorded_judges",
     of=lambda plan: [name for name in plan.datasets if plan.recorded_judges_of(name)],
     inputs=lambda plan, dataset: {
-        "coverage": [f"results/judgements/{dataset}/{name}.csv" for name in plan.recorded_judges_of(dataset)],
+        "coverage": [f"results/{dataset}/judgements/{name}.csv" for name in plan.recorded_judges_of(dataset)],
         "reported": "src/comperdial/judges/recorded/chiang2023_reported.csv",
     },
     settings=lambda plan, dataset: {
@@ -269,9 +269,9 @@ def recorded_judges(
 
 
 @files(
-    {name: f"results/summary/{{dataset}}/{name}.json" for name in ("metrics", "plot", "environment")},
+    {name: f"results/{{dataset}}/summary/{name}.json" for name in ("metrics", "plot", "environment")},
     of=lambda plan: plan.rated,
-    inputs=lambda plan, dataset: {"correlations": f"results/correlations/{dataset}.parquet"},
+    inputs=lambda plan, dataset: {"correlations": f"results/{dataset}/correlations.parquet"},
     settings=lambda plan, dataset: {**plan.target(dataset), **plan.rated_by(dataset)},
 )
 def summary(
@@ -290,9 +290,9 @@ def summary(
     summary.summarise(found, wanted, outputs["metrics"].parent, simulated=source == "simulated")
 
 
-def page_folder(plan: Plan, dataset: str) -> str:
-    """Return where pages lie that show a data set's texts: those of fetched ones are not ours to pass on, and stay here."""
-    return "local" if plan.is_public(dataset) else "report"
+def _page(plan: Plan, dataset: str) -> str:
+    """Return where a data set's page is: one with texts of a fetched data set is not ours to publish, and stays here."""
+    return f"local/{dataset}" if plan.is_public(dataset) else f"{dataset}/report"
 
 
 def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
@@ -306,35 +306,32 @@ def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     if dataset in plan.rated:
         from comperdial.report.plots.drawn import plots_of
 
-        results = "results/correlations"
         found |= {
-            "correlations": f"{results}/{dataset}.parquet",
-            "ceilings": f"{results}/{dataset}_ceilings.parquet",
-            "comparisons": f"{results}/{dataset}_comparisons.parquet",
-            "alpha": f"results/tables/{dataset}_alpha.csv",
-            "figures": [f"results/figures/{dataset}_{kind}.png" for kind in plots_of(plan, dataset)],
+            **{name: f"results/{dataset}/{name}.parquet" for name in ("correlations", "ceilings", "comparisons")},
+            "alpha": f"results/{dataset}/tables/alpha.csv",
+            "figures": [f"results/{dataset}/figures/{kind}.png" for kind in plots_of(plan, dataset)],
         }
     return found
 
 
 @page(
-    "{folder}/{dataset}",
-    of=lambda plan: [{"folder": page_folder(plan, name), "dataset": name} for name in plan.datasets],
-    inputs=lambda plan, folder, dataset: _site_inputs(plan, dataset),
-    settings=lambda plan, folder, dataset: {
+    "{page}",
+    of=lambda plan: [{"page": _page(plan, name), "dataset": name} for name in plan.datasets],
+    inputs=lambda plan, page, dataset: _site_inputs(plan, dataset),
+    settings=lambda plan, page, dataset: {
         **plan.about(dataset),
         "main": plan.systems_outputs(dataset),
         # Of the dialogue browser: those that are evaluated in detail, so that the page stays small.
         "outputs": plan.detailed_outputs(dataset) or None,
         "labels": plan.labels(dataset),
         "not_run": plan.not_run([dataset]),
-        "folder": folder,
+        "at": f"results/{page}.html",
     },
     # The page's own files that are no modules: its frame, its style, its code.
-    code=lambda plan, folder, dataset: sorted(
+    code=lambda plan, page, dataset: sorted(
         str(path) for suffix in ("html", "css", "js") for path in Path("src/comperdial/report/site").glob(f"*.{suffix}")
     ),
-    caption=lambda plan, folder, dataset: captioned(
+    caption=lambda plan, page, dataset: captioned(
         "The page of {dataset}: its results in tables that sort, and every response with its ratings, scores and judgements. "
         "It opens without a network."
     )(plan, dataset),
@@ -354,7 +351,7 @@ def site(
     outputs: Sequence[str] | None,
     labels: Mapping[str, str],
     not_run: Mapping[str, str],
-    folder: str,
+    at: str,
     source: str,
     target: str | None = None,
     main_target: str | None = None,
@@ -397,7 +394,7 @@ def site(
         outputs=outputs,
         not_run=not_run,
         labels=labels,
-        figures=[contents.relative(path, Path(f"results/{folder}/page.html")) for path in figures],
+        figures=[contents.relative(path, Path(at)) for path in figures],
         alpha=alpha,
         note=note,
     )

@@ -61,10 +61,9 @@ class Reading:
     target: str = TARGET
     chosen_source: str | None = None
 
-    def result(self, kind: str = "") -> pd.DataFrame:
+    def result(self, kind: str = "correlations") -> pd.DataFrame:
         """Return what was computed: the correlations, or the table ``kind`` (``ceilings``, ``comparisons``, …)."""
-        suffix = f"_{kind}" if kind else ""
-        return self._read(f"results/correlations/{self.dataset}{suffix}.parquet")
+        return self._read(f"results/{self.dataset}/{kind}.parquet")
 
     def correlations(self, coefficient: str = "spearman", grouping: str = "pooled") -> pd.DataFrame:
         """Return the correlations with the target, with ``label`` and ``cell`` to show and the metric's traits."""
@@ -86,15 +85,16 @@ class Reading:
 
     def scores(self, metric: str) -> pd.DataFrame:
         """Return a metric's scores."""
-        return self._read(f"results/scores/{self.dataset}/{metric}.parquet")
+        return self._read(f"results/{self.dataset}/scores/{metric}.parquet")
 
     def judgements(self, metric: str) -> pd.DataFrame:
         """Return what a judge that was asked here answered."""
-        return self._read(f"results/judgements/{self.dataset}/{metric}.parquet")
+        return self._read(f"results/{self.dataset}/judgements/{metric}.parquet")
 
-    def rendered(self, name: str, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - what pandas takes
-        """Return a table as the workflow rendered it, ``results/tables/<name>.csv``; ``options`` are pandas'."""
-        return pd.read_csv(self._path(f"results/tables/{name}.csv"), **options)
+    def rendered(self, name: str, *, study: str | None = None, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - pandas'
+        """Return a table of the data set, or of a study, as the workflow rendered it; ``options`` are pandas'."""
+        folder = f"studies/{study}" if study else self.dataset
+        return pd.read_csv(self._path(f"results/{folder}/tables/{name}.csv"), **options)
 
     def ratings(self, level: str = "turn") -> pd.DataFrame:
         """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""

@@ -26,7 +26,7 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
     page
         A Markdown file with both marks.
     frame
-        ``results/tables/usr.csv``.
+        ``results/studies/usr/tables/usr.csv``.
     titles
         A title for each data set.
     """
@@ -54,7 +54,7 @@ def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str
     page
         A Markdown file with both marks.
     frame
-        ``results/tables/local_metrics.csv``.
+        ``results/studies/local_metrics/tables/local_metrics.csv``.
     titles
         A title for each data set.
     """

@@ -90,12 +90,12 @@ class Rated(Shown):
 
 
 @figure(
-    "{dataset}_heatmap",
+    "{dataset}/figures/heatmap",
     of=_of("heatmap"),
     told=Shown,
     inputs=lambda plan, dataset: {
-        "correlations": f"results/correlations/{dataset}.parquet",
-        "ceilings": f"results/correlations/{dataset}_ceilings.parquet",
+        "correlations": f"results/{dataset}/correlations.parquet",
+        "ceilings": f"results/{dataset}/ceilings.parquet",
     },
     settings=lambda plan, dataset: _shown(plan, "heatmap", dataset),
     caption=captioned(
@@ -118,12 +118,12 @@ def heatmap(shown: Shown, *, correlations: Path, ceilings: Path) -> tuple[Figure
 
 
 @figure(
-    "{dataset}_scatter",
+    "{dataset}/figures/scatter",
     of=_of("scatter"),
     told=Rated,
     inputs=lambda plan, dataset: {
         "scores": _scores(plan, "scatter", dataset),
-        "correlations": f"results/correlations/{dataset}.parquet",
+        "correlations": f"results/{dataset}/correlations.parquet",
         **_tables(plan, dataset),
     },
     settings=lambda plan, dataset: _shown(plan, "scatter", dataset),
@@ -150,7 +150,7 @@ def scatter(shown: Rated, *, scores: Sequence[Path], correlations: Path) -> tupl
 
 
 @figure(
-    "{dataset}_slope",
+    "{dataset}/figures/slope",
     of=_of("slope"),
     told=Rated,
     inputs=lambda plan, dataset: {"scores": _scores(plan, "slope", dataset), **_tables(plan, dataset)},
@@ -176,7 +176,7 @@ def slope(shown: Rated, *, scores: Sequence[Path]) -> tuple[Figure, pd.DataFrame
 
 
 @figure(
-    "{dataset}_length_bias",
+    "{dataset}/figures/length_bias",
     of=_of("length_bias"),
     told=Rated,
     inputs=lambda plan, dataset: {"scores": _scores(plan, "length_bias", dataset), **_tables(plan, dataset)},
@@ -216,7 +216,7 @@ def _answers(plan: Plan, dataset: str) -> list[str]:
 
 
 @figure(
-    "{dataset}_judge_agreement",
+    "{dataset}/figures/judge_agreement",
     of=_of("judge_agreement"),
     told=Rated,
     inputs=lambda plan, dataset: {
@@ -261,12 +261,12 @@ def judge_agreement(
 
 
 @figure(
-    "{dataset}_curves",
+    "{dataset}/figures/curves",
     of=_of("curves"),
     told=Shown,
     inputs=lambda plan, dataset: {
-        "curves": f"results/correlations/{dataset}_curves.parquet",
-        "power": f"results/correlations/{dataset}_power.parquet",
+        "curves": f"results/{dataset}/curves.parquet",
+        "power": f"results/{dataset}/power.parquet",
     },
     settings=lambda plan, dataset: {
         **_shown(plan, "curves", dataset),

@@ -7,7 +7,7 @@ import posixpath
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _GENERATOR = "comperdial site"
 _MARKDOWN = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
 _PICTURES = (".jpg", ".png", ".svg")
-# Studies whose results do not all begin with their name, or not they alone.
-_RESULTS_OF = {"comperdial": r"table_\d\d", "local_metrics": "local_.+", "usr": "usr|usr_agreement"}
 _DOCS = "docs/index.html"
 _TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _HEADING = re.compile(r"<h1[^>]*>([^<]*)")
@@ -40,29 +38,40 @@ _POLICY = "Content-Security-Policy"
 
 @dataclass(frozen=True)
 class _Kind:
-    """Results of one folder, as they are copied and listed."""
+    """Results of one kind, as they are copied and listed."""
 
     name: str
-    folder: str
-    suffix: str
+    patterns: tuple[str, ...]
     about: str
 
     @property
     def index(self) -> str:
-        return f"{self.folder}/index.html"
+        return f"results/{self.name.lower().replace(' ', '_')}.html"
+
+    @property
+    def are_pictures(self) -> bool:
+        return self.patterns[0].endswith(_PICTURES)
 
 
 _RESULTS = (
-    _Kind("Tables", "results/tables", ".html", "ours next to the reported values; what was not run is named"),
-    _Kind("Figures", "results/figures", ".png", "correlations, ranks, length bias, agreement of judges"),
-    _Kind("Data sets", "results/report", ".html", "pages to browse a data set, dialogue by dialogue"),
-    _Kind("Notebooks", "results/notebooks", ".html", "executed, with their output"),
+    _Kind(
+        "Tables",
+        ("studies/*/tables/*.html", "*/tables/*.html"),
+        "ours next to the reported values; what was not run is named",
+    ),
+    _Kind(
+        "Figures",
+        ("studies/*/figures/*.png", "*/figures/*.png"),
+        "correlations, ranks, length bias, agreement of judges",
+    ),
+    _Kind("Data sets", ("*/report.html",), "pages to browse a data set, dialogue by dialogue"),
+    _Kind("Notebooks", ("notebooks/*.html",), "executed, with their output"),
 )
 
 
 @dataclass(frozen=True)
 class Website:
-    """What was built: where, how many pages were made of Markdown, and how many results of each folder were copied."""
+    """What was built: where, how many pages were made of Markdown, and how many results of each kind were copied."""
 
     path: Path
     pages: int
@@ -114,12 +123,13 @@ def build(root: Path, output: Path, *, studies: Mapping[str, str] | None = None)
     """
     _check_output(output)
     sources = _markdown_sources(root)
-    results = {kind: sorted((root / kind.folder).glob(f"*{kind.suffix}")) for kind in _RESULTS}
+    results = {
+        kind: [path for one in kind.patterns for path in sorted((root / "results").glob(one))] for kind in _RESULTS
+    }
     results = {kind: found for kind, found in results.items() if found}
     pictures = sorted(p for p in (root / "docs").rglob("*") if p.suffix in _PICTURES)
     copied = [path.relative_to(root).as_posix() for found in (pictures, *results.values()) for path in found]
     targets = {name: _page_of(name) for name in sources} | {name: name for name in copied} | {"docs": _DOCS}
-    targets |= {kind.folder: kind.index for kind in results}
     menu = [("ComperDial Bench", "index.html"), ("Documentation", _DOCS), *((k.name, k.index) for k in results)]
     menu += [("Changes", targets["CHANGELOG.md"])] if "CHANGELOG.md" in targets else []
     site = _Site(root, targets, menu)
@@ -135,10 +145,10 @@ def build(root: Path, output: Path, *, studies: Mapping[str, str] | None = None)
             docs.append((title, _relative(targets[name], _DOCS)))
     site.add(_DOCS, "Documentation", "<h1>Documentation</h1>", groups=[("", sorted(docs, key=lambda d: d[0].lower()))])
     for kind, found in results.items():
-        groups = _grouped(kind, found, studies or {})
-        site.add(kind.index, kind.name, f"<h1>{kind.name}</h1>", groups=groups, pictures=kind.suffix in _PICTURES)
+        groups = _grouped(root, kind, found, studies or {})
+        site.add(kind.index, kind.name, f"<h1>{kind.name}</h1>", groups=groups, pictures=kind.are_pictures)
     _write(site, output, copied)
-    return Website(output, len(sources), {kind.folder: len(results.get(kind, ())) for kind in _RESULTS})
+    return Website(output, len(sources), {kind.name.lower(): len(results.get(kind, ())) for kind in _RESULTS})
 
 
 def _check_output(output: Path) -> None:
@@ -245,26 +255,24 @@ def _href(href: str, site: _Site, name: str) -> str | None:
     return None if found is None else _relative(found, site.targets[name]) + mark + fragment
 
 
-def _grouped(kind: _Kind, found: Sequence[Path], studies: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
+def _grouped(
+    root: Path, kind: _Kind, found: Sequence[Path], studies: Mapping[str, str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return names and links of results: those of each study under its title, then those of any data set."""
     groups: dict[str, list[tuple[str, str]]] = {title: [] for title in (*studies.values(), "")}
     for path in found:
-        study = _study_of(path, studies)
-        groups.setdefault(studies.get(study, study), []).append((_title(path), path.name))
+        study = path.parts[-3] if path.parts[-4:-3] == ("studies",) else ""
+        link = _relative(path.relative_to(root).as_posix(), kind.index)
+        groups.setdefault(studies.get(study, study), []).append((_title(path), link))
     rest = groups.pop("")
     filled = [(title, entries) for title, entries in groups.items() if entries]
     return [*filled, ("Of each data set" if filled else "", rest)] if rest else filled
 
 
-def _study_of(path: Path, studies: Iterable[str]) -> str:
-    """Return the study that a result belongs to, by its name; an empty name for a result of one data set."""
-    return next((one for one in studies if re.fullmatch(_RESULTS_OF.get(one, f"{one}(_.+)?"), path.stem)), "")
-
-
 def _title(path: Path) -> str:
     """Return what a result is called: its own title if it has one; what is simulated says so."""
     if path.suffix in _PICTURES:
-        title, simulated = path.stem, _is_simulated(path.with_suffix(".svg"))
+        title, simulated = f"{path.parent.parent.name}: {path.stem}", _is_simulated(path.with_suffix(".svg"))
     else:
         text = read_text(path)
         found = _HEADING.search(text) or _TITLE.search(text)

@@ -75,7 +75,7 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 
 
 @table(
-    f"{_NAME}_{{dataset}}",
+    f"studies/{_NAME}/tables/{_NAME}_{{dataset}}",
     of=_sets,
     datasets=lambda plan, dataset: _SHOWN,
     inputs=lambda plan, dataset: {"raw": _raw(plan, [dataset])},
@@ -106,7 +106,7 @@ _ALL: dict[str, Any] = {
 
 
 @table(
-    _NAME,
+    f"studies/{_NAME}/tables/{_NAME}",
     inputs=lambda plan: {"raw": _raw(plan, _sets(plan)), "reported": f"{_FOLDER}/reported.csv"},
     caption="What the paper's text reports of its own annotations, and the same questions asked of public ones.",
     **_ALL,
@@ -124,7 +124,7 @@ def overview(
 
 
 @figure(
-    f"{_NAME}_matrix",
+    f"studies/{_NAME}/figures/{_NAME}_matrix",
     inputs=lambda plan: {"raw": _raw(plan, _sets(plan))},
     caption="How often each system is preferred to each other one, on public preferences.",
     **_ALL,
@@ -146,7 +146,7 @@ def matrices(
 
 
 @figure(
-    f"{_NAME}_strengths",
+    f"studies/{_NAME}/figures/{_NAME}_strengths",
     inputs=lambda plan: {"raw": _raw(plan, _sets(plan))},
     caption="Bradley-Terry strengths of the systems, with intervals, on public preferences.",
     **_ALL,
@@ -167,7 +167,7 @@ def strengths_of_systems(
 
 
 @figure(
-    f"{_NAME}_hours",
+    f"studies/{_NAME}/figures/{_NAME}_hours",
     inputs=lambda plan: {"raw": _raw(plan, _sets(plan))},
     caption="The probability that a study of so many person-hours finds a difference: pairwise next to Likert.",
     **_ALL,
@@ -200,7 +200,7 @@ def hours(
 
 
 @table(
-    f"{_NAME}_metrics",
+    f"studies/{_NAME}/tables/{_NAME}_metrics",
     of=lambda plan: [{}] if "ieval" in _sets(plan) else [],
     datasets=lambda plan: _SHOWN,
     inputs=lambda plan: {"raw": _raw(plan, ["ieval"])},
@@ -227,7 +227,7 @@ def metrics(*, raw: Sequence[Path], titles: Mapping[str, str], catalogue: str, r
 
 
 @table(
-    f"{_NAME}_judges",
+    f"studies/{_NAME}/tables/{_NAME}_judges",
     of=lambda plan: [{}] if len(_judged(plan)) == len(_JUDGED) else [],
     datasets=lambda plan: _SHOWN,
     inputs=lambda plan: {

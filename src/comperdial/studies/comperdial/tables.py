@@ -1,4 +1,4 @@
-"""The ComperDial paper's numbered tables: of the benchmark by their numbers alone, of another data set with its name before."""
+"""The ComperDial paper's numbered tables: of the benchmark among the results of the study, of another data set among its own."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _CATEGORY = "The paper's tables"
 _PAPER = "src/comperdial/studies/comperdial"
 
 
-def _before(plan: Plan, datasets: Iterable[str]) -> list[dict[str, str]]:
-    """Return each data set with what stands before the numbers of its tables."""
-    return [{"before": "" if name == plan.benchmark else f"{name}_", "dataset": name} for name in datasets]
+def _placed(plan: Plan, datasets: Iterable[str]) -> list[dict[str, str]]:
+    """Return each data set with the folder of its tables."""
+    return [{"folder": "studies/comperdial" if name == plan.benchmark else name, "dataset": name} for name in datasets]
 
 
 def _with_dialogues(plan: Plan) -> list[dict[str, str]]:
     chosen = {*plan.challenges, *plan.by_dialogue}
-    return _before(plan, (name for name in plan.datasets if name in chosen))
+    return _placed(plan, (name for name in plan.datasets if name in chosen))
 
 
 def _both_levels(plan: Plan) -> list[dict[str, str]]:
-    return _before(plan, (name for name in plan.by_turn if name in plan.by_dialogue))
+    return _placed(plan, (name for name in plan.by_turn if name in plan.by_dialogue))
 
 
 def _tables(*names: str) -> Callable[..., dict[str, Any]]:
@@ -50,7 +50,7 @@ def _about(plan: Plan, dataset: str, **_: str) -> dict[str, Any]:
 
 
 @table(
-    "table_01",
+    "studies/comperdial/tables/table_01",
     inputs=lambda plan: {"benchmarks": f"{_PAPER}/benchmarks.csv"},
     caption="Table 1 of the ComperDial paper: benchmarks of dialogue evaluation, in short.",
     category=_CATEGORY,
@@ -64,7 +64,7 @@ def table_01(*, benchmarks: Path) -> Document:
 
 
 @table(
-    "table_07",
+    "studies/comperdial/tables/table_07",
     inputs=lambda plan: {"benchmarks": f"{_PAPER}/benchmarks.csv"},
     caption="Benchmarks of dialogue evaluation as the ComperDial paper compares them (Tables 1 and 7).",
     category=_CATEGORY,
@@ -77,7 +77,7 @@ def table_07(*, benchmarks: Path) -> Document:
 
 
 @table(
-    "{before}table_02",
+    "{folder}/tables/table_02",
     of=_with_dialogues,
     inputs=_tables("contexts", "personas"),
     settings=lambda plan, dataset, **_: plan.rated_by(dataset),
@@ -94,7 +94,7 @@ def table_02(*, contexts: Path, personas: Path, source: str, **_: Path) -> Docum
 
 
 @table(
-    "{before}table_12",
+    "{folder}/tables/table_12",
     of=_with_dialogues,
     inputs=_tables("contexts", "personas"),
     settings=_about,
@@ -111,8 +111,8 @@ def table_12(*, contexts: Path, personas: Path, title: str, source: str, **_: Pa
 
 
 @table(
-    "{before}table_08",
-    of=lambda plan: _before(plan, plan.datasets),
+    "{folder}/tables/table_08",
+    of=lambda plan: _placed(plan, plan.datasets),
     inputs=lambda plan, dataset, **_: {
         **_tables("systems", "contexts", "responses")(plan, dataset),
         "reported": f"{_PAPER}/annotation_counts.csv",
@@ -143,7 +143,7 @@ def table_08(
 
 
 @table(
-    "{before}table_13",
+    "{folder}/tables/table_13",
     of=_both_levels,
     inputs=_tables("systems", "contexts", "responses"),
     settings=lambda plan, dataset, **_: {
@@ -185,7 +185,7 @@ _CONSTRAINTS = {"09": "names", "10": "family", "11": "ages"}
 
 
 @table(
-    "table_{number}",
+    "studies/comperdial/tables/table_{number}",
     of=lambda plan: list(_CONSTRAINTS),
     inputs=lambda plan, number: {"file": f"{plan.config['personas']['constraints']}/{_CONSTRAINTS[number]}.csv"},
     settings=lambda plan, number: {"constraint": _CONSTRAINTS[number]},
@@ -216,7 +216,7 @@ def _metric_entries(plan: Plan) -> dict[str, Any]:
 
 
 @table(
-    "table_14",
+    "studies/comperdial/tables/table_14",
     inputs=lambda plan: {"reported": f"{_PAPER}/metric_outputs.csv"},
     settings=lambda plan: {"metrics": _metric_entries(plan)},
     code=lambda plan: sorted({f"metrics.{metric.kind}" for metric in plan.metrics.values()}),
@@ -247,7 +247,7 @@ def _numbered(plan: Plan) -> list[dict[str, str]]:
 
     return [
         {**names, "number": number}
-        for names in _before(plan, plan.datasets)
+        for names in _placed(plan, plan.datasets)
         for number in _NUMBERED
         if has(names["dataset"], number)
     ]
@@ -256,8 +256,8 @@ def _numbered(plan: Plan) -> list[dict[str, str]]:
 def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
     reported = f"src/comperdial/studies/{'usr' if number in ('06', '16') else 'comperdial'}/correlations.csv"
     return {
-        "correlations": [f"results/correlations/{dataset}.parquet" for dataset in datasets],
-        "ceilings": [f"results/correlations/{dataset}_ceilings.parquet" for dataset in datasets],
+        "correlations": [f"results/{dataset}/correlations.parquet" for dataset in datasets],
+        "ceilings": [f"results/{dataset}/ceilings.parquet" for dataset in datasets],
         "reported": reported,
         "rows": f"{_PAPER}/rows.yaml",
     }
@@ -280,7 +280,7 @@ def _of_datasets(plan: Plan, datasets: Sequence[str], number: str) -> dict[str, 
 
 
 @table(
-    "{before}table_{number}",
+    "{folder}/tables/table_{number}",
     of=_numbered,
     inputs=lambda plan, dataset, number, **_: _correlations([dataset], number),
     settings=lambda plan, dataset, number, **_: {
@@ -330,7 +330,7 @@ def numbered(
 
 
 @table(
-    "table_{number}",
+    "studies/comperdial/tables/table_{number}",
     # Of both sets or none: a table of one alone would be another file under the same name.
     of=lambda plan: ["06", "16"] if plan.usr else [],
     datasets=lambda plan, number: plan.usr,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RESULTS = "results/continuity"
+RESULTS = "results/studies/continuity"
 SPLITS = {"chitchat": ("time", "waves"), "convai2": ("time",)}
 PERSONAL = {
     "chitchat": ("none", "token", "history", "token+history"),

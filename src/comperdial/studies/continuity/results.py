@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "continuity"
 FOLDER = f"src/comperdial/studies/{NAME}"
-RESULTS = f"results/{NAME}"
+RESULTS = f"results/studies/{NAME}"
 ROWS = Path(__file__).with_name("rows.yaml")
 # Ratings by the people who chatted, of dialogues whose table has those of outsiders alone.
 _IEVAL = "ieval"

@@ -33,7 +33,7 @@ def _of_hazumi(plan: Plan) -> list[dict[str, str]]:
 
 
 @table(
-    f"{NAME}_1",
+    f"studies/{NAME}/tables/{NAME}_1",
     of=_of_hazumi,
     inputs=lambda plan: {"exchanges": [f"{RESULTS}/{name}_exchanges.csv" for name in hazumi(plan)], **_REPORTED},
     settings=lambda plan: {"titles": plan.titles(hazumi(plan))},
@@ -66,7 +66,7 @@ _VALUES = {"values": f"{RESULTS}/score_prediction.csv"}
 
 
 @table(
-    f"{NAME}_2",
+    f"studies/{NAME}/tables/{NAME}_2",
     of=_of_hazumi,
     inputs=lambda plan: {**_VALUES, "differences": f"{RESULTS}/score_prediction_differences.csv", **_REPORTED},
     settings=lambda plan: {"rows": rows()["prediction"]},
@@ -83,7 +83,7 @@ def table_2(*, values: Path, differences: Path, reported: Path, rows: Mapping[st
 
 
 @figure(
-    f"{NAME}_2",
+    f"studies/{NAME}/figures/{NAME}_2",
     of=_of_hazumi,
     inputs=lambda plan: {**_VALUES, **_REPORTED},
     settings=lambda plan: {"rows": rows()["prediction"]},
@@ -98,7 +98,7 @@ def table_2_figure(*, values: Path, reported: Path, rows: Mapping[str, Any]) -> 
 
 
 @table(
-    f"{NAME}_3",
+    f"studies/{NAME}/tables/{NAME}_3",
     of=once,
     inputs=lambda plan: _REPORTED,
     caption="The conversations of Table 3 of Tsuta et al. 2023, which cannot be had.",
@@ -116,7 +116,7 @@ def _of_dcp(plan: Plan, name: str) -> list[str]:
 
 
 @table(
-    f"{NAME}_4",
+    f"studies/{NAME}/tables/{NAME}_4",
     of=once,
     inputs=lambda plan: {"measures": _of_dcp(plan, "dcp"), **_REPORTED},
     caption="Dialogue continuity prediction, next to Table 4 of Tsuta et al. 2023.",
@@ -132,7 +132,7 @@ def table_4(*, measures: Sequence[Path], reported: Path) -> Document:
 
 
 @figure(
-    f"{NAME}_history",
+    f"studies/{NAME}/figures/{NAME}_history",
     of=lambda plan: [{}] if _of_dcp(plan, "dcp") else [],
     inputs=lambda plan: {"measures": f"{RESULTS}/dcp.csv"},
     caption="How well it is predicted whether a user goes on, by how many of their conversations were trained on.",
@@ -148,7 +148,7 @@ def history_figure(*, measures: Path) -> tuple[Figure, pd.DataFrame]:
 
 
 @table(
-    f"{NAME}_5",
+    f"studies/{NAME}/tables/{NAME}_5",
     of=once,
     inputs=lambda plan: {"liking": _of_dcp(plan, "dcp_liking"), **_REPORTED},
     caption="Whether continuing means liking, next to Table 5 of Tsuta et al. 2023.",
@@ -164,7 +164,7 @@ def table_5(*, liking: Sequence[Path], reported: Path) -> Document:
 
 
 @table(
-    f"{NAME}_perspective",
+    f"studies/{NAME}/tables/{NAME}_perspective",
     of=once,
     inputs=lambda plan: {"found": f"{RESULTS}/perspective.csv"},
     settings=lambda plan: {

@@ -77,7 +77,7 @@ def adversarial_frame(ratios: pd.DataFrame, labels: Mapping[str, str]) -> pd.Dat
 
 
 @figure(
-    "density_figure_3",
+    "studies/density/figures/density_figure_3",
     of=_once,
     inputs=lambda plan: {"ratios": [f"{RESULTS}/pairs/{name}_ratios.parquet" for name in paired(plan)]},
     settings=lambda plan: {"wanted": rows()["adversarial"]},
@@ -144,7 +144,7 @@ def _counted(frame: pd.DataFrame) -> str:
 
 
 @figure(
-    "density_figure_4",
+    "studies/density/figures/density_figure_4",
     of=_once,
     inputs=lambda plan: {
         **rated(plan, SCATTERED),
@@ -268,7 +268,7 @@ def histogram_frame(scores: pd.DataFrame, bins: int = 40) -> pd.DataFrame:
 
 
 @figure(
-    "density_figure_5",
+    "studies/density/figures/density_figure_5",
     of=lambda plan: _once(plan) if RECORDED in paired(plan) else [],
     inputs=lambda plan: {"scores": f"{RESULTS}/pairs/{RECORDED}.parquet"},
     caption="DEnsity's Figure 5: scores of answers and of random responses, with and without the contrastive loss.",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
 FOLDER = "src/comperdial/studies/density"
-RESULTS = "results/density"
+RESULTS = "results/studies/density"
 DIALOGUES = "fed_dial"
 SCATTERED = "dailydialog_zhao"
 RECORDED = "turn_perturbations"

@@ -61,7 +61,7 @@ def _cards(plan: Plan) -> dict[str, Any]:
 
 
 @table(
-    "density_table_1",
+    "studies/density/tables/density_table_1",
     of=_once,
     inputs=lambda plan: {"correlations": _files(of_responses(plan)), "reported": _REPORTED},
     settings=lambda plan: {
@@ -79,7 +79,7 @@ def table_1(**said: Any) -> Document:  # noqa: ANN401
 
 
 @table(
-    "density_tests",
+    "studies/density/tables/density_tests",
     of=_once,
     inputs=lambda plan: {"differences": _files(of_responses(plan), "_differences")},
     settings=lambda plan: {
@@ -99,7 +99,7 @@ def paired_tests(**said: Any) -> Document:  # noqa: ANN401
 
 
 @table(
-    "density_table_2",
+    "studies/density/tables/density_table_2",
     of=_once,
     inputs=lambda plan: {
         "correlations": _files(of_responses(plan)),
@@ -121,7 +121,7 @@ def table_2(**said: Any) -> Document:  # noqa: ANN401
 
 
 @table(
-    "density_table_3",
+    "studies/density/tables/density_table_3",
     of=_once,
     inputs=lambda plan: {
         **rated(plan, SCATTERED),
@@ -150,7 +150,7 @@ def table_3(**said: Any) -> Document:  # noqa: ANN401
 
 
 @table(
-    "density_table_4",
+    "studies/density/tables/density_table_4",
     of=_once,
     inputs=lambda plan: {
         "correlations": _files([DIALOGUES]),
@@ -169,7 +169,7 @@ def table_4(**said: Any) -> Document:  # noqa: ANN401
 
 
 @table(
-    "density_table_5",
+    "studies/density/tables/density_table_5",
     of=_once,
     inputs=lambda plan: {"reported": f"{FOLDER}/selection.csv", "cards": list(_cards(plan).values())},
     settings=lambda plan: {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
 _CATEGORY = "LLM evaluators"
-_RESULTS = "results/llm_evaluators"
+_RESULTS = "results/studies/llm_evaluators"
 _REPORTED = "src/comperdial/studies/llm_evaluators/{}.csv"
 _PAIRS = ("systems", "contexts", "responses")
 
@@ -89,7 +89,7 @@ def _order(folders: Sequence[str]) -> list[str]:
 
 
 @table(
-    "llm_evaluators_table_1",
+    "studies/llm_evaluators/tables/llm_evaluators_table_1",
     of=_once,
     inputs=lambda plan: {
         "tables": plan.study_tables(*plan.studied),
@@ -116,7 +116,7 @@ _NUMBERED = ["2", "3", "4", "5", "6"]
 
 
 @table(
-    "llm_evaluators_table_{number}",
+    "studies/llm_evaluators/tables/llm_evaluators_table_{number}",
     of=lambda plan: _NUMBERED if plan.study else [],
     told=Told,
     inputs=lambda plan, number: {
@@ -152,7 +152,7 @@ def numbered(told: Told, *, correlations: Path, reported: Path, number: str, ens
 
 
 @table(
-    "llm_evaluators_correlations",
+    "studies/llm_evaluators/tables/llm_evaluators_correlations",
     of=_once,
     told=Told,
     inputs=lambda plan: {
@@ -177,7 +177,7 @@ def correlations(told: Told, *, tables: Sequence[Path], correlations: Path, fold
 
 
 @table(
-    "llm_evaluators_rounds",
+    "studies/llm_evaluators/tables/llm_evaluators_rounds",
     of=_once,
     inputs=lambda plan: {"tables": plan.study_tables(*plan.studied), "rounds": f"{_RESULTS}/rounds.parquet"},
     settings=_studied,
@@ -194,7 +194,7 @@ def rounds(*, tables: Sequence[Path], rounds: Path, folders: Sequence[str], titl
 
 
 @table(
-    "llm_evaluators_table_7",
+    "studies/llm_evaluators/tables/llm_evaluators_table_7",
     of=_once,
     inputs=lambda plan: {
         "tables": plan.study_tables(*plan.recorded_pairs, *plan.perturbed, names=_PAIRS),
@@ -227,7 +227,7 @@ def table_7(
 
 
 @table(
-    "llm_evaluators_table_8",
+    "studies/llm_evaluators/tables/llm_evaluators_table_8",
     of=_once,
     told=Told,
     inputs=lambda plan: {
@@ -259,19 +259,22 @@ def table_8(told: Told, *, ratios: Sequence[Path], reported: Path) -> Document:
 
 
 @table(
-    "{dataset}_robustness",
-    of=lambda plan: plan.perturbable,
+    "{folder}/tables/{dataset}_robustness",
+    of=lambda plan: [
+        {"folder": "studies/llm_evaluators" if perturbed(name) in plan.perturbed else name, "dataset": name}
+        for name in plan.perturbable
+    ],
     told=Told,
-    inputs=lambda plan, dataset: {"ratios": [f"{_RESULTS}/{perturbed(dataset)}_ratios.parquet"]},
-    settings=lambda plan, dataset: {
+    inputs=lambda plan, dataset, **_: {"ratios": [f"{_RESULTS}/{perturbed(dataset)}_ratios.parquet"]},
+    settings=lambda plan, dataset, **_: {
         **plan.study_shared(),
         "titles": plan.study_titles([perturbed(dataset)]),
         "bounds": plan.study_bounds(perturbed(dataset)),
         "needs": plan.study_needs(),
         "source": "simulated" if dataset in plan.simulated else "human",
     },
-    on_request=lambda plan, dataset: perturbed(dataset) not in plan.perturbed,
-    caption=lambda plan, dataset: (
+    on_request=lambda plan, dataset, **_: perturbed(dataset) not in plan.perturbed,
+    caption=lambda plan, dataset, **_: (
         "How often each metric's score falls when responses and dialogues of "
         f"{plan.study_titles([dataset])[dataset]} are made worse by our own strategies."
     ),
@@ -291,7 +294,7 @@ def robustness_of_dataset(told: Told, *, ratios: Sequence[Path], source: str) ->
 
 
 @table(
-    "llm_evaluators_table_9",
+    "studies/llm_evaluators/tables/llm_evaluators_table_9",
     of=_once,
     inputs=lambda plan: {"questions": "src/comperdial/judges/prompts/questions.yaml"},
     settings=lambda plan: {
@@ -318,7 +321,7 @@ def _panels(plan: Plan, number: str) -> dict[str, Any]:
     judges = [*plan.panel_judges(dataset), *apart]
     return {
         "tables": plan.study_tables(dataset),
-        "scores": [f"{_RESULTS}/scores/{dataset}/{name}.parquet" for name in judges],
+        "scores": [plan.score_file(dataset, name) for name in judges],
     }
 
 
@@ -335,7 +338,7 @@ def _panel_settings(plan: Plan, number: str) -> dict[str, Any]:
 
 
 @figure(
-    "llm_evaluators_figure_{number}",
+    "studies/llm_evaluators/figures/llm_evaluators_figure_{number}",
     of=lambda plan: [number for number, dataset in _FIGURES.items() if dataset in plan.studied],
     inputs=_panels,
     settings=_panel_settings,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NAME = "local_metrics"
 _FOLDER = "src/comperdial/studies/local_metrics"
-_RESULTS = f"results/{_NAME}"
+_RESULTS = f"results/studies/{_NAME}"
 FEATURES = Path(__file__).parents[2] / "metrics/local_features.yaml"
 _COEFFICIENTS = "src/comperdial/metrics/local_coefficients.json"
 
@@ -115,7 +115,7 @@ def _frame(correlations: Sequence[Path], rows: Path, costs: Path, datasets: Sequ
 
 
 @table(
-    "local_metrics",
+    "studies/local_metrics/tables/local_metrics",
     of=_once,
     inputs=_inputs,
     settings=lambda plan: {"titles": plan.titles(_datasets(plan)), "not_run": plan.not_run(_datasets(plan))},
@@ -134,7 +134,7 @@ def local_metrics(
 
 
 @figure(
-    "local_metrics",
+    "studies/local_metrics/figures/local_metrics",
     of=_once,
     inputs=_inputs,
     settings=lambda plan: {"titles": plan.titles(_datasets(plan))},
@@ -230,7 +230,7 @@ def _sets(tables: Sequence[Path], scores: Sequence[Path], known: Path) -> list[F
 
 
 @table(
-    "local_ablation",
+    "studies/local_metrics/tables/local_ablation",
     of=lambda plan: [{}] if _parts(plan) else [],
     inputs=lambda plan: {"correlations": f"{_RESULTS}/ablation.parquet", "known": _COEFFICIENTS},
     settings=lambda plan: {"titles": plan.titles(_datasets(plan))},

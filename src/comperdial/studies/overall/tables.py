@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comperdial.report.document import Document
 
 _NAME = "overall"
-_RESULTS = f"results/{_NAME}"
+_RESULTS = f"results/studies/{_NAME}"
 _TABLES = ("contexts", "systems", "turn_ratings", "dialogue_ratings")
 
 
@@ -109,7 +109,7 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 
 
 @table(
-    "overall",
+    "studies/overall/tables/overall",
     of=_once,
     inputs=_inputs,
     settings=_settings,
@@ -126,7 +126,7 @@ def overall_table(
 
 
 @figure(
-    "overall",
+    "studies/overall/figures/overall",
     of=_once,
     inputs=_inputs,
     settings=_settings,

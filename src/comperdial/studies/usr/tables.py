@@ -24,7 +24,7 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 
 def _inputs(plan: Plan) -> dict[str, Any]:
     return {
-        "correlations": [f"results/correlations/{dataset}.parquet" for dataset in plan.usr],
+        "correlations": [f"results/{dataset}/correlations.parquet" for dataset in plan.usr],
         "reported": "src/comperdial/studies/usr/correlations.csv",
         "rows": "src/comperdial/studies/usr/rows.yaml",
         "sources": "src/comperdial/studies/usr/sources.csv",
@@ -70,7 +70,7 @@ def _frame(
 
 
 @table(
-    "usr",
+    "studies/usr/tables/usr",
     of=_once,
     inputs=_inputs,
     settings=_settings,
@@ -87,7 +87,7 @@ def usr(*, sources: Path, titles: Mapping[str, str], **said: Any) -> Document:  
 
 
 @figure(
-    "usr",
+    "studies/usr/figures/usr",
     of=_once,
     inputs=_inputs,
     settings=_settings,
@@ -104,7 +104,7 @@ def usr_figure(*, sources: Path, titles: Mapping[str, str], **said: Any) -> tupl
 
 
 @table(
-    "usr_agreement",
+    "studies/usr/tables/usr_agreement",
     of=_once,
     inputs=lambda plan: {
         "ratings": [f"data/tables/{dataset}/turn_ratings.parquet" for dataset in plan.usr],
