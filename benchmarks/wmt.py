@@ -660,7 +660,7 @@ def main() -> int:
         command = commands.add_parser(name)
         command.add_argument("datasets", nargs="+")
         command.add_argument("--tables", type=Path, default=ROOT / "data/tables")
-        command.add_argument("--scores", type=Path, default=ROOT / "results/scores")
+        command.add_argument("--scores", type=Path, default=ROOT / "results")
         if name == "export":
             command.add_argument("--output", type=Path, required=True)
         else:

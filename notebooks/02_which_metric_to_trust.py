@@ -11,7 +11,7 @@
 #
 # A table of correlations invites to take its largest number. This page asks what the numbers can carry: which metrics
 # cannot be told apart, how close they are to what people reach, whether the answer depends on how one asks, and how
-# much data it takes. Every number is computed from `results/correlations/` when this page is made.
+# much data it takes. Every number is computed from `results/` when this page is made.
 
 # %%
 from itertools import pairwise
@@ -264,7 +264,7 @@ if len(part):
     lines.append(
         f"Scored on a part of the responses only, and so not on the same data as the others: {', '.join(part)}."
     )
-lines.append("Metrics whose models were not at hand are not here; <code>results/tables/</code> names them.")
+lines.append("Metrics whose models were not at hand are not here; <code>results/</code> names them.")
 lines.append(
     "All of this is about these systems, these dialogues and these raters, and their rating of "
     + ("overall quality." if bench.target == "Overall" else f"one dimension, {bench.target}.")

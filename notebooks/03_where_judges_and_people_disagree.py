@@ -75,7 +75,7 @@ def reasons(cases):
     """Return the judge's rationale for each case, where it gave one."""
     if cases.empty:
         return cases
-    path = bench.root / f"results/judgements/{bench.dataset}/{metric}.parquet"
+    path = bench.root / f"results/{bench.dataset}/judgements/{metric}.parquet"
     given = pd.read_parquet(path) if path.is_file() else recorded_answers(bench, metric, output)
     given = given.rename(columns={"item_id": "context_id"}).drop_duplicates(key)
     return cases.merge(given[[*key, "rationale"]], on=key, how="left")

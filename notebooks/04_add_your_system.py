@@ -96,7 +96,7 @@ items(
 # ## 3. Scores
 #
 # The file and the dialogues become tables, and a metric scores tables. `snakemake` does this with every metric of
-# `params.yaml`; here are four that take no time. The other systems' scores are those that lie in `results/scores/`.
+# `params.yaml`; here are four that take no time. The other systems' scores are those in `results/demo/scores/`.
 
 # %% tags=["shown"]
 tables = make_tables("demo", dialogues, found.systems, found.responses, where="this page")

@@ -79,7 +79,7 @@ say(
 # ## How well does it agree, and how sure is that?
 #
 # `samples` pairs scores with ratings at each level; `intervals` resamples systems and dialogues, which is what was
-# sampled, and not responses. Beside it stand some metrics that `results/scores/` holds already.
+# sampled, and not responses. Beside it stand some metrics whose scores are in `results/demo/scores/`.
 
 # %% tags=["shown"]
 others = {"f1": "f1", "chrf": "chrf", "grounded-cosine-minilm": "sum", "cpds-d_rules": "humanness"}

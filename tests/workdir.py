@@ -13,7 +13,9 @@ from minidata import mini_items, write_mirror
 
 # Some of each kind of what depends on a data set: all of it takes a minute.
 TARGETS = (
-    *(f"results/tables/{name}.html" for name in ("usr", "table_04", "usr_persona_correlations", "usr_persona_judges")),
+    "results/studies/usr/tables/usr.html",
+    "results/studies/comperdial/tables/table_04.html",
+    *(f"results/usr_persona/tables/{name}.html" for name in ("correlations", "judges")),
     "results/usr_persona/figures/heatmap.png",
     "results/usr_persona/summary/metrics.json",
 )

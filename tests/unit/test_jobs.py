@@ -27,7 +27,7 @@ from comperdial.jobs.dag import Jobs
 OF_A_SET = {"systems", "alpha", "correlations", "measures", "comparisons", "power", "curves"}
 DRAWN = {"heatmap", "scatter", "slope", "length_bias", "curves"}
 # Made of no data set.
-OF_NONE = {f"tables/table_{number}" for number in ("01", "07", "09", "10", "11", "14")}
+OF_NONE = {f"studies/comperdial/tables/table_{number}" for number in ("01", "07", "09", "10", "11", "14")}
 FIGURES = {f"results/demo/figures/{kind}" for kind in (*DRAWN, "judge_agreement")}
 CORRELATED = {"results/demo/correlations.parquet"}
 
@@ -98,9 +98,11 @@ def changed(before, after):
 
 def test_the_demo_gives_the_paper_s_tables_under_their_numbers(config):
     found = targets(config)
-    assert found >= {f"tables/table_{number:02}" for number in range(1, 16) if number != 6} | {"report/demo"}
-    assert found >= {f"tables/demo_{kind}" for kind in (*OF_A_SET, "judges")} | {
-        f"figures/demo_{kind}" for kind in DRAWN
+    assert found >= {"demo/report"} | {
+        f"studies/comperdial/tables/table_{number:02}" for number in range(1, 16) if number != 6
+    }
+    assert found >= {f"demo/tables/{kind}" for kind in (*OF_A_SET, "judges")} | {
+        f"demo/figures/{kind}" for kind in DRAWN
     }
     assert "notebooks/01_the_benchmark_at_a_glance" in found
     assert not [name for name in found if "usr" in name or "llm_evaluators" in name or name.startswith("local/")]
@@ -109,13 +111,14 @@ def test_the_demo_gives_the_paper_s_tables_under_their_numbers(config):
 def test_the_usr_sets_give_the_published_table_and_keep_their_texts(config):
     both = targets(with_(config, "datasets", ["usr_persona", "usr_topical"]))
     one = targets(with_(config, "datasets", ["usr_persona"]))
-    assert both >= {"tables/usr", "figures/usr", "tables/usr_agreement", "notebooks/06_reading_the_usr_table"} | OF_NONE
+    usr = {f"studies/usr/{name}" for name in ("tables/usr", "figures/usr", "tables/usr_agreement")}
+    assert both >= usr | {"notebooks/06_reading_the_usr_table"} | OF_NONE
     # Pages with fetched texts are not passed on; the benchmark's numbers are not theirs; answers were recorded of one.
-    assert {"local/usr_persona", "local/usr_topical", "tables/usr_persona_table_04"} <= both
-    assert "tables/usr_topical_recorded_judges" in both
-    assert not both & {"report/usr_persona", "tables/table_04", "tables/usr_persona_table_05"}
-    assert both - one >= {"tables/table_06", "tables/table_16"}, "made where both are"
-    assert "tables/usr" in targets(with_(config, "datasets", ["usr_persona"]), study="usr")
+    assert {"local/usr_persona", "local/usr_topical", "usr_persona/tables/table_04"} <= both
+    assert "usr_topical/tables/recorded_judges" in both
+    assert not both & {"usr_persona/report", "studies/comperdial/tables/table_04", "usr_persona/tables/table_05"}
+    assert both - one >= {f"studies/comperdial/tables/table_{number}" for number in ("06", "16")}, "made where both are"
+    assert "studies/usr/tables/usr" in targets(with_(config, "datasets", ["usr_persona"]), study="usr")
 
 
 def test_a_file_of_one_s_own_needs_no_references_facts_or_second_rater(config, tmp_path):
@@ -123,8 +126,8 @@ def test_a_file_of_one_s_own_needs_no_references_facts_or_second_rater(config, t
         "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,he,warmth,3\n"
     )
     found = targets(with_(config, "datasets", ["My own.csv"]))
-    assert found >= {f"tables/my_own_{kind}" for kind in OF_A_SET} | {f"figures/my_own_{kind}" for kind in DRAWN}
-    assert "report/my_own" in found, "what is one's own is no fetched text"
+    assert found >= {f"my_own/tables/{kind}" for kind in OF_A_SET} | {f"my_own/figures/{kind}" for kind in DRAWN}
+    assert "my_own/report" in found, "what is one's own is no fetched text"
     told = json.loads(jobs_of(with_(config, "datasets", ["My own.csv"]))["data/tables/my_own/systems.parquet"])
     assert told["settings"]["reader"] == "table" and told["inputs"] == {"raw": ["My own.csv"]}
 
@@ -134,24 +137,25 @@ def test_a_challenge_without_ratings_is_scored_and_not_correlated(config):
     found = with_(with_(config, "challenges/unrated", entry), "datasets", ["unrated"])
     named = {name for name in targets(found) if "unrated" in name}
     assert named == {
-        "report/unrated",
-        *(f"tables/unrated_{kind}" for kind in ("systems", "table_02", "table_08", "table_12")),
+        "unrated/report",
+        *(f"unrated/tables/{kind}" for kind in ("systems", "table_02", "table_08", "table_12")),
     }
-    assert not [file for file in jobs_of(found) if file.startswith("results/correlations")]
+    assert not [file for file in jobs_of(found) if file.endswith("/correlations.parquet")]
 
 
 def test_a_study_is_made_when_it_is_asked_for(config):
     study = targets(config, study="llm_evaluators")
-    assert study >= {f"tables/llm_evaluators_table_{number}" for number in range(1, 10)} | {
-        "tables/fed_dial_robustness"
+    assert study >= {
+        f"studies/llm_evaluators/tables/{name}"
+        for name in ("fed_dial_robustness", *(f"llm_evaluators_table_{number}" for number in range(1, 10)))
     }
     assert not study & targets(config)
     # Any data set is perturbed on request, and that is part of no target.
     jobs = Jobs(config)
     assert "results/demo/tables/robustness" in jobs.stems
-    assert not {"tables/demo_robustness"} & (study | targets(config))
+    assert not {"demo/tables/robustness"} & (study | targets(config))
     fewer = with_(config, "studies/llm_evaluators", {"datasets": ["fed_dial"], "perturbed": None})
-    assert "tables/fed_dial_robustness" not in targets(fewer, study="llm_evaluators")
+    assert "studies/llm_evaluators/tables/fed_dial_robustness" not in targets(fewer, study="llm_evaluators")
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -201,10 +205,10 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
                 f"results/demo/tables/{kind}"
                 for kind in ("correlations", "measures", "comparisons", "power", "systems")
             }
-            | {"results/report/demo"},
+            | {"results/demo/report"},
         ),
         ("figures/heatmap", ["f1:f1"], {"results/demo/figures/heatmap"}),
-        ("tables/systems", ["f1:f1"], {"results/demo/tables/systems", "results/report/demo"}),
+        ("tables/systems", ["f1:f1"], {"results/demo/tables/systems", "results/demo/report"}),
         ("agreement/seed", 7, {"results/demo/tables/alpha"}),
         (
             "evaluation/seed",
@@ -213,7 +217,11 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
             | {"results/demo/curves.parquet"}
             | {f"results/demo/figures/{kind}" for kind in ("length_bias", "judge_agreement")},
         ),
-        ("metrics/f1/text", "raw", CORRELATED | {"results/demo/scores/f1.parquet", "results/studies/comperdial/tables/table_14"}),
+        (
+            "metrics/f1/text",
+            "raw",
+            CORRELATED | {"results/demo/scores/f1.parquet", "results/studies/comperdial/tables/table_14"},
+        ),
         ("judging/variants/cpds-s/scale", [1, 7], {"results/demo/scores/cpds-s_rules.parquet"}),
         ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
         ("judging/budget", 7, set()),
@@ -231,7 +239,7 @@ def test_a_setting_makes_stale_what_uses_it(config, setting, value, expected):
 def test_an_added_metric_leaves_other_scores_alone(config):
     found = stale(config, with_(config, "metrics/mine", {"kind": "f1"}))
     assert found >= CORRELATED | {"results/demo/scores/mine.parquet", "results/studies/comperdial/tables/table_14"}
-    assert [file for file in found if file.startswith("results/scores")] == ["results/demo/scores/mine.parquet"]
+    assert [file for file in found if "/scores/" in file] == ["results/demo/scores/mine.parquet"]
     assert not found & FIGURES, "it is not among those that are looked at in detail"
     assert "results/demo/tables/systems" not in found, "nor shown there"
 
@@ -266,10 +274,10 @@ def test_a_recorded_file_s_new_checksum_takes_it_again(config, root, tmp_path):
 @pytest.mark.parametrize(
     ("name", "used"),
     [
-        ("tables/demo_correlations", {"document"}),
-        ("tables/table_13", {"document"}),
-        ("tables/llm_evaluators_table_2", {"document"}),
-        ("figures/demo_heatmap", {"plots/style"}),
+        ("demo/tables/correlations", {"document"}),
+        ("studies/comperdial/tables/table_13", {"document"}),
+        ("studies/llm_evaluators/tables/llm_evaluators_table_2", {"document"}),
+        ("demo/figures/heatmap", {"plots/style"}),
     ],
 )
 def test_an_edit_of_what_draws_makes_no_table_stale_and_the_reverse(config, name, used):
@@ -392,11 +400,10 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
         made("datasets: [usr_person]\n")
 
 
-def test_two_results_of_one_name_are_refused(config, tmp_path):
-    (tmp_path / "mine.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
-    own = with_(config, "own_data", {"llm_evaluators": {"file": "mine.csv"}})
-    with pytest.raises(ComperdialError, match="two results have the name results/studies/llm_evaluators/tables/llm_evaluators_correlations"):
-        Jobs(with_(own, "datasets", ["llm_evaluators"])).targets()
+def test_a_data_set_with_the_name_of_a_folder_of_results_is_refused(config, tmp_path):
+    (tmp_path / "studies.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
+    with pytest.raises(ComperdialError, match=r"'studies' is a folder of results.*Rename"):
+        Jobs(with_(config, "datasets", ["studies.csv"]))
 
 
 # What it costs

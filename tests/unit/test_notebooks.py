@@ -150,13 +150,13 @@ def write_results(root, names, rng):
                         | pair
                         | {"power": 0.3}
                     )
-    folder = root / "results/correlations"
-    folder.mkdir(parents=True)
+    folder = root / "results/demo"
     tables = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
     for name, rows in (tables | {"curves": curves, "power": power}).items():
-        file = "demo.parquet" if name == "correlations" else f"demo_{name}.parquet"
         schema.write(
-            folder / file, pd.DataFrame(rows).astype(dict.fromkeys({"rank", "rank_wmt"} & {*rows[0]}, "Int32")), name
+            folder / f"{name}.parquet",
+            pd.DataFrame(rows).astype(dict.fromkeys({"rank", "rank_wmt"} & {*rows[0]}, "Int32")),
+            name,
         )
 
 
@@ -218,7 +218,7 @@ def small(tmp_path_factory):
         for statistic, raters in {"alpha_ordinal": [None], "bias": RATERS}.items()
         for rater in raters
     ]
-    (root / "results/tables").mkdir()
+    (root / "results/demo/tables").mkdir()
     pd.DataFrame(rows).to_csv(root / "results/demo/tables/alpha.csv", index=False)
     return root
 
@@ -333,13 +333,13 @@ def test_people_s_dialogues_are_quoted_in_part_only(small, monkeypatch, tmp_path
 def test_where_no_pair_was_compared_the_page_says_so(small, monkeypatch, tmp_path, count):
     """With one metric, and with several that no test was run on."""
     shutil.copytree(small, tmp_path / "copy")
-    folder = tmp_path / "copy/results/correlations"
-    found = pd.read_parquet(folder / "demo.parquet")
+    folder = tmp_path / "copy/results/demo"
+    found = pd.read_parquet(folder / "correlations.parquet")
     kept = found[found["metric"].isin(["bleu", "chrf", "f1"][:count])].copy()
     kept["rank"] = pd.array([pd.NA] * len(kept), dtype="Int32")
-    kept.to_parquet(folder / "demo.parquet")
+    kept.to_parquet(folder / "correlations.parquet")
     for name in ("comparisons", "curves", "power"):
-        path = folder / f"demo_{name}.parquet"
+        path = folder / f"{name}.parquet"
         pd.read_parquet(path).head(0).to_parquet(path)
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "What is missing: compared metrics." in shown
@@ -348,10 +348,10 @@ def test_where_no_pair_was_compared_the_page_says_so(small, monkeypatch, tmp_pat
 
 def test_one_metric_with_a_rank_is_shown(small, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
-    folder = tmp_path / "copy/results/correlations"
-    found = pd.read_parquet(folder / "demo.parquet")
-    found[found["metric"] == "bleu"].to_parquet(folder / "demo.parquet")
-    pd.read_parquet(folder / "demo_comparisons.parquet").head(0).to_parquet(folder / "demo_comparisons.parquet")
+    folder = tmp_path / "copy/results/demo"
+    found = pd.read_parquet(folder / "correlations.parquet")
+    found[found["metric"] == "bleu"].to_parquet(folder / "correlations.parquet")
+    pd.read_parquet(folder / "comparisons.parquet").head(0).to_parquet(folder / "comparisons.parquet")
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "What is missing: tested pairs." in shown
 
@@ -409,7 +409,9 @@ def test_its_page_is_of_the_data_set_target_and_source_it_was_told(monkeypatch, 
 
 
 def test_a_missing_result_is_named(small):
-    with pytest.raises(MissingResourceError, match=r"none\.parquet is missing.*make reproduce DATASETS=none"):
+    with pytest.raises(
+        MissingResourceError, match=r"none/correlations\.parquet is missing.*make reproduce DATASETS=none"
+    ):
         reading.Reading(small, "none").result()
 
 

@@ -94,10 +94,9 @@ def test_a_shard_s_record_goes_with_what_it_was_merged_into(tmp_path):
         "results/shards/scores/other/f1/1-of-1.parquet": "of what DVC does not own",
     }
     write_records(tmp_path, **{name.replace("/", "__"): text for name, text in shards.items()})
-    merged = ("scores/demo/f1", "scores/demo/cpds_rules", "judgements/demo/cpds_rules", "local/other/f1")
+    merged = ("demo/scores/f1", "demo/scores/cpds_rules", "demo/judgements/cpds_rules", "other/scores/f1")
     write_records(tmp_path, **{f"results__{name}.parquet".replace("/", "__"): "merged" for name in merged})
-    for folder in ("scores", "judgements"):
-        (tmp_path / f"results/{folder}.dvc").write_text(f"outs:\n- path: {folder}\n")
+    (tmp_path / "results/demo.dvc").write_text("outs:\n- path: demo\n")
     for name in shards:
         (tmp_path / name).unlink()
     pack(tmp_path)

@@ -151,7 +151,7 @@ def test_every_number_of_the_finding_is_in_the_published_table_that_it_names(roo
     points = finding.split("\n- ")[1:]
     assert len(points) == 3
     for point in points:
-        tables = re.findall(r"`(results/tables/\w+\.md)`", point)
+        tables = re.findall(r"`(results/[\w/]+\.md)`", point)
         content = " ".join(dvc.api.read(name, repo=str(root)) for name in tables).replace("*", "")
         numbers = re.findall(r"\d+\.\d+(?: \[[^\]]+\])?", point)
         assert tables

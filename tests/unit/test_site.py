@@ -367,7 +367,7 @@ def test_alpha_is_read_from_its_table(tmp_path):
     ]
 
 
-def test_the_page_is_made_with_its_record(tables, tmp_path, monkeypatch):
+def test_the_page_links_its_figures(tables, tmp_path, monkeypatch):
     from comperdial import schema
 
     monkeypatch.chdir(tmp_path)
@@ -377,11 +377,22 @@ def test_the_page_is_made_with_its_record(tables, tmp_path, monkeypatch):
     schema.write(tmp_path / "scores.parquet", tables.scores, "scores")
     schema.write(tmp_path / "correlations.parquet", tables.correlations, "correlations")
     inputs = {name: Path(f"{name}.parquet") for name in (*names, "correlations")}
-    inputs |= {"scores": [Path("scores.parquet")], "judgements": [], "figures": [Path("results/figures/toy.png")]}
-    (tmp_path / "results/figures").mkdir(parents=True)
-    (tmp_path / "results/figures/toy.png").touch()
-    said = {"title": "Toy", "main": ["m:one"], "outputs": None, "labels": {}, "not_run": {}, "folder": "report"}
-    made = tmp_path / "results/report/toy"
+    inputs |= {
+        "scores": [Path("scores.parquet")],
+        "judgements": [],
+        "figures": [Path("results/toy/figures/heatmap.png")],
+    }
+    (tmp_path / "results/toy/figures").mkdir(parents=True)
+    (tmp_path / "results/toy/figures/heatmap.png").touch()
+    said = {
+        "title": "Toy",
+        "main": ["m:one"],
+        "outputs": None,
+        "labels": {},
+        "not_run": {},
+        "at": "results/local/toy.html",
+    }
+    made = tmp_path / "results/local/toy"
     make("report.of_dataset:site", made, inputs, source="human", main_target="Overall", **said)
     page = made.with_suffix(".html").read_text()
-    assert Unpacked(data_of(page)).content["figures"] == [{"name": "toy", "src": "../figures/toy.png"}]
+    assert Unpacked(data_of(page)).content["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]

@@ -39,7 +39,7 @@ def repository(tmp_path):
         "README.md": "# Bench\n\nThe finding. See `results/studies/usr/tables/usr.html`, [how](docs/how.md#two-words) and "
         "[the code](src/code.py).\n\n![Drawn](docs/images/usr.png)\n",
         "CHANGELOG.md": "# Changelog\n",
-        "docs/how.md": "# How\n\n[Back](../README.md), [figures](../results/figures)\n\n## Two words\n\n| a |\n|:--|\n| b |\n",
+        "docs/how.md": "# How\n\n[Back](../README.md)\n\n## Two words\n\n| a |\n|:--|\n| b |\n",
         "docs/images/usr.png": "png",
         "results/studies/usr/tables/usr.html": TABLE.format(title="USR", caption="Real."),
         "results/demo/tables/systems.html": TABLE.format(title="Systems", caption=f"All. {SIMULATED}"),
@@ -47,6 +47,8 @@ def repository(tmp_path):
         "results/demo/report.html": "<html><head><meta http-equiv='Content-Security-Policy' content='x'></head><body>\n</body>",
         "results/notebooks/01_first.html": "<html><body>\n<h1>First</h1></body>",
         "results/local/secret.html": "<p>texts that are not ours",
+        "results/mine/report.html": "<p>results of the user's own",
+        **{f"results/{name}.dvc": "" for name in ("demo", "studies/usr", "notebooks")},
     }
     for name, text in texts.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -76,9 +78,9 @@ def test_the_website_of_a_small_repository(repository, tmp_path):
     made = {path.relative_to(website.path).as_posix() for path in website.path.rglob("*") if path.is_file()}
     assert made == {
         "index.html", "changelog.html", "style.css", "docs/index.html", "docs/how.html", "docs/images/usr.png",
-        "results/tables/index.html", "results/studies/usr/tables/usr.html", "results/demo/tables/systems.html",
-        "results/figures/index.html", "results/studies/usr/figures/usr.png", "results/report/index.html", "results/demo/report.html",
-        "results/notebooks/index.html", "results/notebooks/01_first.html",
+        "results/tables.html", "results/studies/usr/tables/usr.html", "results/demo/tables/systems.html",
+        "results/figures.html", "results/studies/usr/figures/usr.png", "results/data_sets.html", "results/demo/report.html",
+        "results/notebooks.html", "results/notebooks/01_first.html",
     }  # fmt: skip
     assert broken(website.path) == []
     index = (website.path / "index.html").read_text()
@@ -86,7 +88,7 @@ def test_the_website_of_a_small_repository(repository, tmp_path):
     assert '<a href="docs/how.html#two-words">how</a> and the code.' in index
     assert index.index("The finding") < index.index("On this site") < index.index("2, ours next to")
     assert '<div class="scroll" tabindex="0"><table>' in (website.path / "docs/how.html").read_text()
-    tables = (website.path / "results/tables/index.html").read_text()
+    tables = (website.path / "results/tables.html").read_text()
     assert tables.index("The USR study") < tables.index(">USR</a>") < tables.index(">Systems (SIMULATED)</a>")
     for path in website.path.rglob("*.html"):
         assert path.read_text().count('<nav class="website"') == 1, path

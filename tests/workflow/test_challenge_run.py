@@ -31,9 +31,9 @@ def test_agents_and_submissions_become_rated_tables(challenge):
     ratings = table(challenge, "turn_ratings")
     assert len(ratings) == len(systems) * DIALOGUES * 7 * 6
     assert set(ratings["source"]) == {"simulated"}
-    for name in ("mini_systems", "mini_correlations"):
+    for name in ("systems", "correlations"):
         for suffix in ("md", "html", "tex"):
-            page = (challenge.path / f"results/tables/{name}.{suffix}").read_text()
+            page = (challenge.path / f"results/mini/tables/{name}.{suffix}").read_text()
             assert "SIMULATED: the systems, the raters and their ratings are programs" in page
 
 

@@ -29,7 +29,7 @@ def run(root, tmp_path_factory):
     """Run the page of the data set, which takes its figures, and a table, as `make reproduce` does."""
     workdir = copy_repository(root, tmp_path_factory.mktemp("own") / "repository", shipped=True)
     write_warmth(workdir.path / "It's warm.csv")
-    workdir.targets = ("results/report/it_s_warm.html", "results/tables/it_s_warm_correlations.html")
+    workdir.targets = ("results/it_s_warm/report.html", "results/it_s_warm/tables/correlations.html")
     workdir.choice = ("--config", 'datasets=["It\'s warm.csv"]')
     workdir.snakemake(*workdir.targets, *workdir.choice)
     return workdir
@@ -37,23 +37,23 @@ def run(root, tmp_path_factory):
 
 def test_one_line_gives_the_whole_report(run):
     """What the data lack is a row that says so."""
-    tables, figures = run.path / "results/tables", run.path / "results/figures"
-    assert "It's warm" in (run.path / "results/report/it_s_warm.html").read_text().replace("&#x27;", "'").replace(
+    tables, figures = run.path / "results/it_s_warm/tables", run.path / "results/it_s_warm/figures"
+    assert "It's warm" in (run.path / "results/it_s_warm/report.html").read_text().replace("&#x27;", "'").replace(
         "&#39;", "'"
     )
-    page = (tables / "it_s_warm_correlations.md").read_text()
+    page = (tables / "correlations.md").read_text()
     assert "Correlation of every output of every metric with the mean human rating (warmth) on It's warm, " in page
     assert "| BLEU-4 | not run | not run | not run |" in page
     assert re.search(r"^- not run: .*; BLEU-4; .*: it_s_warm has no references where warmth was rated$", page, re.M)
     assert "- not run: Grounded cosine, fact; Grounded cosine: it_s_warm has no facts where warmth was rated\n" in page
-    found = pd.read_parquet(run.path / "results/correlations/it_s_warm.parquet")
+    found = pd.read_parquet(run.path / "results/it_s_warm/correlations.parquet")
     there = found[found["value"].notna() & (found["level"] == "turn")]
     assert set(zip(there["metric"], there["output"], strict=True)) == {("grounded-cosine-minilm", "context")}
     pooled = found[found["value"].notna() & (found["grouping"] == "pooled")]
     assert dict(zip(pooled["level"], pooled["n"], strict=True)) == {"turn": 30, "system": 3}
-    assert "no agreement to measure, no human ceiling" in (tables / "it_s_warm_alpha.md").read_text()
+    assert "no agreement to measure, no human ceiling" in (tables / "alpha.md").read_text()
     for kind in ("heatmap", "scatter", "length_bias", "slope", "curves"):
-        assert (figures / f"it_s_warm_{kind}.png").is_file()
+        assert (figures / f"{kind}.png").is_file()
     # Vectors outlive the jobs that made them.
     assert list((run.path / "data/embeddings").glob("*.sqlite"))
 

@@ -16,7 +16,7 @@ from comperdial.report.document import Document, Section
 
 
 @table(
-    "toy_{dataset}",
+    "studies/toy/tables/toy_{dataset}",
     of=lambda plan: plan.rated,
     inputs=lambda plan, dataset: {
         "correlations": f"results/{dataset}/correlations.parquet",
@@ -50,7 +50,7 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
         "params.yaml", "evaluation:\n", entry.replace("dataset: demo", "dataset: usr_persona") + "evaluation:\n"
     )
     finished.snakemake(TABLE)
-    made = {name for name in finished.rewritten(before) if name.startswith(("results/scores", "data"))}
+    made = {name for name in finished.rewritten(before) if name.startswith("data") or "/scores/" in name}
     assert made == {f"results/usr_persona/scores/{name}.parquet" for name in ("length_ratio", "mine")}
     text = (finished.path / TABLE).read_text()
     assert "| Length ratio |" in text and "| mine score |" in text
@@ -85,10 +85,10 @@ def test_a_study_is_a_folder(finished):
     (folder / "reported.csv").write_text("metric,reported\nf1,0.5\n")
     finished.snakemake("toy")
     assert finished.rewritten(before) == forms("toy_usr_persona")
-    ours = pd.read_csv(finished.path / "results/tables/toy_usr_persona.csv").set_index("metric")
+    ours = pd.read_csv(finished.path / "results/studies/toy/tables/toy_usr_persona.csv").set_index("metric")
     assert (
         f"| f1 | {ours.loc['f1', 'value']:.3f} | 0.500 |"
-        in (finished.path / "results/tables/toy_usr_persona.md").read_text()
+        in (finished.path / "results/studies/toy/tables/toy_usr_persona.md").read_text()
     )
     # Another table is one file; edited reported values are shown anew, and all else stays.
     before = finished.outputs()
@@ -96,9 +96,9 @@ def test_a_study_is_a_folder(finished):
     (folder / "reported.csv").write_text("metric,reported\nf1,0.6\n")
     finished.snakemake("toy")
     assert finished.rewritten(before) == forms("toy_usr_persona") | forms("more_usr_persona")
-    assert "More." in (finished.path / "results/tables/more_usr_persona.md").read_text()
+    assert "More." in (finished.path / "results/studies/toy/tables/more_usr_persona.md").read_text()
     assert "Nothing to be done" in finished.snakemake("-n")
 
 
 def forms(name):
-    return {f"results/tables/{name}.{form}" for form in ("md", "tex", "csv", "html")}
+    return {f"results/studies/toy/tables/{name}.{form}" for form in ("md", "tex", "csv", "html")}

@@ -13,7 +13,11 @@ from minidata import mini_items, write_mirror
 from workdir import planned
 
 SCORES = "results/usr_persona/scores/{}.parquet"
-MADE_OF_CORRELATIONS = ("usr", "table_04", "usr_persona_correlations")
+MADE_OF_CORRELATIONS = (
+    "studies/usr/tables/usr",
+    "studies/comperdial/tables/table_04",
+    "usr_persona/tables/correlations",
+)
 
 
 def forms(stem, *suffixes):
@@ -21,14 +25,14 @@ def forms(stem, *suffixes):
 
 
 def tables(*names):
-    return {file for name in names for file in forms(f"tables/{name}", "md", "tex", "csv", "html")}
+    return {file for name in names for file in forms(name, "md", "tex", "csv", "html")}
 
 
-CORRELATED = {f"results/correlations/usr_persona{part}.parquet" for part in ("", "_ceilings", "_comparisons")}
+CORRELATED = {f"results/usr_persona/{name}.parquet" for name in ("correlations", "ceilings", "comparisons")}
 FROM_SCORES = (
     CORRELATED
     | tables(*MADE_OF_CORRELATIONS)
-    | forms("figures/usr_persona_heatmap", "png", "pdf", "svg", "csv")
+    | forms("usr_persona/figures/heatmap", "png", "pdf", "svg", "csv")
     | {f"results/usr_persona/summary/{name}.json" for name in ("metrics", "plot", "environment")}
 )
 
@@ -85,14 +89,12 @@ def test_one_changed_rating_changes_every_table_of_it(finished):
     assert response["model"] == "Copier" and response["Overall"][0] == 3
     response["Overall"][0] = 5
     write_mirror(finished.path, items).replace(finished.path / "data/sources.yaml")
-    finished.snakemake(*(f"results/tables/{name}.html" for name in (*MADE_OF_CORRELATIONS, "usr_persona_judges")))
+    finished.snakemake(*(f"results/{name}.html" for name in (*MADE_OF_CORRELATIONS, "usr_persona/tables/judges")))
     after = table_4()
     assert list(before.index) == list(after.index) and len(before) >= 6
     assert (before != after).all(), before[before == after]
     now = finished.outputs()
-    assert all(
-        now[f"results/tables/{name}.csv"][1] != made[f"results/tables/{name}.csv"][1] for name in MADE_OF_CORRELATIONS
-    )
+    assert all(now[f"results/{name}.csv"][1] != made[f"results/{name}.csv"][1] for name in MADE_OF_CORRELATIONS)
     # What is rated by nobody stays what it was.
     for name in (SCORES.format("f1"), "results/usr_persona/tables/judges.csv"):
         assert now[name][1] == made[name][1]
@@ -147,7 +149,7 @@ def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
     said = fresh.snakemake(check=False)
     assert "ratings.json: source 'mini_ratings' has sha256" in said and "expected sha256" in said
     assert "Traceback" not in said
-    assert not [name for name in fresh.outputs() if name.startswith(("data/tables", "results/scores"))]
+    assert not [name for name in fresh.outputs() if name.startswith("data/tables") or "/scores/" in name]
 
 
 def test_progress_is_a_line_for_each_finished_step(finished):

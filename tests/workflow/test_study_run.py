@@ -11,8 +11,8 @@ from comperdial import schema
 from ministudy import DIALOGUE_DIMENSIONS, ROUNDS, TOPICS
 from workdir import copy_repository
 
-FOLDER = "results/llm_evaluators"
-TABLE, ROBUSTNESS = "results/studies/llm_evaluators/tables/llm_evaluators_table_2", "results/fed_dial/tables/robustness"
+FOLDER = "results/studies/llm_evaluators"
+TABLE, ROBUSTNESS = (f"{FOLDER}/tables/{name}" for name in ("llm_evaluators_table_2", "fed_dial_robustness"))
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def studied(root, tmp_path_factory):
 
 def test_people_and_gpt_4_are_correlated_apart(studied):
     """With means of what was rated, as it was written to the files, and of the scores of a dialogue's responses."""
-    scores = schema.read(studied.path / f"{FOLDER}/scores/fed_dial.parquet", "scores")
+    scores = schema.read(studied.path / "results/fed_dial/study_scores.parquet", "scores")
     mine = scores.query("metric == 'f1_context' and output == 'f1'")
     assert len(mine) == 2 * len(TOPICS)
     by_dialogue = mine.groupby(mine["item_id"].str.rsplit("-", n=1).str[0])["value"].mean()

@@ -54,6 +54,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+# Folders below results/ that belong to no data set.
+_FOLDERS = {"local", "notebooks", "personas", "shards", "studies"}
+
+
 def remembered(method: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenate[Plan, P], T]:
     """Let a method of a plan answer each question once: hundreds of jobs ask the same."""
 
@@ -118,6 +122,10 @@ class Plan:
                 own[name] = {"file": str(path), "title": path.stem}
                 wanted[place] = name
         self.names = [*own, *config["challenges"], *catalogue.datasets]
+        if taken := sorted(_FOLDERS & {*self.names}):
+            raise ConfigError(
+                f"{taken[0]!r} is a folder of results", where="params.yaml", expected="another name", hint="Rename it"
+            )
         if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
         for place, name in enumerate(wanted):

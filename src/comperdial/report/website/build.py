@@ -123,8 +123,16 @@ def build(root: Path, output: Path, *, studies: Mapping[str, str] | None = None)
     """
     _check_output(output)
     sources = _markdown_sources(root)
+    # What is not published (your own data, texts of others) stays here.
+    published = [path.with_suffix("") for path in (root / "results").rglob("*.dvc")]
     results = {
-        kind: [path for one in kind.patterns for path in sorted((root / "results").glob(one))] for kind in _RESULTS
+        kind: [
+            path
+            for one in kind.patterns
+            for path in sorted((root / "results").glob(one))
+            if any(path.is_relative_to(folder) for folder in published)
+        ]
+        for kind in _RESULTS
     }
     results = {kind: found for kind, found in results.items() if found}
     pictures = sorted(p for p in (root / "docs").rglob("*") if p.suffix in _PICTURES)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
 
 _CATEGORY = "LLM evaluators"
-_RESULTS = "results/studies/llm_evaluators"
+_RESULTS = f"results/studies/{ALONE}"
 _REPORTED = "src/comperdial/studies/llm_evaluators/{}.csv"
 _PAIRS = ("systems", "contexts", "responses")
 
@@ -105,7 +105,8 @@ def table_1(
 ) -> Document:
     """Show the data sets."""
     from comperdial.report.inputs import read_reported
-    from comperdial.studies.llm_evaluators import data_sets
+    from comperdial.studies import ALONE
+from comperdial.studies.llm_evaluators import data_sets
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
     counted = pd.DataFrame([data_sets.count(Path(folder)) for folder in folders])
@@ -258,12 +259,15 @@ def table_8(told: Told, *, ratios: Sequence[Path], reported: Path) -> Document:
     )
 
 
+def _robustness_page(plan: Plan, dataset: str) -> str:
+    """Return where the table is: of the study's data sets among its results, of another among the data set's."""
+    studied = perturbed(dataset) in plan.perturbed
+    return f"studies/{ALONE}/tables/{dataset}_robustness" if studied else f"{dataset}/tables/robustness"
+
+
 @table(
-    "{folder}/tables/{dataset}_robustness",
-    of=lambda plan: [
-        {"folder": "studies/llm_evaluators" if perturbed(name) in plan.perturbed else name, "dataset": name}
-        for name in plan.perturbable
-    ],
+    "{page}",
+    of=lambda plan: [{"page": _robustness_page(plan, name), "dataset": name} for name in plan.perturbable],
     told=Told,
     inputs=lambda plan, dataset, **_: {"ratios": [f"{_RESULTS}/{perturbed(dataset)}_ratios.parquet"]},
     settings=lambda plan, dataset, **_: {
