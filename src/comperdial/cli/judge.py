@@ -142,7 +142,7 @@ def _show(options: argparse.Namespace) -> None:
     from comperdial.core.errors import FileError, UnknownNameError
     from comperdial.judges.show import show
 
-    folder = options.results / "judgements" / options.dataset
+    folder = options.results / options.dataset / "judgements"
     known = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
     if not known:
         raise FileError(
@@ -158,7 +158,7 @@ def _show(options: argparse.Namespace) -> None:
     print(
         show(
             options.tables / options.dataset,
-            [options.results / "scores" / options.dataset / f"{name}.parquet" for name in chosen],
+            [options.results / options.dataset / "scores" / f"{name}.parquet" for name in chosen],
             [known[name] for name in chosen],
             system=options.system,
             dialogue=options.dialogue,

@@ -15,6 +15,7 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import perturbed
 from comperdial.report.captions import rated_by
 from comperdial.report.document import Document
+from comperdial.studies import ALONE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,8 +106,7 @@ def table_1(
 ) -> Document:
     """Show the data sets."""
     from comperdial.report.inputs import read_reported
-    from comperdial.studies import ALONE
-from comperdial.studies.llm_evaluators import data_sets
+    from comperdial.studies.llm_evaluators import data_sets
 
     known = read_reported(reported, data_sets.REPORTED_COLUMNS, data_sets.NUMERIC)
     counted = pd.DataFrame([data_sets.count(Path(folder)) for folder in folders])

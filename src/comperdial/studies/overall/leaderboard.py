@@ -24,7 +24,6 @@ from comperdial.evaluation.samples import samples
 from comperdial.metrics import kinds
 from comperdial.report.document import Document, Section
 from comperdial.schema.dimensions import chosen_dimension
-from comperdial.studies import ALONE
 from comperdial.studies.overall.show import MEASURES, overall_document
 from comperdial.studies.overall.tables import boards
 
@@ -343,10 +342,10 @@ class Leaderboard:
 
     def _scores(self, dataset: str) -> list[Path]:
         if self.level == "dialogue":
-            paths = [self.results / ALONE / "scores" / f"{dataset}.parquet"]
+            paths = [self.results / dataset / "study_scores.parquet"]
         else:
             metrics = dict.fromkeys(row["metric"] for row in self.board["outputs"])
-            paths = [self.results / "scores" / dataset / f"{metric}.parquet" for metric in metrics]
+            paths = [self.results / dataset / "scores" / f"{metric}.parquet" for metric in metrics]
         return [path for path in paths if path.is_file()]
 
 
