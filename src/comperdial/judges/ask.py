@@ -807,6 +807,7 @@ class Asker:
 
     async def _send(self, chat: list[Message], own: Mapping[str, Any], messages: str, sample: int) -> Completion:
         sent = {**self._sent, **own} if own else self._sent
+        sent = seeded(sent, sample)
         if self._service.needs_seed:
             # The same request has the same answer again.
             sent = {**sent, "seed": int(key(self._family, messages, sample)[:8], 16)}
@@ -962,6 +963,17 @@ def signals(act: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+def seeded(parameters: Mapping[str, Any], sample: int) -> Mapping[str, Any]:
+    """Return the parameters of a sample: where they hold a seed, each has its own, or all would be one answer.
+
+    A seed below 0 stands, with servers that take one, for another seed each time.
+    """
+    seed = parameters.get("seed")
+    if isinstance(seed, bool) or not isinstance(seed, int | float) or seed < 0:
+        return parameters
+    return {**parameters, "seed": int(seed) + sample}
 
 
 def check_budget(price: Price | None, parameters: Mapping[str, Any], model: str) -> None:

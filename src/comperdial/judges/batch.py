@@ -24,7 +24,7 @@ import tenacity
 from openai.types import Batch
 
 from comperdial.core.errors import ConfigError
-from comperdial.judges.ask import DRIFT, Limits, check_budget, look, too_many
+from comperdial.judges.ask import DRIFT, Limits, check_budget, look, seeded, too_many
 from comperdial.judges.base import (
     FOR_GOOD,
     Answer,
@@ -293,7 +293,7 @@ def _requests(
             seen.add(name)
             chat: list[Message] = json.loads(messages)
             worst = 0.0 if price in (None, FREE) else price.of(most_input(chat), longest, batch=True)
-            body = service.body(chat, parameters)
+            body = service.body(chat, seeded(parameters, sample))
             line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
             # Halves of characters, which no file can hold, stay escaped.
             yield _Request(name, messages, sample, worst, json.dumps(line, separators=(",", ":")).encode() + b"\n")

@@ -86,6 +86,12 @@ def spoken(answer: str) -> Spoken:
     return Spoken(text, rival=answer[closing[0].end() : closing[-1].start()])
 
 
+def has_thoughts(answer: str) -> bool:
+    """Say whether there are marks of thoughts in an answer that it does not quote."""
+    said = spoken(answer)
+    return said.failure is not None or len(said.text) != len(answer)
+
+
 def _is_quoted(text: str, start: int, end: int) -> bool:
     """Say whether a place lies between the marks of a quotation, on its line."""
     nearby = max(0, start - _NEAR)
