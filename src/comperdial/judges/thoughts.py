@@ -43,7 +43,8 @@ _SPECIAL = re.compile(r"<\|[\w ]{1,40}\|>")
 # One character each, so that places stay what they are.
 _WIDE = str.maketrans("＜＞｜／［］▁＿", "<>|/[]__")
 _SAYING = re.compile(
-    r"\b(?:says?|said|reads?|contains?|includes?|wr(?:ites?|ote)|(?:ends?|starts?|begins?) with|inject\w*|marker|tag)[\s:]{0,3}\Z",
+    r"\b(?:says?|said|reads?|contains?|includes?|wr(?:ites?|ote)|(?:ends?|starts?|begins?) with|inject\w*|marker|tag)"
+    r"[\s:]{0,3}\Z",
     re.IGNORECASE,
 )
 _PAIRS = {'"': '"', "`": "`", "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」"}

@@ -412,10 +412,10 @@ def _first_word(logprobs: object) -> dict[str, float] | None:
         return None
     begun = entries[0].get("token")
     for entry in entries[1:_LONGEST]:
-        if not isinstance(begun, str) or begun not in found:
+        if not isinstance(begun, str) or begun not in found or not (top := _top(entry)):
             break
         mass = found[begun]
-        following = {token: log for token, log in _top(entry).items() if _goes_on(begun, token)}
+        following = {token: log for token, log in top.items() if _goes_on(begun, token)}
         rest = 1 - sum(math.exp(min(log, 0.0)) for log in following.values())
         del found[begun]
         if rest > 0:
