@@ -49,7 +49,7 @@ def closing(model: Any) -> Iterator[None]:  # noqa: ANN401 - of a service, or No
     finally:
         if hasattr(model, "close"):
             kept = f"; {model.known:,} came from the ledger" if getattr(model, "known", 0) else ""
-            print(f"the language model's answers cost {money(model.spent)}{kept}")  # noqa: T201
+            print(f"the language model's answers cost {money(model.spent, 4)}{kept}")  # noqa: T201
             model.close()
 
 

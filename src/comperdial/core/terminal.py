@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 
 # Escape sequences begin with a control character; marks of direction show a text in another order than it has.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+# Of a US dollar: the ledger counts no smaller parts.
+_MOST_DIGITS = 12
+_CENT = 0.01
 
 
 def harmless(text: object) -> str:
@@ -23,9 +26,9 @@ class HarmlessFormatter(logging.Formatter):
         return harmless(super().format(record))
 
 
-def money(dollars: float) -> str:
-    """Return US dollars with as many digits as the sum needs: never $0.00 for what is more than nothing."""
-    if dollars >= 1 or not dollars or not math.isfinite(dollars):
-        return f"${dollars:,.2f}"
-    digits = max(4, 2 - math.ceil(math.log10(abs(dollars))))
-    return f"${dollars:.{digits}f}"
+def money(dollars: float, digits: int = 2) -> str:
+    """Return US dollars with so many digits after the point, or with more where these would be far from the sum."""
+    near = abs(dollars) / (4 if abs(dollars) >= _CENT else 100)
+    while digits < _MOST_DIGITS and abs(round(dollars, digits) - dollars) > near:
+        digits += 1
+    return f"${dollars:,.{digits}f}"

@@ -224,7 +224,7 @@ class Report:
     @property
     def price(self) -> str:
         """Return the price so far, as a person reads it."""
-        cost = money(self.cost)
+        cost = _price(self.cost)
         return f"{cost} and {self.unpriced} answers of unknown price" if self.unpriced else cost
 
     @property
@@ -291,10 +291,14 @@ class Report:
         if self.refused:
             lines.append(f"{self.refused:,} requests refused for good; --retry-refused asks them again")
         if self.charged:
-            lines.append(f"{money(self.charged)} may have been charged for calls without an answer")
+            lines.append(f"{money(self.charged, 4)} may have been charged for calls without an answer")
         if self.stopped is not None or self.failed:
             lines.append(f"not complete: {self._why()}")
         return "\n".join(lines)
+
+
+def _price(dollars: float) -> str:
+    return money(dollars, 2 if dollars >= 1 or not dollars else 4)
 
 
 class _Stopped(Exception):
@@ -554,7 +558,7 @@ class Asker:
         report.done += 1
         report.from_ledger += not asked
         if self._bar is not None and not self._bar.disable:
-            expected = f" of {money(report.cost / report.done * self._total)}" if report.cost and self._total else ""
+            expected = f" of {_price(report.cost / report.done * self._total)}" if report.cost and self._total else ""
             failed = f", {len(report.failed):,} failed" if report.failed else ""
             self._bar.set_postfix_str(report.price + expected + failed, refresh=False)
             self._bar.update()
@@ -708,8 +712,8 @@ class Asker:
             if not self._reserved:
                 raise Refused(
                     "budget",
-                    f"{money(self.report.paid)} of the budget of {money(self._budget)} is spent, and one more call can cost "
-                    f"{money(worst)}",
+                    f"{money(self.report.paid, 4)} of the budget of {money(self._budget)} is spent, and one more call can cost "
+                    f"{money(worst, 4)}",
                 )
             self._freed.clear()
             await self._freed.wait()
@@ -777,7 +781,7 @@ class Asker:
         self._measure(completion, chat)
         if worst and cost is not None and cost > worst * (1 + 1e-9):
             self._stop(
-                f"the service billed {money(cost)} for a call that can cost {money(worst)} at most: {completion.input_tokens} "
+                f"the service billed {money(cost, 4)} for a call that can cost {money(worst, 4)} at most: {completion.input_tokens} "
                 f"tokens in, {completion.output_tokens} out, of at most {longest}. A budget holds only for a service that "
                 "keeps to the length that it is asked for"
             )
@@ -809,8 +813,8 @@ class Asker:
                 return found.call
             if isinstance(found, Broke):
                 self._stop(
-                    f"{money(found.spent)} of the budget of {money(found.limit)} is spent, and one more call can cost "
-                    f"{money(worst)}"
+                    f"{money(found.spent, 4)} of the budget of {money(found.limit)} is spent, and one more call can cost "
+                    f"{money(worst, 4)}"
                 )
                 raise _Stopped
             if found.why == "batch":

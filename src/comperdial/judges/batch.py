@@ -257,9 +257,9 @@ def submit(
             (reserved,) = writer.transact([(writer.do_reserve, (name, variant, requests))])
             if isinstance(reserved, Broke):
                 raise ConfigError(
-                    f"{money(reserved.spent)} of the budget of {money(reserved.limit)} is spent, or reserved by calls and "
+                    f"{money(reserved.spent, 4)} of the budget of {money(reserved.limit)} is spent, or reserved by calls and "
                     f"batches that are under way, and this batch of {len(part):,} requests can cost "
-                    f"{money(sum(request.worst for request in part))}",
+                    f"{money(sum(request.worst for request in part), 4)}",
                     where=f"{dataset}, {family.judge}, {variant}",
                     expected="a higher budget (params.yaml, judging.budget, or --budget), or fewer requests",
                 )
@@ -419,7 +419,7 @@ class Outcome:
             so_far = f", {counts.completed:,} of {requests} done" if counts else ""
             failed = f", {counts.failed:,} failed" if counts and counts.failed else ""
             return f"{name}: {self.batch.status}{so_far}{failed}"
-        lines = [f"{name}: {self.batch.status}; {self.answers:,} of {requests} answered, {money(self.cost)}"]
+        lines = [f"{name}: {self.batch.status}; {self.answers:,} of {requests} answered, {money(self.cost, 4)}"]
         if self.problem:
             lines.append(f"the service says: {self.problem}")
         why = "; ".join(text for kind, text in self.reasons.items() if kind in FOR_GOOD and text)
