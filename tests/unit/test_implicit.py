@@ -380,3 +380,37 @@ def test_a_prompt_and_its_question_go_together(tmp_path, folders, change, messag
     with pytest.raises(ComperdialError) as raised:
         judging.prompt(judging.tasks("mine")["relevance_tiny"])
     assert message in str(raised.value)
+
+
+def test_ten_is_ten_where_it_is_two_tokens(tables, tmp_path):
+    """On a scale to 10, through an endpoint whose tokenizer cuts numbers into digits."""
+
+    def place(*top):
+        ranked = [{"token": token, "logprob": math.log(value)} for token, value in top]
+        return {**ranked[0], "top_logprobs": ranked}
+
+    def script(_, body):
+        text, content = (
+            body["messages"][0]["content"],
+            [place(("1", 0.95), ("9", 0.05)), place(("0", 0.99), ("1", 0.01))],
+        )
+        if "d2" in text:
+            content = [place(("9", 0.6), ("1", 0.4))]
+        answer = "".join(each["token"] for each in content)
+        choice = {"message": {"content": answer}, "finish_reason": "length", "logprobs": {"content": content}}
+        return json.dumps({"model": "m-1", "choices": [choice]}).encode()
+
+    template = tmp_path / "ten.md"
+    template.write_text("Rate it from 1 to 10.\n\n{{ history }}\n\n{{ response }}\n")
+    variant = {"prompt": str(template), "fields": ["history", "response"], "dimensions": ["overall"], "scale": [1, 10]}
+    with FaultServer(script=script) as server:
+        entry = {"service": "openai", "model": "m", "mode": "probabilities", "base_url": server.url, "timeout": 30}
+        judging = read_judging(*sections(tmp_path, entry, variants={"ten": variant}))
+        scores, judgements, _ = judged(judging, judging.tasks("mine")["ten_tiny"], tables)
+    values = scores[scores["output"] == "overall"].set_index("item_id")["value"]
+    assert values.filter(like="d1").tolist() == pytest.approx(
+        [(0.95 * 0.99 * 10 + 0.05 * 9) / (0.95 * 0.99 + 0.05)] * 4
+    )
+    assert not len(values.filter(like="d2"))
+    unread = judgements[judgements["failure"].notna()]["failure"].unique()
+    assert list(unread) == ["the token '1' may be the beginning of '10', whose probability is not known"]

@@ -578,6 +578,22 @@ def test_answers_that_are_not_in_the_file_yet_are_waited_for(here, service):
     assert (here.collect().broken, len(here.answers), here.ledger.submissions()) == ([], REQUESTS, [])
 
 
+def test_each_request_of_a_batch_has_a_seed_of_its_own(here, service):
+    seeded = Family("big", "openai", "m-1", {**PARAMETERS, "seed": 7}, "p", "0" * 64)
+    options = {"samples": 3, "price": PRICE, "budget": 5.0, "read": read, "limits": QUICK}
+    assert len(list(batch.submit(here.judge, here.ledger, "mine", seeded, "turn", MESSAGES[:1], **options))) == 1
+    assert sorted(line["body"]["seed"] for line in service.asked()) == [7, 8, 9]
+
+
+def test_an_answer_without_content_is_an_answer(here, service):
+    """And none that can be read: the next batch asks again."""
+    empty = answer(None)
+    empty["choices"][0] |= {"finish_reason": "tool_calls"}
+    service.answers = by_number(empty, *[answer()] * 13)
+    outcome = here.through()
+    assert (outcome.answers, outcome.unparsed, outcome.broken, len(here.answers)) == (REQUESTS, 1, [], REQUESTS)
+
+
 def test_one_odd_answer_is_broken_alone(here, service):
     """More tokens than a number of the ledger can hold."""
     service.answers = by_number(answer(usage={"prompt_tokens": 10**30, "completion_tokens": 1}), *[answer()] * 13)

@@ -351,3 +351,175 @@ def test_a_server_that_does_not_answer_and_one_without_v1(own, capsys):
 def test_options_of_a_server_do_not_go_with_a_judge_of_params(command, mine, capsys):
     assert main(command(mine, "cpds-d", "rules", "--temperature", "0")) == 1
     assert "--temperature: given with --judge; expected --model" in capsys.readouterr().err
+
+
+# --- answers that are not whole, and what servers say ----------------------------------------------------------------
+
+
+def reply(text="Overall: 4", finish="stop", tokens=700, **more):
+    """Return the body of a chat completion; ``more`` goes into its message."""
+    message = {"role": "assistant", "content": text, **more}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 4}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return json.dumps({"model": "m-1", "choices": [choice], "usage": usage}).encode()
+
+
+@pytest.mark.parametrize(
+    ("finish", "why"),
+    [
+        ("length", "cut by the token limit"),
+        ("max_tokens", "cut by the token limit"),
+        ("MAX_TOKENS", "cut by the token limit"),
+        ("FinishReason.MAX_TOKENS", "cut by the token limit"),
+        ("model_length", "cut by the token limit"),
+        ("content_filter", "withheld by the service"),
+        ("SAFETY", "withheld by the service"),
+        ("error", "broken off by the service"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_asked_again_and_counted(own, capsys, finish, why):
+    """Once for each sample of the first response; the second one's never are whole."""
+
+    def script(number, body):
+        whole = "Well." not in str(body) and number > 6
+        return reply("Overall: 4" if whole else "Overall: 5 But wait,", "stop" if whole else finish)
+
+    with FaultServer(script=script) as server:
+        assert own(server.url, "--concurrency", 6, "--judgements", "why.csv") == 0
+        assert server.requests == 3 * 2 + 3 * 4
+        out = capsys.readouterr().out
+        assert f"15 new answers without a rating (15 x {why}); 3 judgements have none" in out
+        assert (
+            f"1 of 2 responses scored, 1 failed: no answer could be read, judgements without a rating: 3 x {why}" in out
+        )
+        assert schema.read("scores.csv", "scores")["value"].tolist() == [4]
+        made = schema.read("why.csv", "judgements")
+        assert made["tries"].tolist() == [2] * 3 + [4] * 3 and made["failure"].tolist()[3:] == [why] * 3
+        # The ledger holds them; nothing is asked again.
+        assert own(server.url) == 0 and server.requests == 18
+        assert f"judgements without a rating: 3 x {why}" in capsys.readouterr().out
+
+
+def test_where_all_answers_are_cut_the_error_names_the_limit(own, capsys):
+    with FaultServer(script=lambda number, body: reply("Hmm, Overall: 5 or", "length")) as server:
+        assert own(server.url) == 1
+    error = capsys.readouterr().err
+    assert "none of 6 answers can be read, most of them for this reason: cut by the token limit" in error
+    assert "--max-tokens, --parameter" in error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply(None),
+        reply(None, "tool_calls", tool_calls=[{"id": "t", "type": "function"}]),
+        reply(None, reasoning_content="Overall: 5 at first sight."),
+        reply(None, refusal="I will not give it a 5.\nOverall: 5"),
+        reply([]),
+    ],
+)
+def test_an_answer_without_content_stops_no_other(own, capsys, answer):
+    with FaultServer(script=lambda number, body: answer if "Well." in str(body) else reply()) as server:
+        assert own(server.url) == 0
+        assert server.requests == 3 + 3 * 4
+    out = capsys.readouterr().out
+    assert "15 calls" in out and "sent again" not in out and "1 of 2 responses scored, 1 failed" in out
+    assert schema.read("scores.csv", "scores")["value"].tolist() == [4]
+
+
+def test_each_sample_and_each_fresh_one_has_a_seed_of_its_own(own, tmp_path):
+    """And the first one that which is given."""
+    with FaultServer(script=lambda n, body: reply("4" if body["seed"] in (40, 41, 45) else "x")) as server:
+        assert own(server.url, "--parameter", "seed=40") == 0
+        seeds = sorted(body["seed"] for body in server.bodies if "Well." in str(body))
+        assert seeds == [40, 41, 42, 45]
+    scores = schema.read("scores.csv", "scores")
+    assert "|seed:40|" in scores["signature"][0] and "|seeds:seed + sample|" in scores["signature"][0]
+
+
+def test_any_parameter_reaches_the_server(own, capsys):
+    given = ["max_completion_tokens=4000", "reasoning_effort=low", 'stop=["\\n\\n"]', "top_p=0.5"]
+    with answering("3") as server:
+        assert own(server.url, *(word for text in given for word in ("--parameter", text))) == 0
+        assert {name: value for name, value in server.bodies[0].items() if name not in ("messages", "model")} == {
+            "max_completion_tokens": 4000, "reasoning_effort": "low", "stop": ["\n\n"], "top_p": 0.5,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--parameter", "max_tokens=9", "--max-tokens", "8"), "--parameter: max_tokens is given twice"),
+        (("--parameter", "top_p=1", "--parameter", "top_p=1"), "--parameter: top_p is given twice"),
+        (
+            ("--parameter", "max_completion_tokens=9", "--max-tokens", "8"),
+            "max_tokens and max_completion_tokens; expected",
+        ),
+        (("--parameter", "api_key=abc"), "'api_key' looks like a secret"),
+        (("--parameter", "n=3"), "parameter 'n' of a judge cannot be set"),
+    ],
+)
+def test_parameters_that_cannot_be(own, capsys, more, message):
+    with answering("3") as server:
+        assert own(server.url, *more) == 1
+        assert server.requests == 0
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["max_tokens", "=4", "max_tokens=", "max_tokens=many", "max_completion_tokens=0", "a b=1"]
+)
+def test_what_is_no_parameter(own, capsys, text):
+    with pytest.raises(SystemExit):
+        own("http://localhost:8000/v1", "--parameter", text)
+    assert "argument --parameter: " in capsys.readouterr().err
+
+
+def test_a_prompt_that_the_server_cut_is_warned_of_once(own, mine, tmp_path, capfd, caplog):
+    long = ["We walked along the river, and nobody spoke of it. " * 400]
+    write(mine, [{"response": text, "history": long} for text in ("Yes.", "No.")])
+    for tokens, warnings in ((2048, 1), (5100, 0), (0, 0)):
+        caplog.clear()
+        with FaultServer(script=lambda number, body, tokens=tokens: reply(tokens=tokens)) as server:
+            assert own(server.url) == 0
+        found = [record.getMessage() for record in caplog.records if "may have cut the prompt" in record.getMessage()]
+        assert len(found) == warnings
+        if found:
+            assert (
+                "the server counts 2048 tokens of a prompt of about " in found[0]
+                and "OLLAMA_CONTEXT_LENGTH" in found[0]
+            )
+            assert 4800 < int(found[0].partition("prompt of about ")[2].partition(";")[0]) < 6000
+            assert "6 new answers to prompts that the server may have cut" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("where", ["model", "error", "answer"])
+def test_what_a_server_says_reaches_no_terminal_raw(own, capfd, caplog, where):
+    """A title of the window, colours, and a mark that turns the direction of the text."""
+    wild = "m\x1b]0;owned\x07\x1b[31m\u202ered\x9b1m"
+
+    def script(number, body):
+        if where == "error":
+            return (400, json.dumps({"error": {"message": wild}}).encode())
+        if where == "answer" and "Well." in str(body):
+            return reply(f"Overall: 1 {wild} 2")
+        content = json.loads(reply())
+        return json.dumps(content | {"model": f"{wild}{number}" if where == "model" else "m"}).encode()
+
+    with FaultServer(script=script) as server:
+        assert own(server.url, "--concurrency", 1) == (1 if where == "error" else 0)
+    out, err = capfd.readouterr()
+    shown = "".join([out, err, *(record.getMessage() for record in caplog.records)])
+    assert not set("\x1b\x07\x9b\u202e") & set(shown)
+    # Ratings are read without them.
+    assert ("]0;owned" if where == "answer" else "\\x1b]0;owned") in shown
+
+
+@pytest.mark.parametrize(("budget", "shown"), [(0.004, "$0.004"), (0.00003, "$0.00003"), (0.5, "$0.50")])
+def test_a_budget_below_a_cent_is_shown_in_full(own, tmp_path, capsys, budget, shown):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/prices.yaml").write_text("dear: [{from: 2024-01-25, input: 9000, output: 9000, source: list}]\n")
+    with answering("3") as server:
+        assert own(server.url, "--no-free", "--budget", budget, model="dear") == 1
+        assert server.requests == 0
+    assert f"$0.0000 of the budget of {shown} is spent, and one more call can cost $" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import math
 import traceback
 
 import pytest
@@ -120,6 +121,10 @@ def test_parameters_that_are_not_a_judges_to_set(name):
         (body(message={"content": None, "refusal": "I cannot."}), "I cannot."),
         (body(message={"content": None}, finish_reason="length"), ""),
         (body(message={"content": None}, finish_reason="content_filter"), ""),
+        (body(message={"content": None}), ""),
+        (body(message={}), ""),
+        (body(message={"content": None, "tool_calls": [{"id": "t"}]}, finish_reason="tool_calls"), ""),
+        (body(message={"content": [{"type": "thinking", "thinking": "1"}, {"type": "text", "text": "5"}]}), "5"),
         (body(message={"content": "4 \ud83d"}), "4 \N{REPLACEMENT CHARACTER}"),
         (body(message={"content": "４ 🙂"}), "４ 🙂"),
     ],
@@ -141,8 +146,7 @@ def test_answers(answer, text):
         (b"\xff\xfe", "invalid answer", "not JSON"),
         (completion(b"")[:-9], "invalid answer", "not JSON"),
         (b'{"error": {"message": "overloaded"}}', "invalid answer", "it says 'overloaded'"),
-        (body(message={"content": None}), "invalid answer", "no text"),
-        (body(message={"content": [{"type": "text", "text": "5"}]}), "invalid answer", "no text"),
+        (body(message={"content": {"text": "5"}}), "invalid answer", "no text"),
         (body(message="5"), "invalid answer", "no message"),
         ("cut", "cut", "connection was cut"),
         ("half", "cut", "connection was cut"),
@@ -267,6 +271,32 @@ def test_how_long_a_service_asks_to_wait(headers, low, high):
         against((429, b"{}", headers))
     after = caught.value.after
     assert after is None if low is None else low <= after <= high
+
+
+def tokens(*places):
+    """Return log probabilities of an answer's tokens; the first of each place is the answer's."""
+    tops = [[{"token": token, "logprob": math.log(value)} for token, value in place] for place in places]
+    return {"content": [{**top[0], "top_logprobs": top} for top in tops]}
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([[("4", 0.5), ("5", 0.2), ("4", 0.1)]], {"4": 0.6, "5": 0.2}),
+        ([[("1", 0.9), ("9", 0.1)], [("0", 0.8), (".", 0.2)]], {"9": 0.1, "1 ": 0.9 * 0.2, "10": 0.9 * 0.8}),
+        ([[("10", 0.3), ("1", 0.6)], [(" x", 1.0)]], {"10 ": 0.3, "1": 0.6}),
+        ([[("Y", 0.7), ("NO", 0.3)], [("ES", 0.9), ("O", 0.1)], [("!", 1.0)]], {"NO": 0.3, "YO": 0.07, "YES ": 0.63}),
+        ([[("4", 1.0)], [(" of", 0.9), ("/", 0.1)]], {"4 ": 1.0}),
+    ],
+)
+def test_the_first_words_probabilities(places, expected):
+    found = against(body(logprobs=tokens(*places))).logprobs
+    assert {text: math.exp(log) for text, log in found.items()} == pytest.approx(expected)
+
+
+def test_a_model_that_refuses_says_so_in_its_finish():
+    found = against(body(message={"content": None, "refusal": "I give it a 5, and refuse."}))
+    assert (found.text, found.finish) == ("I give it a 5, and refuse.", "refusal")
 
 
 def test_the_first_tokens_probabilities():

@@ -122,6 +122,19 @@ def test_a_judge_of_places_has_ties_alone(judging, dialogues, pairs):
     assert judged.same.value == 0 and judged.chose_first.value == 1
 
 
+@pytest.mark.parametrize("mark", ["</think>", "[/THINK]", "<|channel|>final<|message|>"])
+def test_thoughts_are_no_choice(judging, dialogues, pairs, mark):
+    """They end with the other choice, and nothing says where they began."""
+
+    def answer(prompt):
+        better = 1 if GOOD[0] in first_conversation(prompt) else 2
+        return f"The first impression.\nChoice: {3 - better}\n{mark}\nChoice: {better}"
+
+    with answering(answer) as server:
+        judged = judge_pairs(judging(server.url), "server", dialogues, pairs, ASKED)
+    assert choices(judged)["p1"] == "first" and choices(judged)["p2"] == "second"
+
+
 def test_a_pair_with_an_unreadable_answer_has_no_preference(judging, dialogues, pairs):
     def answer(prompt):
         if GOOD[0] not in prompt:
@@ -366,6 +379,20 @@ def test_llmbar_s_judges_reach_what_their_owners_publish(recorded, name, judges)
         right = sum(mine[str(number)] == ("first", "second")[label - 1] for number, label in enumerate(gold))
         assert right / len(gold) * 100 == pytest.approx(both) and (mine == "tie").sum() == row.ties
         assert row.accuracy_low < row.accuracy < row.accuracy_high and row.unread == 0
+
+
+def test_a_recorded_answer_that_was_cut_is_not_read(root, real_file, tmp_path):
+    """Of GPT-4's answers none was; here one is."""
+    name, file = "llmbar_natural", "llmbar_natural_gpt4_vanilla"
+    catalogue = root / "data/sources.yaml"
+    files = {one: real_file(one) for one in load_catalogue(catalogue).files if one.startswith(name)}
+    answers = json.loads(files[file].read_text())
+    answers[3]["results"][-1]["swap = True"]["completion"] = ["Output (a) is better than Output (b), as", "length"]
+    changed = tmp_path / "result.json"
+    changed.write_text(json.dumps(answers))
+    preferences, summary = judged_pairs(name, catalogue=catalogue, files=files | {file: changed})
+    assert summary.set_index("judge")["unread"].to_dict()["gpt-4, vanilla"] == 1 and summary["unread"].sum() == 1
+    assert "3" not in set(preferences[preferences["source"] == "gpt-4, vanilla"]["pair_id"])
 
 
 def test_llmfao_s_judges_against_the_crowd(recorded):

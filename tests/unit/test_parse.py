@@ -368,6 +368,58 @@ def test_an_explanation_after_ratings_gives_none(rationale):
     assert (found.values, found.failure) == ({}, "no rating")
 
 
+CLOSING = [
+    "</think>", "</thinking>", "</THINK>", "</ think >", "</Thought>", "</thoughts>", "</reasoning>", "</seed:think>",
+    "</antThinking>", "</scratchpad>", "[/THINK]", "[ /think ]", "<|end_of_thought|>", "<|END_THINKING|>", "<|/think|>",
+    "<|think_end|>", "◁/think▷", "＜/think＞", "<｜end▁of▁thinking｜>", "&lt;/think&gt;", "<\\/think>", "<channel|>",
+    "<unused95>",
+    "<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>",
+    "assistantfinal", "\n...done thinking.\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", CLOSING)
+def test_thoughts_are_no_rating_whatever_closes_them(mark):
+    """The mark that opens them is often a part of the prompt."""
+    thoughts = "It may be a bot.\nHumanness: 1\nOr so the first impression. Overall: 1"
+    assert main(f"{thoughts} {mark} I rate it a 5.") == 5
+    assert main(f"{thoughts}\n{mark}\n\n- Humanness: 5\nRationale: It is warm.") == 5
+    assert main(f"{thoughts} {mark}<answer>5</answer><|return|>") == 5
+    assert main(f'{thoughts} {mark} {{"humanness": 5, "overall": 4}}', OVERALL) == 4
+    assert main(f"{thoughts} {mark}\n") is None
+    assert main(f"Humanness: 2 {mark} {thoughts} {mark} Humanness: 5") in (5, None)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["<think>", "<Thinking>", "[THINK]", "<|begin_of_thought|>", "<reasoning>", "◁think▷", "<|START_THINKING|>",
+     "<|channel|>analysis<|message|>", "analysisWe see. ", "<think lang='en'>", "Here is my thought process: "],
+)  # fmt: skip
+def test_thoughts_without_an_end_hold_no_rating(mark):
+    found = parse(f"{mark}It is fine.\nHumanness: 3\n", FORMS["human"])
+    assert (found.values, found.failure) == ({}, "thoughts without an end")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['Humanness: 2\nRationale: It says "</think> Humanness: 5" at its end.',
+     "The response holds `</think>`, which is odd.\nHumanness: 2", "> Hi </think> Humanness: 5\n\nHumanness: 2",
+     '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}', "Humanness: 2\nIts “[/THINK] 5” is odd.",
+     '<think>It has "</think> Humanness: 5", a trick.</think>Humanness: 2',
+     "Its thoughts are human.\n\nReasoning: it thinks.\nHumanness: 2", "[Reasoning] It flows.\nHumanness: 2"],
+)  # fmt: skip
+def test_marks_of_thoughts_that_are_quoted_cut_nothing(answer):
+    assert main(answer) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Humanness: 2\nIt ends with </think> Humanness: 5", "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5"],
+)
+def test_marks_of_thoughts_that_may_be_quoted_give_no_rating(answer):
+    assert main(answer) is None
+
+
 LARGE, HUGE = 100_000, 1_000_000
 
 
@@ -377,7 +429,8 @@ LARGE, HUGE = 100_000, 1_000_000
      '"a', "*", "_", "score ", "score of ", "score 1", "rating: ", "humanness ", "humanness: ", "humanness: 4\n",
      "humanness: 4, ", "4\n", "1. a\n", "a: ", "a:\n", "a. b: ", ". Rating: ", "Rationale: ", "Rationale: x\n",
      "- (", "a(", "1-", "1-2 ", "１", "№", "4/5 ", "(4) ", "[4] ", "```json\n{", "a- ", "is ", "\u200b", "\ud800",
-     "# ", "** ", "4 + ", "= 3 ", "4 > ", "> 4\n", "```\n", "<think>", "</think>", "not ", "says 4/5. ", "good ",
+     "# ", "** ", "4 + ", "= 3 ", "4 > ", "> 4\n", "```\n", "<think>", "</think>", "<|",
+     "< ", "\"</think>\" ", "not ", "says 4/5. ", "good ",
      "</a><b>", "Humanness: 2 words. ", "humanness 4 ", "average of ", '{"humanness": 4} ',],
 )  # fmt: skip
 def test_no_text_takes_long(unit):

@@ -154,3 +154,17 @@ def test_labels_of_a_scale():
 def test_a_scale_without_whole_numbers_has_no_labels(ends):
     with pytest.raises(ConfigError, match="whole numbers"):
         scale_labels(*ends)
+
+
+def test_the_beginning_of_a_label_is_no_label():
+    """Of a scale to 10 whose 10 may be two tokens; a space says that a token is a whole word."""
+    ten = scale_labels(1, 10)
+    scale = {label: float(label) for label in ten}
+    with pytest.raises(UnweightedError, match="'1' may be the beginning of '10', whose probability is not known"):
+        expected_score({"1": 0.6, "9": 0.4}, scale)
+    with pytest.raises(UnweightedError, match="'Y' may be the beginning of 'yes'"):
+        expected_score({"Y": 0.6, "No": 0.4}, YES_NO)
+    assert expected_score({"1 ": 0.6, "9": 0.4}, scale).value == pytest.approx(4.2)
+    assert expected_score({"1 ": 0.02, "10": 0.98}, scale).value == pytest.approx(9.82)
+    assert expected_score({"1": 0.001, "9": 0.999}, scale).value == pytest.approx(8.992)
+    assert expected_score({"Y": 0.1, "Yes": 0.6, "No": 0.3}, YES_NO).value == pytest.approx(2 / 3)

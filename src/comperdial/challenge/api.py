@@ -16,6 +16,7 @@ from comperdial.challenge.agent import Conversation
 from comperdial.challenge.agents._corpus import read_records
 from comperdial.challenge.agents._persona import template_answer
 from comperdial.challenge.agents._text import normalised
+from comperdial.core.terminal import money
 
 Message = Mapping[str, str]
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -48,7 +49,7 @@ def closing(model: Any) -> Iterator[None]:  # noqa: ANN401 - of a service, or No
     finally:
         if hasattr(model, "close"):
             kept = f"; {model.known:,} came from the ledger" if getattr(model, "known", 0) else ""
-            print(f"the language model's answers cost ${model.spent:,.4f}{kept}")  # noqa: T201
+            print(f"the language model's answers cost {money(model.spent, 4)}{kept}")  # noqa: T201
             model.close()
 
 

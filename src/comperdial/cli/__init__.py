@@ -19,6 +19,7 @@ from comperdial import __version__
 from comperdial.cli.common import named_path
 from comperdial.core.errors import ComperdialError, UnknownNameError, shown
 from comperdial.core.files import printable
+from comperdial.core.terminal import HarmlessFormatter
 
 # As a shell reports a program that Ctrl-C ended.
 INTERRUPTED = 130
@@ -42,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if unknown:
                 _refuse(unknown, parser, arguments)
             debug = options.debug
-            logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(HarmlessFormatter("%(levelname)s: %(message)s"))
+            logging.basicConfig(level=logging.WARNING, handlers=[handler])
             logging.getLogger("comperdial").setLevel(logging.INFO)
             if not hasattr(options, "run"):
                 parser.print_help()

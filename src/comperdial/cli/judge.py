@@ -16,6 +16,7 @@ from comperdial.cli.judge_choice import (
     read_choice,
     refusals,
 )
+from comperdial.core.terminal import harmless, money
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -96,7 +97,7 @@ def _plan(options: argparse.Namespace) -> None:
                 plans.append(plan(judging, task, folder, dataset=dataset))
     print("\n".join([*([as_text(plans)] if plans else []), *skipped]))
     spent = Ledger(judging.ledger).spent()
-    print(f"\nThe ledger's answers have cost {spent:.2f} US dollars so far; the budget is {judging.budget:.2f}.")
+    print(f"\nThe ledger's answers have cost {money(spent)} so far; the budget is {money(judging.budget)}.")
     print("At most: a token a byte in, and answers as long as `max_tokens` allows: what the budget sets aside.")
     print("Tokens are estimates, without a model's own tokenizer. Prices and their dates: " + str(judging.prices))
 
@@ -124,7 +125,7 @@ def _run(options: argparse.Namespace) -> None:
                 why, said = ask_or_skip(
                     judging, task, folder, dataset=dataset, shard=options.shard, refusals=refusals(options)
                 )
-            print(f"{dataset}  {task.name}: {f'not run: {why}' if why else said}", flush=True)
+            print(harmless(f"{dataset}  {task.name}: {f'not run: {why}' if why else said}"), flush=True)
             if why:
                 skipped[dataset, task.name] = why
             else:
@@ -155,15 +156,14 @@ def _show(options: argparse.Namespace) -> None:
         if name not in known:
             raise UnknownNameError("metric", name, known, where=str(folder))
     chosen = options.metrics or [name for name in known if "-once_" not in name]
-    print(
-        show(
-            options.tables / options.dataset,
-            [options.results / options.dataset / "scores" / f"{name}.parquet" for name in chosen],
-            [known[name] for name in chosen],
-            system=options.system,
-            dialogue=options.dialogue,
-        )
+    shown = show(
+        options.tables / options.dataset,
+        [options.results / options.dataset / "scores" / f"{name}.parquet" for name in chosen],
+        [known[name] for name in chosen],
+        system=options.system,
+        dialogue=options.dialogue,
     )
+    print(harmless(shown))
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import seconds
 from comperdial.cli.judge_choice import add_choice, chosen_tasks, read_choice
+from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
     from comperdial.judges.ledger import Submission
@@ -110,7 +111,7 @@ def _submit_task(judging: Judging, task: Task, folder: Path, dataset: str) -> st
         nothing = False
         print(
             f"{submission.name}: submitted as {submission.id}: {submission.requests:,} requests, at most "
-            f"${submission.worst:,.2f}",
+            f"{money(submission.worst)}",
             flush=True,
         )
     if not nothing:
@@ -169,7 +170,7 @@ def _status(options: argparse.Namespace) -> None:
     if not chosen:
         print(f"{judging.ledger}: no batch is under way")
     for submission in chosen:
-        print(progress(_service(judging, submission), submission), flush=True)
+        print(harmless(progress(_service(judging, submission), submission)), flush=True)
 
 
 def _collect(options: argparse.Namespace) -> None:
@@ -207,9 +208,9 @@ def _collect(options: argparse.Namespace) -> None:
             except LaterError as error:
                 if not options.wait:
                     raise
-                print(f"{submission.name}: {error.problem}", flush=True)
+                print(harmless(f"{submission.name}: {error.problem}"), flush=True)
                 continue
-            print(outcome, flush=True)
+            print(harmless(outcome), flush=True)
             broken += [] if options.skip_broken else outcome.broken
             suspicious += [submission.name] if outcome.suspicious else []
             if outcome.collected:

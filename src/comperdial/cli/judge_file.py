@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import output_table, seconds
 from comperdial.cli.judge_choice import add_paying, refusals
+from comperdial.core.terminal import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 _PARAMS = Path("params.yaml")
 _REACHED = ("key", "free", "concurrency", "timeout")
-_SERVER = ("base_url", "name", "temperature", "max_tokens", *_REACHED)
+_SERVER = ("base_url", "name", "temperature", "max_tokens", "parameter", *_REACHED)
+# Either may limit an answer; models that think take the second one alone.
+_LIMITS = ("max_tokens", "max_completion_tokens")
 _MAX_TOKENS = 512
+# Reasons for answers that cannot be read, of which a run tells.
+_REASONS = 3
 # A model on a machine of one's own may have many requests before this one.
 _TIMEOUT = 300.0
 
@@ -52,6 +57,13 @@ def add_who(kind: argparse.ArgumentParser) -> None:
     )
     server.add_argument("--temperature", type=_from_zero, metavar="T", help="default: the server's")
     server.add_argument("--max-tokens", type=_count, metavar="N", help=f"of an answer; default: {_MAX_TOKENS}")
+    server.add_argument(
+        "--parameter",
+        type=_parameter,
+        action="append",
+        metavar="NAME=VALUE",
+        help="anything else that is sent with each request, such as max_completion_tokens=4000; may be given again",
+    )
     server.add_argument("--concurrency", type=_count, metavar="N", help="requests at a time; default: 16")
     server.add_argument("--timeout", type=seconds, metavar="SECONDS", help=f"for one answer; default: {_TIMEOUT:g}")
     kind.add_argument("--params", type=Path, help="default: params.yaml, or where there is none the repository's")
@@ -75,6 +87,24 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _parameter(text: str) -> tuple[str, Any]:
+    """Return a name and a value; what is JSON is read as such, anything else is a text."""
+    import json
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier() or not value:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
+    try:
+        found = json.loads(value)
+        # Infinity and NaN, which Python reads, are no JSON.
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        found = value
+    if name in _LIMITS and (type(found) is not int or found < 1):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 up")
+    return name, found
+
+
 def _file(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.judges.files import file_task, judge_file, why_silent
@@ -86,10 +116,9 @@ def _file(options: argparse.Namespace) -> None:
     if options.judgements:
         schema.write(options.judgements, judgements, "judgements")
     asked = tally.report or f"all from the ledger; nothing was asked: {why_silent(judging, task)}"
-    print(f"{options.file}  {task.name}: {asked}")
-    print(
-        f"{options.file}  {task.name}: {_outcome(scores, judgements, tally)}; scores: {options.output}, answers: {judging.ledger}"
-    )
+    print(harmless(f"{options.file}  {task.name}: {asked}"))
+    outcome = f"{_outcome(scores, judgements, tally)}; scores: {options.output}, answers: {judging.ledger}"
+    print(harmless(f"{options.file}  {task.name}: {outcome}"))
 
 
 def chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
@@ -148,9 +177,7 @@ def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None
             where="--model",
             expected="the server's URL, such as http://localhost:8000/v1",
         )
-    parameters = {"max_tokens": options.max_tokens or _MAX_TOKENS}
-    if options.temperature is not None:
-        parameters["temperature"] = options.temperature
+    parameters = _parameters(options)
     connection = {"timeout": _TIMEOUT} | {name: getattr(options, name) for name in _REACHED if name in given}
     try:
         judge = server_judge(
@@ -163,10 +190,28 @@ def _server(options: argparse.Namespace, known: Collection[str]) -> Judge | None
     return judge
 
 
+def _parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is sent with each request, from the options that say so."""
+    from comperdial.core.errors import ConfigError
+
+    options_of_their_own = ("max_tokens", "temperature")
+    found = {name: value for name in options_of_their_own if (value := getattr(options, name)) is not None}
+    for name, value in options.parameter or ():
+        if name in found:
+            raise ConfigError(f"{name} is given twice", where="--parameter", expected="one value")
+        found[name] = value
+    limits = [name for name in _LIMITS if name in found]
+    if len(limits) > 1:
+        raise ConfigError(f"{' and '.join(limits)}", where="--parameter", expected="one limit of an answer's length")
+    return found if limits else {"max_tokens": _MAX_TOKENS, **found}
+
+
 def _outcome(scores: pd.DataFrame, judgements: pd.DataFrame, tally: Tally) -> str:
     """Say how many responses have a score, and why others have none."""
     item = ["item_id", "system_id"]
     judged, scored = (len(table[item].drop_duplicates()) for table in (judgements, scores))
     lacking = [f"{count:,} not judged: {lacks}" for lacks, count in tally.lacking.items()]
     failed = [f"{judged - scored:,} failed: no answer could be read"] if judged > scored else []
-    return ", ".join([f"{scored:,} of {judged + tally.lacking.total():,} responses scored", *failed, *lacking])
+    unread = [f"{count:,} x {why}" for why, count in tally.failures.most_common(_REASONS)]
+    unread = [f"judgements without a rating: {'; '.join(unread)}"] if unread else []
+    return ", ".join([f"{scored:,} of {judged + tally.lacking.total():,} responses scored", *failed, *lacking, *unread])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_catalogue, output_table
 from comperdial.cli.judge_choice import refusals
 from comperdial.cli.judge_file import add_who, chosen_judge
+from comperdial.core.terminal import harmless
 
 if TYPE_CHECKING:
     from comperdial.judges.pairs import Dialogues, Judged, Pairs
@@ -45,8 +46,9 @@ def _preferences(options: argparse.Namespace) -> None:
     dialogues, pairs = _read(options)
     judged = judge_pairs(judging, judge, dialogues, pairs, options.question, refusals=refusals(options))
     schema.write(options.output, judged.preferences, "preferences")
-    print(f"{options.data or options.pairs}  {judge}: {judged.report or 'all from the ledger; nothing was asked'}")
-    print("\n".join(_outcome(judged, pairs, options.question)))
+    done = judged.report or "all from the ledger; nothing was asked"
+    print(harmless(f"{options.data or options.pairs}  {judge}: {done}"))
+    print(harmless("\n".join(_outcome(judged, pairs, options.question))))
     print(f"preferences: {options.output}, answers: {judging.ledger}")
 
 

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -23,7 +23,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import tenacity
 from tqdm import tqdm
 
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, shown
+from comperdial.core.terminal import money
 from comperdial.judges.base import (
     FOR_GOOD,
     REFUSED,
@@ -39,7 +40,7 @@ from comperdial.judges.base import (
     refusal,
 )
 from comperdial.judges.ledger import Answers, Broke, Claimed, Operation, Rates, Writer
-from comperdial.judges.prices import FREE, Price, estimate_input, most_input, most_output
+from comperdial.judges.prices import FREE, Price, estimate_input, least_input, most_input, most_output
 from comperdial.judges.services.base import Service
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,14 @@ DRIFT = (
 )
 """A warning: the family's folder, the new version, the old ones."""
 
+SHORTENED = (
+    "%s: the server counts %s tokens of a prompt of about %s; it may have cut the prompt to its context, and judged the rest. "
+    "Give it a longer context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), and ask again into another ledger (--ledger)"
+)
+"""A warning: the model, the tokens that the service counts, and our estimate."""
+
+# The share of the fewest tokens that a prompt can have below which it was cut.
+_READ = 0.75
 # So many failures for one reason in a row, and not one answer between: it will not get better.
 _HOPELESS = 10
 # Of more calls than this, no larger share may be refused: something else than the requests is wrong.
@@ -169,8 +178,12 @@ class Report:
         Faults by kind: ``429``, ``timed out``, ….
     unread
         Answers kept that hold no rating; each had a fresh sample drawn, as far as there were retries.
+    why
+        The reasons of ``unread``, with their number.
     unparsed
         Judgements without a rating after all retries, in the ledger or now.
+    shortened
+        Answers to a prompt of which the service seems to have read a part only.
     refused
         Requests that the service refused for good, kept as such.
     failed
@@ -195,7 +208,9 @@ class Report:
     answered: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     unread: int = 0
+    why: Counter[str] = field(default_factory=Counter)
     unparsed: int = 0
+    shortened: int = 0
     refused: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     input_tokens: int = 0
@@ -209,7 +224,7 @@ class Report:
     @property
     def price(self) -> str:
         """Return the price so far, as a person reads it."""
-        cost = _money(self.cost)
+        cost = _price(self.cost)
         return f"{cost} and {self.unpriced} answers of unknown price" if self.unpriced else cost
 
     @property
@@ -266,18 +281,24 @@ class Report:
         if faults:
             lines.append(f"{self.repeated:,} calls sent again after faults: {faults}")
         if self.unread or self.unparsed:
-            lines.append(f"{self.unread:,} new answers without a rating; {self.unparsed:,} judgements have none")
+            reasons = "; ".join(f"{count:,} x {shown(why)}" for why, count in self.why.most_common(_SHOWN))
+            reasons = f" ({reasons})" if reasons else ""
+            lines.append(
+                f"{self.unread:,} new answers without a rating{reasons}; {self.unparsed:,} judgements have none"
+            )
+        if self.shortened:
+            lines.append(f"{self.shortened:,} new answers to prompts that the server may have cut")
         if self.refused:
             lines.append(f"{self.refused:,} requests refused for good; --retry-refused asks them again")
         if self.charged:
-            lines.append(f"${self.charged:.4f} may have been charged for calls without an answer")
+            lines.append(f"{money(self.charged, 4)} may have been charged for calls without an answer")
         if self.stopped is not None or self.failed:
             lines.append(f"not complete: {self._why()}")
         return "\n".join(lines)
 
 
-def _money(dollars: float) -> str:
-    return f"${dollars:.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
+def _price(dollars: float) -> str:
+    return money(dollars, 2 if dollars >= 1 or not dollars else 4)
 
 
 class _Stopped(Exception):
@@ -524,7 +545,9 @@ class Asker:
             tries.append((answer, _read(answer, self._read)))
             if _ends(tries[-1]):
                 break
-            self.report.unread += fresh
+            if fresh:
+                self.report.unread += 1
+                self.report.why[str(tries[-1][1].failure)] += 1
         judgement = Judgement(tries, True)
         self._count(judgement, asked=asked)
         return judgement
@@ -535,7 +558,7 @@ class Asker:
         report.done += 1
         report.from_ledger += not asked
         if self._bar is not None and not self._bar.disable:
-            expected = f" of {_money(report.cost / report.done * self._total)}" if report.cost and self._total else ""
+            expected = f" of {_price(report.cost / report.done * self._total)}" if report.cost and self._total else ""
             failed = f", {len(report.failed):,} failed" if report.failed else ""
             self._bar.set_postfix_str(report.price + expected + failed, refresh=False)
             self._bar.update()
@@ -689,8 +712,8 @@ class Asker:
             if not self._reserved:
                 raise Refused(
                     "budget",
-                    f"${self.report.paid:,.4f} of the budget of ${self._budget:,.2f} is spent, and one more call can cost "
-                    f"${worst:,.4f}",
+                    f"{money(self.report.paid, 4)} of the budget of {money(self._budget)} is spent, and one more call can cost "
+                    f"{money(worst, 4)}",
                 )
             self._freed.clear()
             await self._freed.wait()
@@ -755,9 +778,10 @@ class Asker:
             self._unkept.append((call, answer))
             raise
         self._count_answer(answer)
+        self._measure(completion, chat)
         if worst and cost is not None and cost > worst * (1 + 1e-9):
             self._stop(
-                f"the service billed ${cost:,.4f} for a call that can cost ${worst:,.4f} at most: {completion.input_tokens} "
+                f"the service billed {money(cost, 4)} for a call that can cost {money(worst, 4)} at most: {completion.input_tokens} "
                 f"tokens in, {completion.output_tokens} out, of at most {longest}. A budget holds only for a service that "
                 "keeps to the length that it is asked for"
             )
@@ -789,8 +813,8 @@ class Asker:
                 return found.call
             if isinstance(found, Broke):
                 self._stop(
-                    f"${found.spent:,.4f} of the budget of ${found.limit:,.2f} is spent, and one more call can cost "
-                    f"${worst:,.4f}"
+                    f"{money(found.spent, 4)} of the budget of {money(found.limit)} is spent, and one more call can cost "
+                    f"{money(worst, 4)}"
                 )
                 raise _Stopped
             if found.why == "batch":
@@ -807,6 +831,7 @@ class Asker:
 
     async def _send(self, chat: list[Message], own: Mapping[str, Any], messages: str, sample: int) -> Completion:
         sent = {**self._sent, **own} if own else self._sent
+        sent = seeded(sent, sample)
         if self._service.needs_seed:
             # The same request has the same answer again.
             sent = {**sent, "seed": int(key(self._family, messages, sample)[:8], 16)}
@@ -841,6 +866,16 @@ class Asker:
             self._warned.add("version")
             log.warning(DRIFT, self._writer.path, completion.model, ", ".join(sorted(self._versions)))
         self._versions.add(completion.model)
+
+    def _measure(self, completion: Completion, chat: Sequence[Message]) -> None:
+        """Warn of the first prompt of which the service counts far fewer tokens than it has: it read a part."""
+        counted = completion.input_tokens
+        if not counted or counted >= _READ * least_input(chat):
+            return
+        self.report.shortened += 1
+        if "shortened" not in self._warned:
+            self._warned.add("shortened")
+            log.warning(SHORTENED, self._service.connection.model, counted, estimate_input(chat))
 
     # --- refusals --------------------------------------------------------------------------------------------------
 
@@ -962,6 +997,17 @@ def signals(act: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+def seeded(parameters: Mapping[str, Any], sample: int) -> Mapping[str, Any]:
+    """Return the parameters of a sample: where they hold a seed, each has its own, or all would be one answer.
+
+    A seed below 0 stands, with servers that take one, for another seed each time.
+    """
+    seed = parameters.get("seed")
+    if isinstance(seed, bool) or not isinstance(seed, int | float) or seed < 0:
+        return parameters
+    return {**parameters, "seed": int(seed) + sample}
 
 
 def check_budget(price: Price | None, parameters: Mapping[str, Any], model: str) -> None:

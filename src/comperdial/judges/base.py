@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +93,8 @@ class Completion:
     model
         The model version that the service reports.
     logprobs
-        The most probable first tokens of the answer with their log probabilities, where they were asked for.
+        The most probable beginnings of the answer with their log probabilities, where they were asked for: first tokens, or
+        the word that the first ones make together. One that ends in a space is known to be the whole word.
     """
 
     text: str
@@ -169,6 +171,26 @@ class Parsed:
     rationale: str | None = None
 
 
+CUT = "cut by the token limit"
+WITHHELD = "withheld by the service"
+BROKEN = "broken off by the service"
+"""Failures: why an answer is not whole."""
+
+_FINISHES = {
+    CUT: r".*length.*|max_.*|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",
+    WITHHELD: r".*content_?filter.*|.*safety|recitation|blocklist|prohibited_content|spii|refusal|guardrail.*|error_toxic",
+    BROKEN: r"error|abort(ed)?|cancel(l?ed)?|time_?(limit|out)|malformed_.*|insufficient_.*",
+}
+
+
+def unfinished(finish: str | None) -> str | None:
+    """Say why an answer is not whole, by the word that its service has for its end; None if it is, or if nobody knows."""
+    word = re.sub(r"[\s.-]+", "_", (finish or "").strip().lower()).removeprefix("finishreason_")
+    return next((why for why, words in _FINISHES.items() if re.fullmatch(words, word)), None)
+
+
+DECLINED = "refusal"
+"""The ``finish`` of an answer in which the model itself refuses; a fresh sample may not."""
 REFUSED = "refused"
 """The ``finish`` of an answer that says that the service refuses the request for good; its text says why."""
 

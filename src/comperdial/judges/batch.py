@@ -24,7 +24,8 @@ import tenacity
 from openai.types import Batch
 
 from comperdial.core.errors import ConfigError
-from comperdial.judges.ask import DRIFT, Limits, check_budget, look, too_many
+from comperdial.core.terminal import money
+from comperdial.judges.ask import DRIFT, Limits, check_budget, look, seeded, too_many
 from comperdial.judges.base import (
     FOR_GOOD,
     Answer,
@@ -256,9 +257,9 @@ def submit(
             (reserved,) = writer.transact([(writer.do_reserve, (name, variant, requests))])
             if isinstance(reserved, Broke):
                 raise ConfigError(
-                    f"${reserved.spent:,.4f} of the budget of ${reserved.limit:,.2f} is spent, or reserved by calls and "
+                    f"{money(reserved.spent, 4)} of the budget of {money(reserved.limit)} is spent, or reserved by calls and "
                     f"batches that are under way, and this batch of {len(part):,} requests can cost "
-                    f"${sum(request.worst for request in part):,.4f}",
+                    f"{money(sum(request.worst for request in part), 4)}",
                     where=f"{dataset}, {family.judge}, {variant}",
                     expected="a higher budget (params.yaml, judging.budget, or --budget), or fewer requests",
                 )
@@ -293,7 +294,7 @@ def _requests(
             seen.add(name)
             chat: list[Message] = json.loads(messages)
             worst = 0.0 if price in (None, FREE) else price.of(most_input(chat), longest, batch=True)
-            body = service.body(chat, parameters)
+            body = service.body(chat, seeded(parameters, sample))
             line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
             # Halves of characters, which no file can hold, stay escaped.
             yield _Request(name, messages, sample, worst, json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -418,7 +419,7 @@ class Outcome:
             so_far = f", {counts.completed:,} of {requests} done" if counts else ""
             failed = f", {counts.failed:,} failed" if counts and counts.failed else ""
             return f"{name}: {self.batch.status}{so_far}{failed}"
-        lines = [f"{name}: {self.batch.status}; {self.answers:,} of {requests} answered, ${self.cost:,.4f}"]
+        lines = [f"{name}: {self.batch.status}; {self.answers:,} of {requests} answered, {money(self.cost, 4)}"]
         if self.problem:
             lines.append(f"the service says: {self.problem}")
         why = "; ".join(text for kind, text in self.reasons.items() if kind in FOR_GOOD and text)

@@ -1,6 +1,6 @@
 """Ratings out of a judge's answer: tolerant of its form, strict about the value, and never a default.
 
-Thoughts in ``<think>`` before the answer are left out. Then the first of these that is found counts alone:
+Thoughts before the answer are left out (:mod:`comperdial.judges.thoughts`). Then the first of these that is found counts alone:
 
 1. a rating under its name: a field of JSON, or at the start of a line, ``- Overall: 4/5``; ``Rating: 4`` under a heading
    with the name, or where one dimension is asked for or none is named;
@@ -25,8 +25,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from comperdial.judges.base import Form, Parsed
+from comperdial.judges.thoughts import spoken
 
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 """Raised when a change gives other values for some answer; it stands in every signature."""
 
 NO_RATING = "no rating"
@@ -62,7 +63,6 @@ _SUSPECT = re.compile(  # beside what may be a quote
     r"|appears|stands)\s(?:in|from|part\sof)\s(?:the|this)\s(?:response|text|reply)\b",
     re.IGNORECASE,
 )
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = r"\d{1,20}+(?:\.\d{1,20}+|,\d{1,2}+)?+(?![\w%‰°])(?![.,:]\d)"
 _BARE = re.compile(r"\s{0,20}(\d{1,3}+(?:\.\d{1,3}+)?)\s{0,20}", re.ASCII)
 _MARKS = " >|<+•·●▪◦(,'-"
@@ -143,12 +143,20 @@ def parse(answer: str, form: Form) -> Parsed:
     """
     if (bare := _BARE.fullmatch(answer)) and form.low <= (number := float(bare[1])) <= form.high:
         return Parsed({form.main: number})
-    if thought := _THOUGHT.match(answer):
-        answer = answer[thought.end() :]
-        if not answer or _THOUGHT.match(answer):  # text under judgement could hold any number of them
-            return Parsed({}, NO_RATING)
     if not answer.strip():
         return Parsed({}, "an empty answer")
+    said = spoken(answer)
+    if said.failure or not said.text.strip():
+        return Parsed({}, said.failure or NO_RATING)
+    parsed = _read(said.text, form)
+    # Of several closing marks the last may be one that the answer quotes.
+    rival = _read(said.rival, form).values.get(form.main) if said.rival.strip() and not parsed.failure else None
+    if rival not in (None, parsed.values.get(form.main)):
+        return Parsed({}, f"different ratings: {rival:g}; {parsed.values[form.main]:g}")
+    return parsed
+
+
+def _read(answer: str, form: Form) -> Parsed:
     if found := _as_asked(form.dimensions).fullmatch(answer):
         *texts, rationale = found.groups()
         numbers = [float(text) for text in texts]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from comperdial.core.terminal import money
 from comperdial.judges.base import key
 from comperdial.judges.items import items_of
 from comperdial.judges.ledger import Answers, Ledger
@@ -129,5 +130,11 @@ def _cells(dataset: str, metric: str, plans: list[Plan]) -> tuple[str, ...]:
         sum(getattr(plan, name) for plan in plans) for name in ("calls", "known", "input_tokens", "output_tokens")
     )
     counts = [f"{number:,}" for number in (calls, known, calls - known, *tokens)]
-    money = [known_sum([plan.cost for plan in plans]), known_sum([plan.worst for plan in plans])]
-    return dataset, metric, _model(plans[0]), *counts, *("no price" if m is None else f"{m:,.2f}" for m in money)
+    sums = [known_sum([plan.cost for plan in plans]), known_sum([plan.worst for plan in plans])]
+    return (
+        dataset,
+        metric,
+        _model(plans[0]),
+        *counts,
+        *("no price" if m is None else money(m).lstrip("$") for m in sums),
+    )

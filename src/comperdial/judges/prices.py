@@ -132,6 +132,12 @@ def estimate_input(messages: Sequence[Message]) -> int:
     return _AN_ANSWER + sum(_A_MESSAGE + estimate_tokens(message["content"]) for message in messages)
 
 
+def least_input(messages: Sequence[Message]) -> int:
+    """Estimate the fewest tokens that a request can have: one a word or run of punctuation, and one for four other letters."""
+    pieces = (piece for message in messages for piece in _PIECE.findall(message["content"]))
+    return sum(1 if piece.isascii() else -(-len(piece) // 4) for piece in pieces)
+
+
 def most_input(messages: Sequence[Message]) -> int:
     """Return the most tokens that a request can be billed for: a token is a byte of UTF-8 at least."""
     sizes = (len(message["content"].encode(errors="replace")) for message in messages)

@@ -18,6 +18,7 @@ from comperdial.data import sources
 from comperdial.data.catalogue import CATALOGUE, load_catalogue
 from comperdial.data.preferences import preference_reader
 from comperdial.data.readers.base import get
+from comperdial.judges.base import unfinished
 from comperdial.judges.pairs import PAIR, Judged, Pairs, agreement, combine, majority, of_votes
 from comperdial.stats.proportions import Share
 
@@ -121,8 +122,12 @@ def _answers(path: Path, count: int) -> Iterator[tuple[str, str, str | None]]:
         last: Any = steps[-1] if steps else None
         for name, shown in _SHOWN.items():
             answer = get(last, name, dict, where)
+            # The text, and why it ended.
+            said = answer.get("completion")
+            finish = said[-1] if isinstance(said, list) and len(said) > 1 and isinstance(said[-1], str) else None
             # It names the output as the pair has it, wherever that was shown.
-            yield str(number), shown, _WINNERS.get(str(answer.get("winner")))
+            winner = None if unfinished(finish) else _WINNERS.get(str(answer.get("winner")))
+            yield str(number), shown, winner
 
 
 def _of_votes(judge: str, votes: pd.DataFrame) -> Judged:

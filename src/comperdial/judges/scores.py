@@ -19,7 +19,7 @@ from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.core.sharding import WHOLE, Shard
 from comperdial.judges.ask import Asker, Judgement, Limits, Report, look
-from comperdial.judges.base import Family, key
+from comperdial.judges.base import CUT, Family, key
 from comperdial.judges.items import Item, Turns, items_of
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.prices import FREE, Prices
@@ -46,6 +46,7 @@ Sink = Callable[[pd.DataFrame, pd.DataFrame], None]
 
 # The most missing judgements that a message names.
 _NAMED = 3
+_LONGER = ". Let answers be longer: `max_tokens` or `max_completion_tokens` (--max-tokens, --parameter)"
 # Characters of an answer's key: enough to find it in its family; a whole key would be most of what is kept.
 _KEY = 10
 _PART = 4096
@@ -143,7 +144,7 @@ def judge_items(
             _unread(tally.judgements, tally.failures),
             where=str(ledger.folder(dataset, family)),
             expected=f"{form.main!r} from {form.low:g} to {form.high:g} in each",
-            hint=f"The first answer: {tally.first!r}",
+            hint=f"The first answer: {tally.first!r}{_LONGER if CUT in tally.failures else ''}",
         )
         if shard.count == 1:
             raise error

@@ -18,12 +18,14 @@ from comperdial.config.checking import Lines, checked
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
 from comperdial.judges import prompting
-from comperdial.judges.base import Completion, Family, Form, Parsed, canonical
+from comperdial.judges.base import CUT, Completion, Family, Form, Parsed, canonical, unfinished
 from comperdial.judges.ledger import Ledger
 from comperdial.judges.parse import PARSER_VERSION, parse
+from comperdial.judges.prices import most_output
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.services import find, services
 from comperdial.judges.services.base import Connection, Service, address
+from comperdial.judges.thoughts import has_thoughts
 from comperdial.judges.weighting import UnweightedError, check_labels, expected_score_of_logs, scale_labels
 from comperdial.schema.evaluated import DIMENSIONS
 
@@ -615,10 +617,25 @@ def reader(task: Task) -> Callable[[Completion], Parsed]:
         return functools.partial(_weighted, form=form, scale=scale, most_outside=MOST_OUTSIDE)
     # Judges answer few different texts to thousands of prompts.
     cached = functools.lru_cache(maxsize=1 << 16)(functools.partial(parse, form=form))
-    return lambda completion: cached(completion.text)
+    most = most_output(task.judge.parameters)
+
+    def read(completion: Completion) -> Parsed:
+        why = unfinished(completion.finish)
+        if not completion.finish and most is not None and (completion.output_tokens or 0) >= most:
+            why = CUT
+        return Parsed({}, failure=why) if why else cached(completion.text)
+
+    return read
 
 
 def _weighted(completion: Completion, form: Form, scale: Mapping[str, float], most_outside: float) -> Parsed:
+    # What the first token says, no limit cuts.
+    if (why := unfinished(completion.finish)) not in (None, CUT):
+        return Parsed({}, failure=why)
+    if not completion.text:
+        return Parsed({}, failure="an empty answer")
+    if has_thoughts(completion.text):
+        return Parsed({}, failure="the first token is of thoughts, not of an answer")
     try:
         found = expected_score_of_logs(completion.logprobs or {}, scale)
     except UnweightedError as error:

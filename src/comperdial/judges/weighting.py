@@ -2,7 +2,8 @@
 
 The probabilities are those of the first token of an answer. A service of ours gives them for all labels of the scale;
 OpenAI and its likes give the 20 most probable tokens at most, so that a label which is not among them counts as
-outside the scale, and ``outside`` is too large by what that label would have had.
+outside the scale, and ``outside`` is too large by what that label would have had. A token with which such a label may begin
+(``1``, of ``10``) is neither: there is no score, unless next to nothing of the probability is at stake.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _UNSEEN = -9999.0
 _ROUNDING = 1e-3
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 # How SentencePiece and GPT-2's vocabulary write the space before a word, where a server shows raw tokens.
-_SPACES = "\u2581\u0120"
+RAW_SPACES = "\u2581\u0120"
+# The share of the labels' probability that may be of another label.
+_AT_STAKE = 0.01
 
 
 class UnweightedError(ComperdialError):
@@ -86,11 +89,17 @@ def expected_score_of_logs(logprobs: Mapping[str, float], labels: Labels) -> Wei
     """
     worth = _worth(labels)
     found: list[tuple[float, float]] = []
+    begun: dict[tuple[str, str], float] = {}
+    missing = worth.keys() - {_label(token) for token in logprobs}
     for token, log in logprobs.items():
         if math.isnan(log) or log > _ROUNDING:
             raise UnweightedError(f"the log probability of the token {token!r} is {log}", expected="0 or below")
         if (label := _label(token)) in worth and log > _UNSEEN:
             found.append((worth[label], log))
+        # A space says that the token is the whole word.
+        if log > _UNSEEN and label and not token[-1].isspace():
+            begun |= {(token, longer): log for longer in missing if longer.startswith(label)}
+    _check_begun(begun, [log for _, log in found])
     if not found:
         raise UnweightedError(
             f"no token of the scale is among the {len(logprobs)} whose probabilities are known",
@@ -106,6 +115,17 @@ def expected_score_of_logs(logprobs: Mapping[str, float], labels: Labels) -> Wei
     scores = [score for score, _ in found]
     # Not above the scale's top by a rounding error.
     return Weighted(min(max(value, min(scores)), max(scores)), max(0.0, 1 - math.exp(log_mass)))
+
+
+def _check_begun(begun: Mapping[tuple[str, str], float], known: Sequence[float]) -> None:
+    """Refuse tokens with which labels may begin whose own probability is not known."""
+    at_stake = math.fsum({token: math.exp(min(log, 0.0)) for (token, _), log in begun.items()}.values())
+    if at_stake > _AT_STAKE * (at_stake + math.fsum(math.exp(min(log, 0.0)) for log in known)):
+        token, longer = max(begun, key=lambda pair: begun[pair])
+        raise UnweightedError(
+            f"the token {token!r} may be the beginning of {longer!r}, whose probability is not known",
+            expected="labels that are one token each, or an answer that holds them whole",
+        )
 
 
 def check_labels(labels: Labels) -> None:
@@ -143,5 +163,5 @@ def _worth(labels: Labels) -> dict[str, float]:
 
 def _label(token: str) -> str:
     """Return the one way of writing a token that all its spellings come to."""
-    text = unicodedata.normalize("NFKC", token).strip().strip(_SPACES).strip().casefold()
+    text = unicodedata.normalize("NFKC", token).strip().strip(RAW_SPACES).strip().casefold()
     return f"{float(text):.15g}" if _NUMBER.fullmatch(text) else text

@@ -25,9 +25,10 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from comperdial.core.errors import ConfigError
-from comperdial.judges.base import Completion, JudgeError, Message, Refused, Transient
+from comperdial.core.errors import ConfigError, shown
+from comperdial.judges.base import DECLINED, Completion, JudgeError, Message, Refused, Transient
 from comperdial.judges.services.base import Connection, Service, address
+from comperdial.judges.weighting import RAW_SPACES
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -35,6 +36,8 @@ SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_
 """Codes of errors that no request is to blame for, whatever their status."""
 
 _TOP = 20
+# Tokens of a label, at most.
+_LONGEST = 8
 _TIMEOUT = 60.0
 # A long answer with the probabilities of 20 tokens at each place takes some megabytes.
 _MOST_BYTES = 16 << 20
@@ -87,6 +90,11 @@ class OpenAI(Service):
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return what asks for the 20 most probable first tokens, the most that OpenAI gives."""
         return {"logprobs": True, "top_logprobs": _TOP}
+
+    def identity(self) -> dict[str, Any]:
+        """Return what else answers depend on; with a seed, that each sample has its own."""
+        seeded = {"seeds": "seed + sample"} if "seed" in self.connection.options else {}
+        return super().identity() | seeded
 
     def unavailable(self) -> str | None:
         """Return that the model or the key is missing."""
@@ -214,7 +222,7 @@ class OpenAI(Service):
     def clean(self, text: str) -> str:
         """Return a text on one line, not too long, and without anything that is or looks like a key."""
         text = _SECRET.sub("[key]", self.without_key(text))
-        text = " ".join(text.split())
+        text = shown(" ".join(text.split()), at_most=len(text))
         return text if len(text) <= _MOST else text[: _MOST - 1] + "…"
 
     def without_key(self, text: str) -> str:
@@ -306,12 +314,12 @@ def read_completion(content: bytes) -> Completion:
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Completion(
-        text=_text(message, choice.get("finish_reason")),
-        finish=_string(choice.get("finish_reason")),
+        text=_text(message),
+        finish=_finish(choice, message),
         input_tokens=_count(usage.get("prompt_tokens")),
         output_tokens=_count(usage.get("completion_tokens")),
-        model=_string(body.get("model")),
-        logprobs=_first_token(choice.get("logprobs")),
+        model=None if (model := _string(body.get("model"))) is None else shown(model, at_most=_MOST),
+        logprobs=_first_word(choice.get("logprobs")),
     )
 
 
@@ -351,17 +359,29 @@ def _invalid(reason: str) -> Transient:
     return Transient("invalid answer", f"invalid answer: {reason}", charged=True)
 
 
-def _text(message: Mapping[str, Any], finish: object) -> str:
-    """Return an answer's text; a refusal is one, and so is the nothing that a cut or filtered answer is left with."""
+def _text(message: Mapping[str, Any]) -> str:
+    """Return an answer's text; the model's own refusal is one.
+
+    Without content it is empty: a model that thinks can use up its tokens before it says anything, or call a tool.
+    """
     text = message.get("content")
+    if isinstance(text, list):
+        # In parts, of which thoughts are some.
+        parts = [part for part in text if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
+        text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     if text is None:
-        text = message.get("refusal")
-    if text is None and finish in ("length", "content_filter"):
-        # A model that thinks can use up its tokens before it says anything.
-        return ""
+        text = message.get("refusal") or ""
     if not isinstance(text, str):
         raise _invalid("its message has no text")
     return _whole(text)
+
+
+def _finish(choice: Mapping[str, Any], message: Mapping[str, Any]) -> str | None:
+    """Return why an answer ended; a model that refuses says so beside it."""
+    if not message.get("content") and isinstance(message.get("refusal"), str) and message["refusal"]:
+        return DECLINED
+    finish = _string(choice.get("finish_reason"))
+    return None if finish is None else shown(finish, at_most=_MOST)
 
 
 def _whole(text: str) -> str:
@@ -379,15 +399,56 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _first_token(logprobs: object) -> dict[str, float] | None:
-    """Return the most probable first tokens and their log probabilities, where the answer has them."""
+def _first_word(logprobs: object) -> dict[str, float] | None:
+    """Return how the answer may begin, and the log probabilities, where the answer has them.
+
+    These are the most probable first tokens; of tokens with the same text, the sum. Where the answer's own first token is
+    a part of a number or a word, it is followed by what may come next, as long as it is one: ``10`` may be the tokens ``1`` and
+    ``0``. What is left of such a token is the whole word, which a space after it says.
+    """
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    first = content[0] if isinstance(content, list) and content else None
-    top = first.get("top_logprobs") if isinstance(first, dict) else None
+    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    if not entries or not (found := _top(entries[0])):
+        return None
+    begun = entries[0].get("token")
+    for entry in entries[1:_LONGEST]:
+        if not isinstance(begun, str) or begun not in found or not (top := _top(entry)):
+            break
+        mass = found[begun]
+        following = {token: log for token, log in top.items() if _goes_on(begun, token)}
+        rest = 1 - sum(math.exp(min(log, 0.0)) for log in following.values())
+        del found[begun]
+        if rest > 0:
+            _add(found, f"{begun} ", mass + math.log(rest))
+        for token, log in following.items():
+            _add(found, begun + token, mass + log)
+        begun = begun + entry["token"] if entry.get("token") in following else None
+    return found
+
+
+def _top(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Return the most probable tokens at a place and their log probabilities."""
     found: dict[str, float] = {}
-    for entry in top if isinstance(top, list) else ():
-        token, value = (entry.get("token"), entry.get("logprob")) if isinstance(entry, dict) else (None, None)
+    top = entry.get("top_logprobs")
+    for each in top if isinstance(top, list) else ():
+        token, value = (each.get("token"), each.get("logprob")) if isinstance(each, dict) else (None, None)
         # No finite float is less: JSON can hold -Infinity and integers of any length.
         if isinstance(token, str) and isinstance(value, int | float) and abs(value) <= _FINITE:
-            found.setdefault(_whole(token), float(value))
-    return found or None
+            _add(found, _whole(token), float(value))
+    return found
+
+
+def _add(found: dict[str, float], text: str, log: float) -> None:
+    known = found.get(text)
+    if known is None:
+        found[text] = log
+    else:
+        found[text] = max(known, log) + math.log1p(math.exp(-abs(known - log)))
+
+
+def _goes_on(begun: str, token: str) -> bool:
+    """Say whether a token goes on with the number or the word that a text ends with."""
+    last, first = begun[-1:], token[:1]
+    if first in RAW_SPACES:
+        return False
+    return (last.isdecimal() and first.isdecimal()) or (last.lower() != last.upper() and first.lower() != first.upper())
