@@ -20,6 +20,7 @@ from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
 from comperdial.stats.influence import concordance, influence, untied
+from comperdial.stats.leave_out import without_each_group
 from comperdial.stats.means import merge_ties, system_means
 
 Floats = npt.NDArray[np.float64]
@@ -307,18 +308,8 @@ def left_out(scores: Floats, ratings: Floats, codes: Integers, name: Coefficient
         return find(scores, ratings, codes, int(codes.max()) + 1)
 
 
-def _pearson_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
-    x = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
-    y = (ratings - ratings.mean()) / ratings.std()
-
-    def rest(values: Floats) -> Floats:
-        inside = np.stack([np.bincount(codes, row, minlength=clusters) for row in np.atleast_2d(values)])
-        return np.asarray(inside.sum(axis=1, keepdims=True) - inside)
-
-    n = rest(np.ones(len(y)))
-    sum_x, sum_y = rest(x), rest(y)
-    covariance = rest(x * y) - sum_x * sum_y / n
-    return np.asarray(covariance / np.sqrt((rest(x**2) - sum_x**2 / n) * (rest(y**2) - sum_y**2 / n)))
+def _pearson_left(scores: Floats, ratings: Floats, codes: Integers, _: int) -> Floats:
+    return without_each_group(scores, ratings, codes, "pearson")
 
 
 def _spearman_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
