@@ -27,9 +27,13 @@ _SYSTEMS = 2**20
 _PAIRS = 2**18
 # Integers below this are exact as float32.
 _EXACT = 2**24
-# What is left of a variance that is zero but for rounding: as a share of the mean square about the centre of all units,
-# and, over means of systems, of the largest square.
-_ROUNDING, _ROUNDING_OF_MEANS = 1e-13, 1e-22
+# Where less than this share of the squares about the centre of all units is left of a resample's variance, its sums have
+# lost too many digits: it is summed anew about its own centre.
+_LITTLE = 1e-6
+# What is left of a variance over means of systems that is zero but for rounding: as a share of the largest square.
+_ROUNDING_OF_MEANS = 1e-22
+# Cells x groups of cells that pairs are summed by, and units of which all pairs are compared; beyond, units are sorted.
+_SUMMED, _COMPARED = 2**24, 2**15
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ class _Units:
     def __init__(self, scores: Floats, ratings: Floats, design: Design, names: Sequence[str]) -> None:
         self.design, self.names = design, list(names)
         self.kept = ~np.isnan(scores)
+        self.sides = scores, ratings
         self.features: Floats | None = None
         self.columns: list[_Sorted] = []
         if "pearson" in self.names:
@@ -133,7 +138,12 @@ class _Units:
         found = np.full((weights.count, len(self.kept), len(self.names)), np.nan)
         if self.features is not None:
             cells = weights.of(self.design.systems[self.first], self.design.dialogues[self.first])
-            found[:, :, self.names.index("pearson")] = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
+            values, unsure = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
+            for resample, metric in zip(*np.nonzero(unsure), strict=True):
+                kept = self.kept[metric] & (cells[self.cell_of, resample] > 0)
+                sides = (side[kept] for side in (self.sides[0][metric], self.sides[1]))
+                values[resample, metric] = _pearson_of_units(*sides, cells[self.cell_of[kept], resample])
+            found[:, :, self.names.index("pearson")] = values
         if self.columns:
             self._ranked(weights.of(self.design.systems, self.design.dialogues), found)
         return found
@@ -171,13 +181,23 @@ def _standard(x: Floats) -> Floats:
     return np.asarray(centred / np.abs(centred).max())
 
 
-def _pearson(sums: Floats) -> Floats:
+def _pearson(sums: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return coefficients, and which of them must be computed anew: a side varies little about its own centre, or not at all."""
     n, a, b, aa, bb, ab = sums
     mean_a, mean_b = _divided(a, n), _divided(b, n)
     spread_a, spread_b = aa - a * mean_a, bb - b * mean_b
-    spread_a = np.where(spread_a > _ROUNDING * aa, spread_a, 0.0)
-    spread_b = np.where(spread_b > _ROUNDING * bb, spread_b, 0.0)
-    return np.asarray(np.clip(_divided(ab - a * mean_b, np.sqrt(spread_a) * np.sqrt(spread_b)), -1, 1))
+    unsure = ((spread_a < _LITTLE * aa) | (spread_b < _LITTLE * bb)) & (aa > 0) & (bb > 0)
+    spreads = (np.where(unsure, 0.0, spread) for spread in (spread_a, spread_b))
+    value = _divided(ab - a * mean_b, np.sqrt(next(spreads)) * np.sqrt(next(spreads)))
+    return np.clip(value, -1, 1), unsure
+
+
+def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
+    """Return the coefficient of units that come so many times; NaN where a side does not vary."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    a, b = (side - times @ side / times.sum() for side in (_standard(x), _standard(y)))
+    return float(np.clip((times * a) @ b / np.sqrt((times * a) @ a) / np.sqrt((times * b) @ b), -1, 1))
 
 
 def _divided(a: Floats, b: Floats) -> Floats:
@@ -238,25 +258,25 @@ def _concordance(
 ) -> list[Floats]:
     """Return concordant less discordant pairs of resamples, every pair counted twice.
 
-    Units of a cell (a system in a dialogue) have one weight, so the pairs of two cells are summed before any weight is
-    known: what is wanted is w'Aw, A (cells, cells). Where only one side was resampled, A shrinks to that side.
+    Units of a system, or of a dialogue, have one weight where that side alone was resampled, so the pairs of two of them
+    are summed before any weight is known: what is wanted is w'Aw, A (systems, systems) or (dialogues, dialogues). Where
+    both were, or there are many, units are sorted instead.
     """
     if not len(x):
         return [np.zeros(scheme.count) for scheme in schemes]
     cells, cell_of = np.unique(systems * (int(dialogues.max()) + 1) + dialogues, return_inverse=True)
     sides = _sides(cells, int(dialogues.max()) + 1)
-    a, b = _laid_out(x, cell_of), _laid_out(y, cell_of)
-    for name in ("systems", "dialogues"):
-        # Hardly fewer groups than cells: nothing to gain by summing them first.
-        if 2 * len(sides[name][1]) > len(cells):
-            sides[name] = sides["cells"]
     loads = [_load(scheme, sides) for scheme in schemes]
-    counts = np.bincount(cell_of)
-    most = max([len(x), *((counts @ weights).max() for side, weights in loads if side == "cells")])
-    kind = np.float32 if 2 * a.shape[1] * most < _EXACT else np.float64
-    small = {side: np.zeros((len(sides[side][1]),) * 2) for side, _ in loads if side != "cells"}
-    large = [weights.astype(kind) for _, weights in loads]
-    found: list[Floats] = [np.zeros(weights.shape[1]) for _, weights in loads]
+    widest = max((len(sides[side][1]) if side else len(cells)) for side, _ in loads)
+    if (
+        any(side is None for side, _ in loads)
+        or len(cells) * max(widest, 4 * int(np.bincount(cell_of).max())) > _SUMMED
+        or len(x) > _COMPARED
+    ):
+        return _by_sorting(x, y, systems, dialogues, schemes)
+    a, b = _laid_out(x, cell_of), _laid_out(y, cell_of)
+    kind = np.float32 if 2 * a.shape[1] * len(x) < _EXACT else np.float64
+    small = {side: np.zeros((len(sides[side][1]),) * 2) for side, _ in loads if side}
     step = max(1, _PAIRS // len(cells))
     for start in range(0, len(cells), step):
         stop = min(start + step, len(cells))
@@ -265,31 +285,69 @@ def _concordance(
             code = sides[side][0]
             by_column = _summed(pairs, code[start:], len(total))
             np.add.at(total, code[start:stop], by_column)
-        for k, (side, weights) in enumerate(loads):
-            if side == "cells":
-                found[k] += np.einsum("cb,cb->b", weights[start:stop], (pairs @ large[k][start:]).astype(np.float64))
-    for k, (side, weights) in enumerate(loads):
-        if side != "cells":
-            found[k] = np.einsum("cb,cb->b", weights, np.einsum("cd,db->cb", small[side], weights))
+    return [
+        np.einsum("cb,cb->b", weights, np.einsum("cd,db->cb", small[side], weights)) for side, weights in loads if side
+    ]
+
+
+def _by_sorting(
+    x: Floats, y: Floats, systems: Integers, dialogues: Integers, schemes: Sequence[Weights]
+) -> list[Floats]:
+    """Do what :func:`_concordance` does in time and memory that grow with the units, not with their pairs.
+
+    Levels of one side are numbered. Two different numbers differ in a highest binary digit: at each digit, those that agree
+    in all higher ones are parted into low and high, sorted by the other side, and a running sum of the weights of the low
+    ones says how many of them lie below and above each high one.
+    """
+    sides = [np.unique(side, return_inverse=True)[1].reshape(-1) for side in (x, y)]
+    other, level = sorted(sides, key=lambda codes: -int(codes.max()))
+    digits = []
+    for digit in range(int(level.max()).bit_length()):
+        part = level >> (digit + 1)
+        order = np.lexsort((other, part))
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(part[order]) > 0) | (np.diff(other[order]) > 0)
+        starts = np.flatnonzero(new)
+        first = np.unique(part[order][starts], return_index=True)[1]
+        sizes = np.diff([*first, len(starts)])
+        digits.append(
+            (order, starts, np.repeat(first, sizes), np.repeat(first + sizes, sizes), (level >> digit & 1)[order])
+        )
+    step = max(1, min(64, _UNITS // len(x)))
+    found = []
+    for scheme in schemes:
+        parts = []
+        for start in range(0, scheme.count, step):
+            weights = scheme.rows(start, start + step).of(systems, dialogues)
+            total = np.zeros(weights.shape[1])
+            for order, starts, first, last, high in digits:
+                ordered = weights[order]
+                above = np.add.reduceat(ordered * high[:, np.newaxis], starts, axis=0)
+                low = np.add.reduceat(ordered, starts, axis=0) - above
+                upto = np.concatenate([np.zeros((1, low.shape[1])), np.cumsum(low, axis=0)])
+                total += np.einsum("gb,gb->b", above, upto[1:] + upto[:-1] - upto[first] - upto[last])
+            parts.append(2 * total)
+        found.append(np.concatenate(parts))
     return found
 
 
 def _sides(cells: Integers, dialogues: int) -> dict[str, tuple[Integers, Integers, Integers]]:
-    """Return, for each way to resample, the group of each cell, and a system and a dialogue of each group."""
+    """Return, for each side to resample, the group of each cell, and a system and a dialogue of each group."""
     system, dialogue = np.divmod(cells, dialogues)
-    found = {"cells": (np.arange(len(cells)), system, dialogue)}
+    found = {}
     for name, codes in (("systems", system), ("dialogues", dialogue)):
         _, first, group = np.unique(codes, return_index=True, return_inverse=True)
         found[name] = (group, system[first], dialogue[first])
     return found
 
 
-def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]) -> tuple[str, Floats]:
-    side = "cells"
-    if scheme.cells is None and (scheme.systems is None or scheme.dialogues is None):
-        side = "systems" if scheme.dialogues is None else "dialogues"
+def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]) -> tuple[str | None, Floats]:
+    """Return the side that was resampled, and the weights of its groups; None where it was not one side alone."""
+    if scheme.cells is not None or (scheme.systems is not None and scheme.dialogues is not None):
+        return None, np.empty((0, scheme.count))
+    side = "systems" if scheme.dialogues is None else "dialogues"
     _, system, dialogue = sides[side]
-    return "cells" if sides[side] is sides["cells"] else side, scheme.of(system, dialogue)
+    return side, scheme.of(system, dialogue)
 
 
 def _laid_out(values: Floats, cell_of: Integers) -> npt.NDArray[np.float32]:
@@ -449,6 +507,7 @@ def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
     spread_a, spread_b = (times * a * a).sum(axis=1), (times * b * b).sum(axis=1)
     # A mean of equal numbers is off by rounding.
     for spread, values in ((spread_a, x), (spread_b, y)):
-        spread[~(spread > _ROUNDING_OF_MEANS * total * (values**2).max(axis=1, initial=0.0))] = 0.0
+        largest = (np.where(times > 0, values, 0.0) ** 2).max(axis=1, initial=0.0)
+        spread[~(spread > _ROUNDING_OF_MEANS * total * largest)] = 0.0
     value = _divided((times * a * b).sum(axis=1), np.sqrt(spread_a) * np.sqrt(spread_b))
     return np.asarray(np.clip(value, -1, 1))
