@@ -6,7 +6,7 @@ All coefficients here are those of the repeated rows, exactly: nothing is approx
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -393,42 +393,36 @@ def _average_values(
     scores: Floats, ratings: Floats, design: Design, names: Sequence[str], schemes: Sequence[Weights]
 ) -> list[Floats]:
     """Return the coefficients over systems of resamples: for each scheme, shape (resamples, metrics, names)."""
-
-    def of_metric(metric: int) -> list[Floats]:
-        kept = ~np.isnan(scores[metric])
-        sums = _Sums(scores[metric, kept], ratings[kept], design.systems[kept], design.dialogues[kept], design.counts)
-        return [_of_sums(sums, scheme, names) for scheme in schemes]
-
-    found = [of_metric(metric) for metric in range(len(scores))]
-    return [
-        np.stack([of[k] for of in found], axis=1) if found else np.empty((scheme.count, 0, len(names)))
-        for k, scheme in enumerate(schemes)
-    ]
+    found = [np.full((scheme.count, len(scores), len(names)), np.nan) for scheme in schemes]
+    missing = np.isnan(scores)
+    # Metrics that scored the same units share the means of ratings and their ranks.
+    patterns, pattern = np.unique(missing, axis=0, return_inverse=True)
+    for number, gap in enumerate(patterns):
+        rows = np.flatnonzero(pattern.reshape(-1) == number)
+        sums = _Sums(
+            np.vstack([scores[rows], ratings])[:, ~gap], design.systems[~gap], design.dialogues[~gap], design.counts
+        )
+        for values, scheme in zip(found, schemes, strict=True):
+            values[:, rows] = _of_sums(sums, scheme, names)
+    return found
 
 
 class _Sums:
-    """Sums over the units of each system in each dialogue: shape (systems, dialogues)."""
+    """Sums over the units of each system in each dialogue, of metrics and last of the ratings: shape (systems, dialogues)."""
 
-    def __init__(
-        self,
-        x: Floats,
-        y: Floats,
-        systems: npt.NDArray[np.intp],
-        dialogues: npt.NDArray[np.intp],
-        shape: tuple[int, int],
-    ) -> None:
+    def __init__(self, sides: Floats, systems: Integers, dialogues: Integers, shape: tuple[int, int]) -> None:
         codes = systems * shape[1] + dialogues
 
         def summed(part: Floats) -> Floats:
             return np.asarray(np.bincount(codes, part, shape[0] * shape[1]), dtype=np.float64).reshape(shape)
 
-        self.n = summed(np.ones(len(x)))
-        self.x, self.y = summed(x), summed(y)
+        self.n = summed(np.ones(sides.shape[1]))
+        self.sides = [summed(side) for side in sides]
         # What means were rounded at, which of numbers of one sign is the mean itself.
-        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in (x, y)]
+        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in sides]
 
-    def means(self, weights: Weights) -> tuple[Floats, Floats, Floats]:
-        """Return the means of scores and of ratings and how often a system has them.
+    def means(self, weights: Weights) -> tuple[Iterator[Floats], Floats]:
+        """Return the means of each metric and last of the ratings, and how often a system has them.
 
         Shape (resamples, systems); means have one row where systems alone were drawn. Those that differ by rounding
         only are equal.
@@ -445,11 +439,8 @@ class _Sums:
         times = np.ones((1, self.n.shape[0])) if weights.systems is None else weights.systems
         times = np.where(n > 0, times, 0.0)
         n = np.where(n > 0, n, 1.0)
-        x, y = (
-            merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n)
-            for part, size in zip((self.x, self.y), self.sizes, strict=True)
-        )
-        return x, y, times
+        sides = zip(self.sides, self.sizes, strict=True)
+        return (merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n) for part, size in sides), times
 
 
 def _of_sums(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
@@ -459,20 +450,40 @@ def _of_sums(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
     return np.concatenate(parts)
 
 
-def _values(a: Floats, b: Floats, times: Floats, names: Sequence[str]) -> Floats:
-    found = np.full((len(times), len(names)), np.nan)
-    if "pearson" in names:
-        found[:, list(names).index("pearson")] = _pearson_of_means(a, b, times)
-    if "spearman" in names or "kendall" in names:
-        (rank_a, tied_a), (rank_b, tied_b) = (_ranked(np.broadcast_to(means, times.shape), times) for means in (a, b))
-        if "spearman" in names:
-            found[:, list(names).index("spearman")] = _pearson_of_means(rank_a, rank_b, times)
-        if "kendall" in names:
-            total = times.sum(axis=1) ** 2
-            untied = np.sqrt(total - (times * tied_a).sum(axis=1)) * np.sqrt(total - (times * tied_b).sum(axis=1))
-            found[:, list(names).index("kendall")] = np.clip(
-                _divided(_concordance_of_means(a, b, times), untied), -1, 1
-            )
+@dataclass(frozen=True)
+class _Side:
+    """Means of systems, (resamples, systems), with what coefficients need of them."""
+
+    means: Floats
+    ranks: Floats | None
+    untied: Floats | None
+    signs: npt.NDArray[np.int8] | None
+
+    @classmethod
+    def of(cls, means: Floats, times: Floats, names: Sequence[str]) -> _Side:
+        if "spearman" not in names and "kendall" not in names:
+            return cls(means, None, None, None)
+        ranks, tied = _ranked(np.broadcast_to(means, times.shape), times)
+        if "kendall" not in names:
+            return cls(means, ranks, None, None)
+        untied = np.sqrt(times.sum(axis=1) ** 2 - (times * tied).sum(axis=1))
+        return cls(means, ranks, untied, signs_of(means[:, :, np.newaxis], means[:, np.newaxis, :]))
+
+
+def _values(sides: Iterable[Floats], times: Floats, names: Sequence[str]) -> Floats:
+    """Return the coefficients of all sides with the last one: shape (resamples, sides - 1, names)."""
+    *scores, ratings = (_Side.of(means, times, names) for means in sides)
+    found = np.full((len(times), len(scores), len(names)), np.nan)
+    for row, side in enumerate(scores):
+        for at, name in enumerate(names):
+            if name == "pearson":
+                found[:, row, at] = _pearson_of_means(side.means, ratings.means, times)
+            elif side.ranks is not None and ratings.ranks is not None and name == "spearman":
+                found[:, row, at] = _pearson_of_means(side.ranks, ratings.ranks, times)
+            elif side.signs is not None and ratings.signs is not None:
+                # Concordant less discordant pairs, every pair counted twice.
+                pairs = np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", side.signs * ratings.signs, times))
+                found[:, row, at] = np.clip(_divided(pairs, side.untied * ratings.untied), -1, 1)
     return found
 
 
@@ -491,13 +502,6 @@ def _ranked(values: Floats, times: Floats) -> tuple[Floats, Floats]:
     np.put_along_axis(ranks, order, (before + after + 1) / 2, axis=1)
     np.put_along_axis(tied, order, after - before, axis=1)
     return ranks, tied
-
-
-def _concordance_of_means(a: Floats, b: Floats, times: Floats) -> Floats:
-    """Return concordant less discordant pairs, every pair counted twice: shape (resamples,)."""
-    signs = signs_of(a[:, :, np.newaxis], a[:, np.newaxis, :])
-    signs *= signs_of(b[:, :, np.newaxis], b[:, np.newaxis, :])
-    return np.asarray(np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times)))
 
 
 def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
