@@ -6,14 +6,14 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import Detail, grouped_measures
+from comperdial.evaluation.correlations import Detail, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import (
@@ -36,18 +36,30 @@ _OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 
 
 def differences(
-    samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Coefficient] = COEFFICIENTS
+    samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Measure] = COEFFICIENTS
 ) -> pd.DataFrame:
     """Do what :func:`comparisons` does, with the ends of each difference's 95 % interval.
 
-    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05.
+    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05. Of ``coefficients``
+    those that are of pairs of systems are tested at system level, and have no interval.
 
     Returns
     -------
     DataFrame
         Table ``comparisons`` with two more columns, ``low`` and ``high``, missing where there is no interval.
     """
-    rows = list(_rows(samples, detail, coefficients, intervals=True))
+    rows = [
+        row
+        for part in _parts(samples, detail)
+        for name in coefficients
+        for row in (
+            _of_coefficient(part, name, detail, intervals=True)
+            if _is_coefficient(name)
+            else _of_measure(part, "pooled", name, detail)
+            if part.design.average
+            else []
+        )
+    ]
     columns = schema.table("comparisons").columns
     frame = pd.DataFrame(rows, columns=[*columns, "low", "high"])
     return schema.validate(frame[columns], "comparisons").assign(low=frame["low"], high=frame["high"])
@@ -60,7 +72,8 @@ def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
     ``p_adjusted`` is Holm's correction over the pairs of one sample, grouping and coefficient, ``p_fdr`` Benjamini and
     Hochberg's. Beside them stand PERM-BOTH (Deutsch et al. 2021), ``p_wmt``, the same one-sided as the WMT metrics tasks
     have it, and Williams' test (Pearson and Spearman): all three take units to be independent. The ``Human`` row is
-    compared with nothing.
+    compared with nothing. Which statistics are tested:
+    :func:`comperdial.evaluation.correlations.tested_measures`.
 
     Returns
     -------
@@ -68,22 +81,26 @@ def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
         Table ``comparisons``: each pair once, the better first; p is missing where there is no test. Pairs that share
         too few units are left out.
     """
-    rows = list(_rows(samples, detail, COEFFICIENTS, intervals=False))
+    rows: list[dict[str, Any]] = []
+    for part in _parts(samples, detail):
+        for name in COEFFICIENTS:
+            rows += _of_coefficient(part, name, detail, intervals=False)
+        for grouping, measure in tested_measures(part, detail):
+            rows += _of_measure(part, grouping, measure, detail)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("comparisons").columns), "comparisons")
 
 
-def _rows(
-    samples: Iterable[Sample], detail: Detail, coefficients: Sequence[Coefficient], *, intervals: bool
-) -> Iterator[dict[str, Any]]:
+def _parts(samples: Iterable[Sample], detail: Detail) -> Iterator[Sample]:
+    """Yield what is compared: samples of two outputs or more, the raters' own left out."""
     for sample in samples:
         part = detail.of(sample)
         part = part.only([name for name in part.names if name != HUMAN]) if part else None
         if part and len(part.names) > 1:
-            for name in coefficients:
-                yield from _of_coefficient(part, name, detail, intervals)
-            if not intervals:
-                for grouping, measure in grouped_measures(part):
-                    yield from _of_measure(part, grouping, measure, detail)
+            yield part
+
+
+def _is_coefficient(name: Measure) -> TypeGuard[Coefficient]:
+    return name in COEFFICIENTS
 
 
 def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals: bool) -> list[dict[str, Any]]:

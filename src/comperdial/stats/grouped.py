@@ -354,6 +354,7 @@ def replicates(
     *,
     resamples: int = 1000,
     seed: int = 2024,
+    leave_out: bool = True,
 ) -> Replicates:
     """Return a statistic of each metric, and what it would be without each system and each dialogue.
 
@@ -374,6 +375,9 @@ def replicates(
         systems, which takes dialogues as given.
     resamples, seed
         Of the permutations inside ``spa``.
+    leave_out
+        False: the values are all that is wanted. What clusters' absence changes may then be left out of account, so that
+        no variance can be had.
 
     Raises
     ------
@@ -394,7 +398,7 @@ def replicates(
     else:
         x = groups.laid_out(merge_ties(table))
         y = np.broadcast_to(groups.laid_out(merge_ties(human)), x.shape)
-    found = [_of_metric(a, b, groups, measure) for a, b in zip(x, y, strict=True)]
+    found = [_of_metric(a, b, groups, measure, leave_out) for a, b in zip(x, y, strict=True)]
     made = _joined([one for one, _ in found], grouping, np.array([epsilon for _, epsilon in found]))
     if grouping != "pooled":
         return made
@@ -407,7 +411,10 @@ def replicates(
     return replace(made, beside=beside(counts[0] + counts[4]) * (2 if measure == "tau_23" else 1))
 
 
-def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure) -> tuple[_Parts, float]:
+def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure, leave_out: bool) -> tuple[_Parts, float]:
+    if measure == "spearman" and not leave_out:
+        whole = rowwise(x, y, "spearman")
+        return _mean_over_groups(whole, np.repeat(whole[:, np.newaxis], groups.members, axis=1), groups), np.nan
     if measure in ("spearman", "tau_c"):
         whole, without = (_spearman if measure == "spearman" else _tau_c)(x, y, groups)
         return _mean_over_groups(whole, without, groups), np.nan
