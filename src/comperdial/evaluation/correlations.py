@@ -12,13 +12,13 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.names import output_name
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
-from comperdial.stats.grouped import Grouping, replicates
+from comperdial.stats.grouped import Grouping, Replicates, all_replicates
 from comperdial.stats.intervals import intervals
 from comperdial.stats.means import paired_means
 
@@ -31,6 +31,10 @@ OF_SYSTEMS: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", 
 # minutes, and Kendall's tau answers the same question.
 TESTED_OF_FEW: tuple[PairMeasure, ...] = ("accuracy", "spa")
 FEW_SYSTEMS = 12
+
+
+# Statistics within items or systems, or of pairs of systems, by sample and grouping: of which outputs, and the statistics.
+Known = dict[tuple[str, ...], tuple[tuple[Output, ...], dict[Measure, Replicates]]]
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,11 @@ class Detail:
 
 
 def correlations(
-    samples: Iterable[Sample], *, detail: Detail | None = None, expected: Expected | None = None
+    samples: Iterable[Sample],
+    *,
+    detail: Detail | None = None,
+    expected: Expected | None = None,
+    known: Known | None = None,
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
@@ -117,6 +125,9 @@ def correlations(
         With it: intervals, statistics within items and within systems, and of pairs of systems, for what it names.
     expected
         With it: a row for each output that was to have scores and has none, and what those without a score lack.
+    known
+        An empty mapping, which is filled with what :func:`comperdial.evaluation.comparisons` of the same samples and detail
+        need not compute again.
 
     Returns
     -------
@@ -131,11 +142,11 @@ def correlations(
     for sample in samples:
         first = len(rows)
         part = detail.of(sample) if detail else None
-        known = _bounds(part, detail) if part and detail else {}
+        bounds = _bounds(part, detail) if part and detail else {}
         pooled = _pooled(sample, detail.coefficients if detail else COEFFICIENTS)
-        rows += [row | known.get((row["metric"], row["output"], row["coefficient"]), {}) for row in pooled]
+        rows += [row | bounds.get((row["metric"], row["output"], row["coefficient"]), {}) for row in pooled]
         if part and detail:
-            rows += _grouped(part, detail)
+            rows += _grouped(part, detail, known)
         if expected:
             rows[first:] = _explained(rows[first:], sample, expected)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
@@ -227,15 +238,22 @@ def tested_measures(sample: Sample, detail: Detail) -> list[tuple[Grouping, Meas
     ]
 
 
-def _grouped(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
+def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[str, Any]]:
     rows = []
-    for grouping, measure in grouped_measures(sample):
-        if detail.only is not None and (grouping != "pooled" or measure not in detail.only):
-            continue
-        found = replicates(
-            sample.scores, sample.ratings, sample.design, sample.items, measure, grouping,
-            resamples=detail.resamples, seed=detail.seed, leave_out=False,
+    measures = [
+        (grouping, measure)
+        for grouping, measure in grouped_measures(sample)
+        if detail.only is None or (grouping == "pooled" and measure in detail.only)
+    ]
+    for grouping in dict.fromkeys(grouping for grouping, _ in measures):
+        together = [measure for of, measure in measures if of == grouping]
+        found = all_replicates(
+            sample.scores, sample.ratings, sample.design, sample.items, together, grouping,
+            resamples=detail.resamples, seed=detail.seed,
         )  # fmt: skip
-        few = (found.n < FEWEST_SYSTEMS) & sample.design.average
-        rows += _rows(sample, grouping, measure, np.where(few, np.nan, found.values), found.n)
+        if known is not None:
+            known[*sample.key.values(), grouping] = sample.names, found
+        for measure, one in found.items():
+            few = (one.n < FEWEST_SYSTEMS) & sample.design.average
+            rows += _rows(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
     return rows

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -70,6 +71,13 @@ class Replicates:
     n: Integers
     epsilon: Floats | None = field(default=None)
     beside: Floats | None = field(default=None)
+
+    def rows(self, chosen: Sequence[int]) -> Replicates:
+        """Return those of some of the metrics."""
+        at = np.asarray(chosen, dtype=np.intp)
+        systems, dialogues, cells = (part[at] for part in (self.systems, self.dialogues, self.cells))
+        epsilon, pairs = (None if part is None else part[at] for part in (self.epsilon, self.beside))
+        return Replicates(self.values[at], systems, dialogues, cells, self.n[at], epsilon, pairs)
 
     def with_zero(self) -> Replicates:
         """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
@@ -317,9 +325,8 @@ def _ranked_without(x: Floats, y: Floats, first: Integers) -> Floats:
     return np.clip(_divided(sums[0], np.sqrt(sums[1]) * np.sqrt(sums[2])), -1, 1)
 
 
-def _tau_c(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
+def _tau_c(x: Floats, y: Floats, groups: Groups, sums: _Sums) -> tuple[Floats, Floats]:
     """Return Stuart's tau_c of each group and without each member cluster: it asks how many values there are, too."""
-    sums = _sums(_counted(), x, y, groups)
     whole = stuart(x, y, sums.whole)
     without = np.empty(sums.without.shape[1:])
     for cluster in range(groups.members):
@@ -354,7 +361,6 @@ def replicates(
     *,
     resamples: int = 1000,
     seed: int = 2024,
-    leave_out: bool = True,
 ) -> Replicates:
     """Return a statistic of each metric, and what it would be without each system and each dialogue.
 
@@ -375,58 +381,86 @@ def replicates(
         systems, which takes dialogues as given.
     resamples, seed
         Of the permutations inside ``spa``.
-    leave_out
-        False: the values are all that is wanted. What clusters' absence changes may then be left out of account, so that
-        no variance can be had.
 
     Raises
     ------
     ValueError
         For shapes that do not fit, or ``spa`` of anything but systems.
     """
+    return all_replicates(scores, ratings, design, items, [measure], grouping, resamples=resamples, seed=seed)[measure]
+
+
+def all_replicates(
+    scores: npt.ArrayLike,
+    ratings: npt.ArrayLike,
+    design: Design,
+    items: Integers,
+    measures: Sequence[Measure],
+    grouping: Grouping,
+    *,
+    resamples: int = 1000,
+    seed: int = 2024,
+) -> dict[Measure, Replicates]:
+    """Do what :func:`replicates` does for several statistics, which share their sums over pairs."""
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or not table.shape[1] == len(human) == len(items) == len(design.systems):
         raise ValueError(f"expected (metrics, n) and n ratings, items and units, got {table.shape} and {human.shape}")
-    if measure == "spa" and grouping != "pooled":
+    if "spa" in measures and grouping != "pooled":
         raise ValueError("soft pairwise accuracy compares systems: expected the grouping pooled")
     groups = Groups.of(design, items, grouping)
-    if measure == "spa":
-        return _soft(table, human, design, items, resamples, seed)
     if grouping == "pooled":
         x, y = paired_means(table, human, design)
         x, y = x[:, np.newaxis], y[:, np.newaxis]
     else:
         x = groups.laid_out(merge_ties(table))
         y = np.broadcast_to(groups.laid_out(merge_ties(human)), x.shape)
-    found = [_of_metric(a, b, groups, measure, leave_out) for a, b in zip(x, y, strict=True)]
-    made = _joined([one for one, _ in found], grouping, np.array([epsilon for _, epsilon in found]))
-    if grouping != "pooled":
+    of_pairs = [measure for measure in measures if measure != "spa"]
+    found = [_of_metric(a, b, groups, of_pairs) for a, b in zip(x, y, strict=True)]
+    made: dict[Measure, Replicates] = {}
+    for measure in measures:
+        if measure == "spa":
+            made[measure] = _soft(table, human, design, items, resamples, seed)
+            continue
+        parts, epsilon = [one[measure][0] for one in found], np.array([one[measure][1] for one in found])
+        made[measure] = _joined(parts, grouping, epsilon)
+        if grouping == "pooled":
+            made[measure] = _with_pairs(made[measure], measure, x[:, 0], y[:, 0], epsilon)
+    return made
+
+
+def _with_pairs(made: Replicates, measure: Measure, x: Floats, y: Floats, epsilon: Floats) -> Replicates:
+    """Add how many systems there are, and what single pairs of them say where the statistic is a mean over pairs."""
+    made = replace(made, n=np.isfinite(x).sum(axis=1))
+    if measure not in ("accuracy", "acc_eq", "tau_23") or x.shape[1] < FEWEST or not np.isfinite(x).all():
         return made
-    made = replace(made, n=np.isfinite(x[:, 0]).sum(axis=1))
-    if measure not in ("accuracy", "acc_eq", "tau_23") or groups.members < FEWEST or not np.isfinite(x).all():
-        return made
-    allowed = np.nan_to_num([epsilon for _, epsilon in found])[:, np.newaxis, np.newaxis]
-    counts = counts_of_pairs(x[:, 0], y[:, 0], allowed)
+    counts = counts_of_pairs(x, y, np.nan_to_num(epsilon)[:, np.newaxis, np.newaxis])
     # tau_23 goes from -1 to 1, and so do its pairs.
     return replace(made, beside=beside(counts[0] + counts[4]) * (2 if measure == "tau_23" else 1))
 
 
-def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure, leave_out: bool) -> tuple[_Parts, float]:
-    if measure == "spearman" and not leave_out:
-        whole = rowwise(x, y, "spearman")
-        return _mean_over_groups(whole, np.repeat(whole[:, np.newaxis], groups.members, axis=1), groups), np.nan
-    if measure in ("spearman", "tau_c"):
-        whole, without = (_spearman if measure == "spearman" else _tau_c)(x, y, groups)
-        return _mean_over_groups(whole, without, groups), np.nan
-    features, made = _MADE[measure]
-    epsilon = np.nan
-    if measure == "acc_eq":
-        epsilon = best_epsilon(x, y)
-        features = _counted(0.0 if np.isnan(epsilon) else epsilon)
-    sums = _sums_of_products(x, y, groups) if features is _products else _sums(features, x, y, groups)
-    if measure == "pairwise_pearson":
-        return _of_all_pairs(sums, made, groups), epsilon
-    return _mean_over_groups(made(sums.whole), made(sums.without), groups), epsilon
+def _of_metric(
+    x: Floats, y: Floats, groups: Groups, measures: Sequence[Measure]
+) -> dict[Measure, tuple[_Parts, float]]:
+    found: dict[Measure, tuple[_Parts, float]] = {}
+    counted = cache(lambda: _sums(_counted(), x, y, groups))
+    products = cache(lambda: _sums_of_products(x, y, groups))
+    for measure in measures:
+        epsilon = np.nan
+        if measure in ("spearman", "tau_c"):
+            whole, without = _spearman(x, y, groups) if measure == "spearman" else _tau_c(x, y, groups, counted())
+        else:
+            features, made = _MADE[measure]
+            if measure == "acc_eq":
+                epsilon = best_epsilon(x, y)
+                sums = _sums(_counted(epsilon), x, y, groups) if epsilon > 0 else counted()
+            else:
+                sums = products() if features is _products else counted()
+            if measure == "pairwise_pearson":
+                found[measure] = _of_all_pairs(sums, made, groups), epsilon
+                continue
+            whole, without = made(sums.whole), made(sums.without)
+        found[measure] = _mean_over_groups(whole, without, groups), epsilon
+    return found
 
 
 def of_rows(x: Floats, y: Floats, measure: Measure) -> Floats:
