@@ -457,7 +457,7 @@ class _Side:
     means: Floats
     ranks: Floats | None
     untied: Floats | None
-    signs: npt.NDArray[np.int8] | None
+    signs: list[npt.NDArray[np.int8]] | None
 
     @classmethod
     def of(cls, means: Floats, times: Floats, names: Sequence[str]) -> _Side:
@@ -467,7 +467,7 @@ class _Side:
         if "kendall" not in names:
             return cls(means, ranks, None, None)
         untied = np.sqrt(times.sum(axis=1) ** 2 - (times * tied).sum(axis=1))
-        return cls(means, ranks, untied, signs_of(means[:, :, np.newaxis], means[:, np.newaxis, :]))
+        return cls(means, ranks, untied, _signs(means, times))
 
 
 def _values(sides: Iterable[Floats], times: Floats, names: Sequence[str]) -> Floats:
@@ -481,8 +481,7 @@ def _values(sides: Iterable[Floats], times: Floats, names: Sequence[str]) -> Flo
             elif side.ranks is not None and ratings.ranks is not None and name == "spearman":
                 found[:, row, at] = _pearson_of_means(side.ranks, ratings.ranks, times)
             elif side.signs is not None and ratings.signs is not None:
-                # Concordant less discordant pairs, every pair counted twice.
-                pairs = np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", side.signs * ratings.signs, times))
+                pairs = _concordance_of_means(side.signs, ratings.signs, times)
                 found[:, row, at] = np.clip(_divided(pairs, side.untied * ratings.untied), -1, 1)
     return found
 
@@ -502,6 +501,34 @@ def _ranked(values: Floats, times: Floats) -> tuple[Floats, Floats]:
     np.put_along_axis(ranks, order, (before + after + 1) / 2, axis=1)
     np.put_along_axis(tied, order, after - before, axis=1)
     return ranks, tied
+
+
+def _signs(means: Floats, times: Floats) -> list[npt.NDArray[np.int8]]:
+    """Return the signs of pairs of systems: of each with those after it, (others, resamples), or all, (resamples, all, all).
+
+    The first only where each system counts once.
+    """
+    if len(means) == len(times) and (times == 1).all():
+        x = np.ascontiguousarray(means.T)
+        return [signs_of(x[place], x[place + 1 :]) for place in range(len(x))]
+    return [signs_of(means[:, :, np.newaxis], means[:, np.newaxis, :])]
+
+
+def _concordance_of_means(
+    a: Sequence[npt.NDArray[np.int8]], b: Sequence[npt.NDArray[np.int8]], times: Floats
+) -> Floats:
+    """Return concordant less discordant pairs, every pair counted twice: shape (resamples,)."""
+    if a[0].ndim == 3:
+        signs = a[0] * b[0]
+        if len(signs) == 1:
+            return np.einsum("bi,bi->b", times @ signs[0].astype(np.float64), times)
+        return np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times))
+    total = np.zeros(len(times), dtype=np.int64)
+    for one, other in zip(a, b, strict=True):
+        pairs = one * other
+        for start in range(0, len(pairs), 127):
+            total += np.add.reduce(pairs[start : start + 127], axis=0, dtype=np.int8)
+    return 2.0 * total
 
 
 def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
