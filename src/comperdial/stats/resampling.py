@@ -23,6 +23,8 @@ Integers = npt.NDArray[np.intp]
 _UNITS = 2**19
 # Pairs of systems x resamples, or cells x resamples, at a time.
 _SYSTEMS = 2**20
+# Units x groups of them that are counted, and cells x resamples at a time.
+_SHARED, _CELLS = 2**22, 2**19
 # Pairs of cells taken at a time: so many bytes, a few times over, stay in the cache.
 _PAIRS = 2**18
 # Integers below this are exact as float32.
@@ -100,10 +102,15 @@ def _pooled_values(
         return [np.empty((scheme.count, 0, len(names))) for scheme in schemes]
     units = _Units(scores, ratings, design, names)
     step = max(1, min(64, _UNITS // max(1, len(ratings))))
-    found = [
-        np.concatenate([units.piece(scheme.rows(start, start + step)) for start in range(0, scheme.count, step)])
-        for scheme in schemes
-    ]
+    found = []
+    for scheme in schemes:
+        shared = units.shared(scheme)
+        pieces = [
+            units.piece(scheme.rows(start, start + step), ranked=not shared) for start in range(0, scheme.count, step)
+        ]
+        found.append(np.concatenate(pieces))
+        if shared:
+            units.ranked_by_side(*shared, found[-1])
     if "kendall" in names:
         at = list(names).index("kendall")
         for metric, kept in enumerate(units.kept):
@@ -133,7 +140,46 @@ class _Units:
             self.rating = _Sorted(ratings)
             self.columns = [_Sorted(x) for x in scores]
 
-    def piece(self, weights: Weights) -> Floats:
+    def shared(self, scheme: Weights) -> tuple[Integers, Floats] | None:
+        """Return the side of each unit that was resampled, and its weights, where it is one side of not too many."""
+        both = scheme.systems is not None and scheme.dialogues is not None
+        if not self.columns or both or scheme.cells is not None:
+            return None
+        codes = self.design.systems if scheme.dialogues is None else self.design.dialogues
+        weights = scheme.systems if scheme.dialogues is None else scheme.dialogues
+        if weights is None:
+            weights = np.ones((1, int(codes.max()) + 1))
+        return (codes, weights.T) if len(codes) * len(weights.T) <= _SHARED else None
+
+    def ranked_by_side(self, codes: Integers, weights: Floats, found: Floats) -> None:
+        """Do what :meth:`piece` does for ranks, given the weights of groups of units: shape (groups, resamples).
+
+        Ranks are sums of such weights, and the sum of their products is one over units of a rating and a group: counted
+        once, whatever the resamples.
+        """
+        scores, ratings = self.sides
+        for metric, kept in enumerate(self.kept):
+            column, rating = (_Counted.of(side[kept], codes[kept], len(weights)) for side in (scores[metric], ratings))
+            cells, cell_of = np.unique(rating.level * len(weights) + codes[kept], return_inverse=True)
+            order = np.argsort(cell_of, kind="stable")
+            starts = np.searchsorted(cell_of[order], np.arange(len(cells)))
+            by_cell = np.add.reduceat(column.ranks[column.level[order]], starts, axis=0).T if len(cells) else None
+            level, group = np.divmod(cells, len(weights))
+            step = max(1, _CELLS // max(1, len(cells), len(column.counts), len(rating.counts)))
+            for start in range(0, weights.shape[1], step):
+                times = weights[:, start : start + step]
+                total = rating.counts.sum(axis=0) @ times
+                values = found[start : start + step, metric]
+                if "spearman" in self.names and by_cell is not None:
+                    spread = np.sqrt((total**3 - rating.powers(times, 3)) * (total**3 - column.powers(times, 3))) / 12
+                    product = by_cell @ ((rating.ranks @ times)[level] * times[group])
+                    value = _divided(np.einsum("kb,kb->b", times, product), spread)
+                    values[:, self.names.index("spearman")] = np.clip(value, -1, 1)
+                if "kendall" in self.names:
+                    untied = np.sqrt(total**2 - rating.powers(times, 2)) * np.sqrt(total**2 - column.powers(times, 2))
+                    values[:, self.names.index("kendall")] = _divided(np.ones_like(untied), untied)
+
+    def piece(self, weights: Weights, *, ranked: bool) -> Floats:
         """Return the coefficients of a few resamples; of Kendall's, 1 / the root of the two numbers of untied pairs."""
         found = np.full((weights.count, len(self.kept), len(self.names)), np.nan)
         if self.features is not None:
@@ -144,7 +190,7 @@ class _Units:
                 sides = (side[kept] for side in (self.sides[0][metric], self.sides[1]))
                 values[resample, metric] = _pearson_of_units(*sides, cells[self.cell_of[kept], resample])
             found[:, :, self.names.index("pearson")] = values
-        if self.columns:
+        if self.columns and ranked:
             self._ranked(weights.of(self.design.systems, self.design.dialogues), found)
         return found
 
@@ -219,6 +265,38 @@ class _Ranks:
     def by_unit(self, weights: Floats) -> Floats:
         """Return weight times rank of each unit: shape (units, resamples)."""
         return np.asarray(self.groups[self.group_of] * weights)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A column by groups of units that have one weight.
+
+    Attributes
+    ----------
+    level
+        The place of each unit's value among the different values.
+    counts, ranks
+        Shape (levels, groups): units of a group that have it; and what each group's weight adds to its middle rank less
+        the mean rank.
+    """
+
+    level: Integers
+    counts: Floats
+    ranks: Floats
+
+    @classmethod
+    def of(cls, values: Floats, codes: Integers, groups: int) -> _Counted:
+        level = np.unique(values, return_inverse=True)[1].reshape(-1)
+        levels = int(level.max(initial=-1)) + 1
+        counts = (
+            np.bincount(level * groups + codes, minlength=levels * groups).reshape(levels, groups).astype(np.float64)
+        )
+        return cls(level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2)
+
+    def powers(self, times: Floats, power: int) -> Floats:
+        """Return the sums over levels of powers of their weights."""
+        tied = self.counts.sum(axis=1) > 1
+        return ((self.counts[tied] @ times) ** power).sum(axis=0) + self.counts[~tied].sum(axis=0) @ times**power
 
 
 class _Sorted:
