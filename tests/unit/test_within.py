@@ -49,10 +49,9 @@ def test_leaving_out_is_recomputing(data, name, grouping):
     values, counts = within_items(x, y, items if by_item else design.systems, name)
     np.testing.assert_allclose(found.values, values, atol=1e-12)
     assert found.n.tolist() == counts.tolist()
-    cells = design.systems + SYSTEMS * design.dialogues
+    cells = design.dialogues + DIALOGUES * design.systems
     for codes, replicated in (
-        (design.systems, found.systems), (design.dialogues, found.dialogues),
-        (cells if by_item else design.dialogues + DIALOGUES * design.systems, found.cells),
+        (design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells),
     ):  # fmt: skip
         for place, code in enumerate(np.unique(codes)):
             np.testing.assert_allclose(replicated[:, place], without(data, codes != code, name, by_item), atol=1e-12)
@@ -77,6 +76,80 @@ def test_values_are_those_of_plain_definitions(data):
     one = np.zeros(len(y), dtype=np.intp)
     pairs = replicates(full, y, design, one, "pairwise_pearson", "item").values
     np.testing.assert_allclose(pairs, [stats.pearsonr(row, y).statistic for row in full], atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def tiny_beside_one():
+    """Scores of five systems, one of which alone shares words with the references: without it little is left that varies."""
+    rng = np.random.default_rng(11)
+    system, dialogue = (axis.ravel() for axis in np.indices((5, 9)))
+    y = rng.integers(1, 6, len(system)) + 0.1 * system
+    scores = np.stack([10.0**-power * rng.random(len(system)) for power in (4, 7, 9)])
+    scores[:, system == 0] = rng.random((3, 9))
+    return scores, y, Design(system, dialogue), dialogue
+
+
+@pytest.mark.parametrize("grouping", ["item", "system"])
+@pytest.mark.parametrize("name", ["pearson", "pairwise_pearson"])
+def test_what_varies_little_without_a_cluster_is_not_constant(tiny_beside_one, name, grouping):
+    x, y, design, items = tiny_beside_one
+    if grouping == "system":
+        # One dialogue, not one system, has nearly all of the variance.
+        design, items = Design(design.dialogues, design.systems), design.systems
+    found = replicates(x, y, design, items, name, grouping)
+    cells = design.systems * (design.dialogues.max() + 1) + design.dialogues
+    for codes, replicated in (
+        (design.systems, found.systems),
+        (design.dialogues, found.dialogues),
+        (cells, found.cells),
+    ):
+        for place, code in enumerate(np.unique(codes)):
+            kept = codes != code
+            groups = (items if grouping == "item" else design.systems)[kept]
+            for row, value in zip(x[:, kept], replicated[:, place], strict=True):
+                assert value == pytest.approx(_plain(row, y[kept], groups, name), abs=1e-9)
+
+
+def _plain(x, y, groups, name):
+    """Pearson's r within groups, averaged, or of all differences within groups together."""
+    parts = [(x[groups == group], y[groups == group]) for group in np.unique(groups)]
+    if name == "pearson":
+        return np.mean([stats.pearsonr(*part).statistic for part in parts])
+    sides = [
+        np.concatenate([np.subtract.outer(side, side).ravel() for side in of_one])
+        for of_one in zip(*parts, strict=True)
+    ]
+    return sides[0] @ sides[1] / np.sqrt(sides[0] @ sides[0]) / np.sqrt(sides[1] @ sides[1])
+
+
+def test_leaving_out_all_that_varies_over_units_is_recomputing(tiny_beside_one):
+    x, y, design, _ = tiny_beside_one
+    found = of_units(x, y, design, "pearson")
+    for code in range(5):
+        kept = design.systems != code
+        expected = [stats.pearsonr(row[kept], y[kept]).statistic for row in x]
+        np.testing.assert_allclose(found.systems[:, code], expected, atol=1e-9)
+
+
+def test_sums_of_statistics_take_the_same_cell_off_each(data):
+    """By item and by system, over units: what is left without a cell is without that cell in all of them."""
+    x, y, design, items = data
+    full = np.where(np.isnan(x), 1.0, x)
+    by_item, by_system = (replicates(full, y, design, items, "kendall", grouping) for grouping in ("item", "system"))
+    found = weighted([(0.25, by_item), (0.75, by_system)])
+    codes = design.systems * DIALOGUES + design.dialogues
+    for place, code in enumerate(np.unique(codes)):
+        kept = codes != code
+        expected = 0.25 * within_items(full[:, kept], y[kept], items[kept], "kendall")[0]
+        expected += 0.75 * within_items(full[:, kept], y[kept], design.systems[kept], "kendall")[0]
+        np.testing.assert_allclose(found.cells[:, place], expected, atol=1e-12)
+    # Over units a cell counts by its influence: whose it is shows in how far off its own that value is, of all cells.
+    units = of_units(full, y, design, "kendall").cells
+    near = np.stack(
+        [without((full, y, design, np.zeros_like(items)), codes != code, "kendall") for code in np.unique(codes)], 1
+    )
+    for row in range(len(full)):
+        assert stats.pearsonr(units[row], near[row]).statistic > 0.99
 
 
 def test_of_units_is_leaving_out(data):

@@ -314,9 +314,10 @@ def _correlate(options: argparse.Namespace) -> None:
     expected = None
     if options.expected and options.contexts:
         expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))
-    correlations = evaluation.correlations(found, detail=detail, expected=expected)
+    known: evaluation.Known = {}
+    correlations = evaluation.correlations(found, detail=detail, expected=expected, known=known)
     if options.comparisons and detail:
-        comparisons = evaluation.comparisons(found, detail=detail)
+        comparisons = evaluation.comparisons(found, detail=detail, known=known)
         correlations = evaluation.ranked(correlations, corrected(comparisons, options.correction))
         schema.write(options.comparisons, comparisons, "comparisons")
     if options.ceilings:

@@ -3,7 +3,7 @@
 from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.comparisons import comparisons, differences, ranked
-from comperdial.evaluation.correlations import Detail, correlations
+from comperdial.evaluation.correlations import Detail, Known, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
 from comperdial.evaluation.samples import HUMAN, Sample, samples
@@ -15,6 +15,7 @@ __all__ = [
     "LEVELS",
     "Detail",
     "Expected",
+    "Known",
     "Sample",
     "Subsampling",
     "ceilings",

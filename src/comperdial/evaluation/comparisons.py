@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import Detail, grouped_measures
+from comperdial.evaluation.correlations import Detail, Known, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import (
@@ -25,7 +26,8 @@ from comperdial.stats.comparison import (
     williams,
 )
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.grouped import Grouping, jackknife, replicates
+from comperdial.stats.design import Design
+from comperdial.stats.grouped import Grouping, Replicates, all_replicates, jackknife
 from comperdial.stats.intervals import coefficients
 from comperdial.stats.perm_both import swap_pairs, swap_systems_of_pairs
 
@@ -36,31 +38,44 @@ _OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 
 
 def differences(
-    samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Coefficient] = COEFFICIENTS
+    samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Measure] = COEFFICIENTS
 ) -> pd.DataFrame:
     """Do what :func:`comparisons` does, with the ends of each difference's 95 % interval.
 
-    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05.
+    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05. Of ``coefficients``
+    those that are of pairs of systems are tested at system level, and have no interval.
 
     Returns
     -------
     DataFrame
         Table ``comparisons`` with two more columns, ``low`` and ``high``, missing where there is no interval.
     """
-    rows = list(_rows(samples, detail, coefficients, intervals=True))
+    rows = [
+        row
+        for part in _parts(samples, detail)
+        for name in coefficients
+        for row in (
+            _of_coefficient(part, name, detail, intervals=True)
+            if _is_coefficient(name)
+            else _of_measures(part, "pooled", [name], detail, {})
+            if part.design.average
+            else []
+        )
+    ]
     columns = schema.table("comparisons").columns
     frame = pd.DataFrame(rows, columns=[*columns, "low", "high"])
     return schema.validate(frame[columns], "comparisons").assign(low=frame["low"], high=frame["high"])
 
 
-def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
+def comparisons(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:
     """Test every pair of outputs for a difference of their correlation with the ratings.
 
     ``p`` is the test that holds its level on units that share systems and dialogues (docs/validation.md);
     ``p_adjusted`` is Holm's correction over the pairs of one sample, grouping and coefficient, ``p_fdr`` Benjamini and
     Hochberg's. Beside them stand PERM-BOTH (Deutsch et al. 2021), ``p_wmt``, the same one-sided as the WMT metrics tasks
     have it, and Williams' test (Pearson and Spearman): all three take units to be independent. The ``Human`` row is
-    compared with nothing.
+    compared with nothing. Which statistics are tested:
+    :func:`comperdial.evaluation.correlations.tested_measures`. ``known``: what :func:`comperdial.evaluation.correlations` filled.
 
     Returns
     -------
@@ -68,22 +83,28 @@ def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
         Table ``comparisons``: each pair once, the better first; p is missing where there is no test. Pairs that share
         too few units are left out.
     """
-    rows = list(_rows(samples, detail, COEFFICIENTS, intervals=False))
+    rows: list[dict[str, Any]] = []
+    for part in _parts(samples, detail):
+        for name in COEFFICIENTS:
+            rows += _of_coefficient(part, name, detail, intervals=False)
+        tested = tested_measures(part, detail)
+        for grouping in dict.fromkeys(grouping for grouping, _ in tested):
+            measures = [measure for of, measure in tested if of == grouping]
+            rows += _of_measures(part, grouping, measures, detail, known or {})
     return schema.validate(pd.DataFrame(rows, columns=schema.table("comparisons").columns), "comparisons")
 
 
-def _rows(
-    samples: Iterable[Sample], detail: Detail, coefficients: Sequence[Coefficient], *, intervals: bool
-) -> Iterator[dict[str, Any]]:
+def _parts(samples: Iterable[Sample], detail: Detail) -> Iterator[Sample]:
+    """Yield what is compared: samples of two outputs or more, the raters' own left out."""
     for sample in samples:
         part = detail.of(sample)
         part = part.only([name for name in part.names if name != HUMAN]) if part else None
         if part and len(part.names) > 1:
-            for name in coefficients:
-                yield from _of_coefficient(part, name, detail, intervals)
-            if not intervals:
-                for grouping, measure in grouped_measures(part):
-                    yield from _of_measure(part, grouping, measure, detail)
+            yield part
+
+
+def _is_coefficient(name: Measure) -> TypeGuard[Coefficient]:
+    return name in COEFFICIENTS
 
 
 def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals: bool) -> list[dict[str, Any]]:
@@ -135,16 +156,49 @@ def _one_sided(p_perm_both: Floats, resamples: int) -> Floats:
     return np.clip((p_perm_both * (1 + resamples) - 1) / (2 * max(resamples, 1)), 0, 1)
 
 
-def _of_measure(sample: Sample, grouping: Grouping, measure: Measure, detail: Detail) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Shared:
+    """Outputs with units in common: which pairs of them are compared over these units, and their statistics there."""
+
+    rows: npt.NDArray[np.intp]
+    wanted: npt.NDArray[np.bool_]
+    arrays: tuple[Floats, Floats, Design, npt.NDArray[np.intp]]
+    found: dict[Measure, Replicates]
+
+
+def _shared(
+    sample: Sample, grouping: Grouping, measures: Sequence[Measure], detail: Detail, known: Known
+) -> Iterator[_Shared]:
+    for rows, wanted, units in common_units(~np.isnan(sample.scores)):
+        design, items = sample.design.of(units), np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
+        arrays = sample.scores[np.ix_(rows, units)], sample.ratings[units], design, items
+        names, found = known.get((*sample.key.values(), grouping), ((), {}))
+        if units.all() and set(measures) <= set(found):
+            at = [names.index(sample.names[row]) for row in rows]
+            found = {measure: found[measure].rows(at) for measure in measures}
+        else:
+            found = all_replicates(*arrays, measures, grouping, resamples=detail.resamples, seed=detail.seed)
+        yield _Shared(rows, wanted, arrays, found)
+
+
+def _of_measures(
+    sample: Sample, grouping: Grouping, measures: Sequence[Measure], detail: Detail, known: Known
+) -> Iterator[dict[str, Any]]:
+    shared = list(_shared(sample, grouping, measures, detail, known))
+    for measure in measures:
+        yield from _of_measure(sample, grouping, measure, detail, shared)
+
+
+def _of_measure(
+    sample: Sample, grouping: Grouping, measure: Measure, detail: Detail, shared: Sequence[_Shared]
+) -> list[dict[str, Any]]:
     """Test a statistic within items or systems by leaving out, and one of pairs of systems by swapping whole systems."""
     count = len(sample.names)
     difference, p, perm_both, p_wmt = (np.full((count, count), np.nan) for _ in range(4))
     n = np.zeros((count, count), dtype=np.intp)
     tests: dict[str, None] = {}
-    for rows, wanted, units in common_units(~np.isnan(sample.scores)):
-        design, items = sample.design.of(units), np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-        arrays = sample.scores[np.ix_(rows, units)], sample.ratings[units], design, items
-        found = replicates(*arrays, measure, grouping, resamples=detail.resamples, seed=detail.seed)
+    for one in shared:
+        rows, wanted, arrays, found = one.rows, one.wanted, one.arrays, one.found[measure]
         swapped = np.full((len(rows), len(rows)), np.nan)
         if grouping == "pooled":
             tested, most = swap_systems_of_pairs(*arrays, measure, resamples=detail.resamples, seed=detail.seed)

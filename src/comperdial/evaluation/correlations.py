@@ -12,13 +12,13 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.names import output_name
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
-from comperdial.stats import COEFFICIENTS, Measure
+from comperdial.stats import COEFFICIENTS, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
-from comperdial.stats.grouped import Grouping, replicates
+from comperdial.stats.grouped import Grouping, Replicates, all_replicates
 from comperdial.stats.intervals import intervals
 from comperdial.stats.means import paired_means
 
@@ -26,7 +26,15 @@ Floats = npt.NDArray[np.float64]
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
-OF_SYSTEMS: tuple[Measure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
+OF_SYSTEMS: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
+# Of these, what is tested without being asked for where there are so many systems or fewer. Tests of many systems take
+# minutes, and Kendall's tau answers the same question.
+TESTED_OF_FEW: tuple[PairMeasure, ...] = ("accuracy", "spa")
+FEW_SYSTEMS = 12
+
+
+# Statistics within items or systems, or of pairs of systems, by sample and grouping: of which outputs, and the statistics.
+Known = dict[tuple[str, ...], tuple[tuple[Output, ...], dict[Measure, Replicates]]]
 
 
 @dataclass(frozen=True)
@@ -41,22 +49,40 @@ class Detail:
         The rated dimensions for which they get them; None: all.
     resamples, seed
         How many resamples an interval, a test or a soft accuracy is made of, and their seed.
+    tests
+        Which of ``OF_SYSTEMS`` are tested however many systems there are.
+    only
+        Nothing but these, over units or the means of systems; None: all that there is.
     """
 
     outputs: Sequence[tuple[str, str]] | None = None
     targets: Sequence[str] | None = None
     resamples: int = 1000
     seed: int = 2024
+    tests: Sequence[PairMeasure] = ()
+    only: Sequence[Measure] | None = None
+
+    @property
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """Return which of Pearson, Spearman and Kendall are looked at over units or the means of systems."""
+        return tuple(name for name in COEFFICIENTS if self.only is None or name in self.only)
 
     @classmethod
-    def named(cls, outputs: Sequence[str] | None, targets: Sequence[str] | None, resamples: int, seed: int) -> Detail:
+    def named(
+        cls,
+        outputs: Sequence[str] | None,
+        targets: Sequence[str] | None,
+        resamples: int,
+        seed: int,
+        tests: Sequence[PairMeasure] = (),
+    ) -> Detail:
         """Return the detail that ``metric:output`` texts name."""
         chosen = None if outputs is None else [output_name(name) for name in outputs]
         if resamples < 2:
             raise ConfigError(f"{resamples} resamples", expected="2 or more")
         if seed < 0:
             raise ConfigError(f"seed {seed}", expected="0 or more")
-        return cls(chosen, targets, resamples, seed)
+        return cls(chosen, targets, resamples, seed, tests)
 
     def check(self, samples: Sequence[Sample], *, allow_missing: bool = False) -> None:
         """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result.
@@ -83,7 +109,11 @@ class Detail:
 
 
 def correlations(
-    samples: Iterable[Sample], *, detail: Detail | None = None, expected: Expected | None = None
+    samples: Iterable[Sample],
+    *,
+    detail: Detail | None = None,
+    expected: Expected | None = None,
+    known: Known | None = None,
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
@@ -95,6 +125,9 @@ def correlations(
         With it: intervals, statistics within items and within systems, and of pairs of systems, for what it names.
     expected
         With it: a row for each output that was to have scores and has none, and what those without a score lack.
+    known
+        An empty mapping, which is filled with what :func:`comperdial.evaluation.comparisons` of the same samples and detail
+        need not compute again.
 
     Returns
     -------
@@ -109,10 +142,11 @@ def correlations(
     for sample in samples:
         first = len(rows)
         part = detail.of(sample) if detail else None
-        known = _bounds(part, detail) if part and detail else {}
-        rows += [row | known.get((row["metric"], row["output"], row["coefficient"]), {}) for row in _pooled(sample)]
+        bounds = _bounds(part, detail) if part and detail else {}
+        pooled = _pooled(sample, detail.coefficients if detail else COEFFICIENTS)
+        rows += [row | bounds.get((row["metric"], row["output"], row["coefficient"]), {}) for row in pooled]
         if part and detail:
-            rows += _grouped(part, detail)
+            rows += _grouped(part, detail, known)
         if expected:
             rows[first:] = _explained(rows[first:], sample, expected)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
@@ -138,13 +172,13 @@ def _rows(
     return rows
 
 
-def _pooled(sample: Sample) -> list[dict[str, Any]]:
+def _pooled(sample: Sample, names: Sequence[Coefficient]) -> list[dict[str, Any]]:
     rows = []
     pairs = [paired(sample, row) for row in range(len(sample.names))]
     counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
     # Two systems always correlate perfectly.
     few = (counts < FEWEST_SYSTEMS) & sample.design.average
-    for name in COEFFICIENTS:
+    for name in names:
         found = [correlate(x, y, name) for x, y in pairs]
         values = np.where(few, np.nan, [one.value for one in found])
         p = np.where(few, np.nan, [one.p for one in found])
@@ -168,13 +202,12 @@ def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -
 
 def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, float]]:
     """Return the ends of the intervals by metric, output and coefficient."""
-    found = intervals(
-        sample.scores, sample.ratings, sample.design, COEFFICIENTS, resamples=detail.resamples, seed=detail.seed
-    )
+    names = detail.coefficients
+    found = intervals(sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed)
     return {
         (metric, output, name): {"low": found.low[row, column], "high": found.high[row, column]}
         for row, (metric, output) in enumerate(sample.names)
-        for column, name in enumerate(COEFFICIENTS)
+        for column, name in enumerate(names)
     }
 
 
@@ -195,13 +228,32 @@ def grouped_measures(sample: Sample) -> list[tuple[Grouping, Measure]]:
     return [*(("item", measure) for measure in WITHIN_ITEMS), *(("system", measure) for measure in WITHIN_SYSTEMS)]
 
 
-def _grouped(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
+def tested_measures(sample: Sample, detail: Detail) -> list[tuple[Grouping, Measure]]:
+    """Return which of these have tests and ranks."""
+    few = TESTED_OF_FEW if len(sample.systems) <= FEW_SYSTEMS else ()
+    return [
+        (grouping, measure)
+        for grouping, measure in grouped_measures(sample)
+        if grouping != "pooled" or measure in detail.tests or measure in few
+    ]
+
+
+def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[str, Any]]:
     rows = []
-    for grouping, measure in grouped_measures(sample):
-        found = replicates(
-            sample.scores, sample.ratings, sample.design, sample.items, measure, grouping,
+    measures = [
+        (grouping, measure)
+        for grouping, measure in grouped_measures(sample)
+        if detail.only is None or (grouping == "pooled" and measure in detail.only)
+    ]
+    for grouping in dict.fromkeys(grouping for grouping, _ in measures):
+        together = [measure for of, measure in measures if of == grouping]
+        found = all_replicates(
+            sample.scores, sample.ratings, sample.design, sample.items, together, grouping,
             resamples=detail.resamples, seed=detail.seed,
         )  # fmt: skip
-        few = (found.n < FEWEST_SYSTEMS) & sample.design.average
-        rows += _rows(sample, grouping, measure, np.where(few, np.nan, found.values), found.n)
+        if known is not None:
+            known[*sample.key.values(), grouping] = sample.names, found
+        for measure, one in found.items():
+            few = (one.n < FEWEST_SYSTEMS) & sample.design.average
+            rows += _rows(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
     return rows

@@ -100,8 +100,9 @@ def correlate(
     found = evaluated.samples()
     detail = evaluated.detail(found, resamples)
     why = evaluation.Expected.of(expected, schema.read(evaluated.contexts, "contexts"))
-    correlations = evaluation.correlations(found, detail=detail, expected=why)
-    comparisons = evaluation.comparisons(found, detail=detail)
+    known: evaluation.Known = {}
+    correlations = evaluation.correlations(found, detail=detail, expected=why, known=known)
+    comparisons = evaluation.comparisons(found, detail=detail, known=known)
     schema.write(outputs["comparisons"], comparisons, "comparisons")
     schema.write(outputs["ceilings"], evaluation.ceilings(found), "ceilings")
     schema.write(outputs["correlations"], evaluation.ranked(correlations, comparisons), "correlations")

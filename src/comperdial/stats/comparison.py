@@ -20,6 +20,7 @@ from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
 from comperdial.stats.influence import concordance, influence, untied
+from comperdial.stats.leave_out import without_each_group
 from comperdial.stats.means import merge_ties, system_means
 
 Floats = npt.NDArray[np.float64]
@@ -307,18 +308,8 @@ def left_out(scores: Floats, ratings: Floats, codes: Integers, name: Coefficient
         return find(scores, ratings, codes, int(codes.max()) + 1)
 
 
-def _pearson_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
-    x = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
-    y = (ratings - ratings.mean()) / ratings.std()
-
-    def rest(values: Floats) -> Floats:
-        inside = np.stack([np.bincount(codes, row, minlength=clusters) for row in np.atleast_2d(values)])
-        return np.asarray(inside.sum(axis=1, keepdims=True) - inside)
-
-    n = rest(np.ones(len(y)))
-    sum_x, sum_y = rest(x), rest(y)
-    covariance = rest(x * y) - sum_x * sum_y / n
-    return np.asarray(covariance / np.sqrt((rest(x**2) - sum_x**2 / n) * (rest(y**2) - sum_y**2 / n)))
+def _pearson_left(scores: Floats, ratings: Floats, codes: Integers, _: int) -> Floats:
+    return without_each_group(scores, ratings, codes, "pearson")
 
 
 def _spearman_left(scores: Floats, ratings: Floats, codes: Integers, clusters: int) -> Floats:
@@ -492,9 +483,9 @@ class _Columns:
         self.name = name
         fixed = stats.rankdata(y) if name == "spearman" else y
         self.y = (fixed - fixed.mean()) / np.linalg.norm(fixed - fixed.mean())
-        self.first, self.second = np.triu_indices(len(y), 1)
-        # Whole numbers below 2^24, exact in single precision.
-        self.signs = np.sign(y[self.first] - y[self.second]).astype(np.float32)
+        # For pairs: the order of the side that stays, and where those above each one begin.
+        self.order = np.argsort(y, kind="stable")
+        self.above = np.searchsorted(y[self.order], y, side="right")[self.order]
 
     def __call__(self, x: Floats) -> Floats:
         if self.name != "pearson":
@@ -509,30 +500,24 @@ class _Columns:
             return np.asarray((self.y @ centred) / np.sqrt(np.einsum("sr,sr->r", centred, centred)))
 
     def _kendall(self, x: Floats) -> Floats:
-        order = np.argsort(x, axis=0)
-        if np.any(np.diff(np.take_along_axis(x, order, axis=0), axis=0) == 0):
-            return self._kendall_of_tied(x)
-        ranks = np.empty(x.shape, dtype=np.int16)
-        np.put_along_axis(ranks, order, np.arange(len(x), dtype=np.int16)[:, None], axis=0)
-        agree = np.zeros(x.shape[1], dtype=np.float32)
-        start = 0
-        for system in range(len(x) - 1):
-            signs = self.signs[start : start + len(x) - 1 - system]
-            agree += signs @ (ranks[system] > ranks[system + 1 :]).astype(np.float32)
-            start += len(signs)
-        agreed = 2 * agree.astype(np.float64) - self.signs.sum(dtype=np.float64)
-        return np.asarray(agreed / np.sqrt(np.sum(self.signs**2, dtype=np.float64) * len(self.signs)))
+        x = np.ascontiguousarray(x[self.order])
+        right, wrong, tied = (np.zeros(x.shape[1], dtype=np.int64) for _ in range(3))
+        for place, above in enumerate(self.above):
+            right += _trues(x[above:] > x[place])
+            wrong += _trues(x[above:] < x[place])
+            if above > place + 1:
+                tied += _trues(x[place + 1 : above] != x[place])
+        untied = np.sum(len(x) - self.above) * (right + wrong + tied)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((right - wrong) / np.sqrt(untied.astype(np.float64)))
 
-    def _kendall_of_tied(self, x: Floats) -> Floats:
-        found = np.empty(x.shape[1])
-        step = max(1, _AT_ONCE // len(self.first))
-        for start in range(0, x.shape[1], step):
-            part = x[:, start : start + step]
-            signs = np.sign(part[self.first] - part[self.second]).astype(np.float32)
-            untied = np.einsum("pr,pr->r", signs, signs).astype(np.float64) * np.sum(self.signs**2, dtype=np.float64)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found[start : start + step] = (self.signs @ signs).astype(np.float64) / np.sqrt(untied)
-        return found
+
+def _trues(flags: Flags) -> Integers:
+    """Count what is true in each column: bytes are added as bytes, which none of 255 overflows."""
+    found = np.zeros(flags.shape[1], dtype=np.intp)
+    for start in range(0, len(flags), 255):
+        found += np.add.reduce(flags[start : start + 255].view(np.uint8), axis=0, dtype=np.uint8)
+    return found
 
 
 def _ranked(x: Floats) -> Floats:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy import stats
 
 from comperdial.stats import Coefficient, Measure
 from comperdial.stats.comparison import CLOSE, FEWEST, Part, between, cells, left_out, two_way
-from comperdial.stats.correlation import rowwise
+from comperdial.stats.correlation import rowwise, signs_of
 from comperdial.stats.design import Design
 from comperdial.stats.influence import influence
 from comperdial.stats.means import TIED, merge_ties, paired_means
@@ -35,6 +36,10 @@ Flags = npt.NDArray[np.bool_]
 Grouping = Literal["item", "system", "pooled"]
 # Pairs held at a time: 16 MB of each of a few arrays.
 _AT_ONCE = 2**21
+# And where ranks are made of them: 2 MB, which stay in the cache.
+_RANKED = 2**18
+# Of sums of squares: below this share of the whole, what is left without a cluster is summed anew.
+_LITTLE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Replicates:
     values
         Shape (metrics,); NaN where there is nothing to compare.
     systems, dialogues, cells
-        Shape (metrics, clusters): without each of them.
+        Shape (metrics, clusters): without each of them; cells in order of system, then dialogue.
     n
         Shape (metrics,): groups that the value is the mean of, or the units of the one group.
     epsilon
@@ -66,6 +71,13 @@ class Replicates:
     n: Integers
     epsilon: Floats | None = field(default=None)
     beside: Floats | None = field(default=None)
+
+    def rows(self, chosen: Sequence[int]) -> Replicates:
+        """Return those of some of the metrics."""
+        at = np.asarray(chosen, dtype=np.intp)
+        systems, dialogues, cells = (part[at] for part in (self.systems, self.dialogues, self.cells))
+        epsilon, pairs = (None if part is None else part[at] for part in (self.epsilon, self.beside))
+        return Replicates(self.values[at], systems, dialogues, cells, self.n[at], epsilon, pairs)
 
     def with_zero(self) -> Replicates:
         """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
@@ -91,6 +103,8 @@ class Groups:
         Shape (groups,): the cluster that each group belongs to: an item's dialogue, or the system.
     members, outers
         How many clusters there are of each kind.
+    by_item
+        Whether a group is an item, so that members are systems and outer clusters dialogues; else the other way round.
     """
 
     unit: Integers
@@ -98,6 +112,7 @@ class Groups:
     outer: Integers
     members: int
     outers: int
+    by_item: bool = False
 
     @classmethod
     def of(cls, design: Design, items: Integers, grouping: Grouping) -> Groups:
@@ -117,40 +132,47 @@ class Groups:
         member = np.where(unit >= 0, inner[unit], -1)
         first = unit[:, 0] if unit.size else np.empty(0, dtype=np.intp)
         outer = (design.dialogues if by_item else design.systems)[first]
-        return cls(unit, member, outer, *((systems, dialogues) if by_item else (dialogues, systems)))
+        return cls(unit, member, outer, *((systems, dialogues) if by_item else (dialogues, systems)), by_item)
 
     def laid_out(self, values: Floats) -> Floats:
         """Return values of units, shape (..., n), in their places; NaN where there is no unit."""
         return np.where(self.unit >= 0, values[..., self.unit], np.nan)
 
 
-# What is summed over the ordered pairs of each place, shapes (groups, places, places) to (k, groups, places, places).
-Features = Callable[[Floats, Floats], npt.NDArray[np.float32 | np.float64]]
+# What is summed over the ordered pairs of some places with all places, shapes (groups, places) to (k, groups, some, places).
+Features = Callable[[Floats, Floats, slice], npt.NDArray[np.float32 | np.float64]]
+_ALL = slice(None)
 
 
-def _signs(values: Floats, slack: Floats | float) -> npt.NDArray[np.int8]:
-    apart = values[..., :, np.newaxis] - values[..., np.newaxis, :]
+def _signs(values: Floats, slack: Floats | float, some: slice = _ALL) -> npt.NDArray[np.int8]:
+    apart = values[..., some, np.newaxis] - values[..., np.newaxis, :]
     sizes = np.abs(values)
-    allowed = slack + TIED * np.maximum(sizes[..., :, np.newaxis], sizes[..., np.newaxis, :])
+    allowed = slack + TIED * np.maximum(sizes[..., some, np.newaxis], sizes[..., np.newaxis, :])
     return (apart > allowed).astype(np.int8) - (apart < -allowed).astype(np.int8)
 
 
-def counts_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0) -> npt.NDArray[np.float32]:
+def counts_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0, some: slice = _ALL) -> npt.NDArray[np.float32]:
     """Return which pairs are concordant, discordant, tied in x alone, in y alone, in both; a place is no pair with itself."""
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(invalid="ignore"):
-        a, b = _signs(x, epsilon), _signs(y, 0.0)
-    there = both[..., :, np.newaxis] & both[..., np.newaxis, :] & ~np.eye(x.shape[-1], dtype=np.bool_)
+        a, b = _signs(x, epsilon, some), _signs(y, 0.0, some)
+    places = np.arange(x.shape[-1])
+    others = places[some, np.newaxis] != places
+    there = both[..., some, np.newaxis] & both[..., np.newaxis, :] & others
     right = a * b
     found = (right > 0, right < 0, (a == 0) & (b != 0), (a != 0) & (b == 0), (a == 0) & (b == 0))
     return np.stack([part & there for part in found]).astype(np.float32)
 
 
-def _products(x: Floats, y: Floats) -> Floats:
+def _counted(epsilon: float = 0.0) -> Features:
+    return lambda x, y, some: counts_of_pairs(x, y, epsilon, some)
+
+
+def _products(x: Floats, y: Floats, some: slice = _ALL) -> Floats:
     """Return products and squares of the differences of pairs."""
     both = np.isfinite(x) & np.isfinite(y)
     a, b = (np.where(both, side, np.nan) for side in (x, y))
-    da, db = (side[..., :, np.newaxis] - side[..., np.newaxis, :] for side in (a, b))
+    da, db = (side[..., some, np.newaxis] - side[..., np.newaxis, :] for side in (a, b))
     return np.nan_to_num(np.stack([da * db, da * da, db * db]))
 
 
@@ -178,10 +200,10 @@ def _pearson(sums: Floats) -> Floats:
 
 # Of each statistic: what is summed, and what is made of the sums.
 _MADE: dict[str, tuple[Features, Callable[[Floats], Floats]]] = {
-    "kendall": (counts_of_pairs, _tau_b),
-    "tau_23": (counts_of_pairs, _tau_23),
-    "accuracy": (counts_of_pairs, _right),
-    "acc_eq": (counts_of_pairs, _right),
+    "kendall": (_counted(), _tau_b),
+    "tau_23": (_counted(), _tau_23),
+    "accuracy": (_counted(), _right),
+    "acc_eq": (_counted(), _right),
     "pearson": (_products, _pearson),
     "pairwise_pearson": (_products, _pearson),
 }
@@ -202,20 +224,13 @@ def _sums(features: Features, x: Floats, y: Floats, groups: Groups) -> _Sums:
     several = any(len(np.unique(row[row >= 0])) < np.sum(row >= 0) for row in groups.member)
     for start in range(0, count, step):
         part = slice(start, start + step)
-        pairs = features(x[part], y[part])
-        by_place = pairs.sum(axis=-1, dtype=np.float64)
         member = groups.member[part]
-        if several:
-            # Pairs within a cluster leave with it once, not twice.
-            same = (member[:, :, np.newaxis] == member[:, np.newaxis, :]).astype(pairs.dtype)
-            inside = (pairs * same).sum(axis=-1, dtype=np.float64)
-        else:
-            inside = np.zeros_like(by_place)
+        by_place, inside = _by_place(features, x[part], y[part], member if several else None)
         total = by_place.sum(axis=-1)
         gone = np.zeros((*total.shape, groups.members))
         rows, columns = np.nonzero(member >= 0)
         np.add.at(
-            gone.reshape(len(pairs), -1).T,
+            gone.reshape(len(total), -1).T,
             rows * groups.members + member[rows, columns],
             (2 * by_place - inside)[:, rows, columns].T,
         )
@@ -224,25 +239,94 @@ def _sums(features: Features, x: Floats, y: Floats, groups: Groups) -> _Sums:
     return _Sums(np.concatenate(whole, axis=1), np.concatenate(without, axis=1))
 
 
-def _rounded(sums: _Sums) -> _Sums:
-    """Return sums of squares that are nothing but rounding as 0: without a cluster a side may not vary."""
-    floor = 1e-12 * np.abs(sums.whole)[..., np.newaxis]
-    return _Sums(sums.whole, np.where(np.abs(sums.without) <= floor, 0.0, sums.without))
+def _by_place(features: Features, x: Floats, y: Floats, member: Integers | None) -> tuple[Floats, Floats]:
+    """Return the sums over the pairs of each place, and over those within its cluster, which leave with it once, not twice.
+
+    ``member`` None: every place is a cluster of its own.
+    """
+    count, places = x.shape
+    found, inside = [], []
+    step = max(1, _AT_ONCE // max(1, count * places))
+    for start in range(0, max(1, places), step):
+        some = slice(start, start + step)
+        pairs = features(x, y, some)
+        found.append(pairs.sum(axis=-1, dtype=np.float64))
+        if member is not None:
+            same = (member[:, some, np.newaxis] == member[:, np.newaxis, :]).astype(pairs.dtype)
+            inside.append((pairs * same).sum(axis=-1, dtype=np.float64))
+    by_place = np.concatenate(found, axis=-1)
+    return by_place, np.concatenate(inside, axis=-1) if inside else np.zeros_like(by_place)
+
+
+def _sums_of_products(x: Floats, y: Floats, groups: Groups) -> _Sums:
+    """Return the sums of products and squares of differences.
+
+    A cluster may have nearly all of the variance, such as people among systems that share no word with the reference. What
+    is left without it cannot be had by taking it off: those sums are made of the units that are left.
+    """
+    sums = _sums(_products, x, y, groups)
+    whole, without = sums.whole, sums.without.copy()
+    little = (without[1:] <= _LITTLE * whole[1:, :, np.newaxis]).any(axis=0)
+    found = np.nonzero(little & (whole[1:] > 0).all(axis=0)[:, np.newaxis])
+    step = max(1, _AT_ONCE // max(1, x.shape[1] ** 2))
+    for start in range(0, len(found[0]), step):
+        group, cluster = (codes[start : start + step] for codes in found)
+        left = np.where(groups.member[group] == cluster[:, np.newaxis], np.nan, x[group])
+        without[:, group, cluster] = _by_place(_products, left, y[group], None)[0].sum(axis=-1)
+    return _Sums(whole, without)
 
 
 def _spearman(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
     """Return the coefficient of each group, and without each member cluster: ranks are made anew."""
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = (np.where(both, side, np.nan) for side in (x, y))
     whole = rowwise(x, y, "spearman")
     without = np.repeat(whole[:, np.newaxis], groups.members, axis=1)
-    for cluster in range(groups.members):
-        rows = np.flatnonzero((groups.member == cluster).any(axis=1))
-        without[rows, cluster] = rowwise(np.where(groups.member[rows] == cluster, np.nan, x[rows]), y[rows], "spearman")
+    count, places = x.shape
+    # The places of each group in order of their clusters, those without a unit first.
+    order = np.argsort(groups.member, axis=1, kind="stable")
+    member, x, y = (np.take_along_axis(part, order, axis=1) for part in (groups.member, x, y))
+    if (np.diff(member, axis=1)[member[:, 1:] >= 0] > 0).all():
+        step = max(1, _RANKED // max(1, places * places))
+        for start in range(0, count, step):
+            part = slice(start, start + step)
+            found = _ranked_without(x[part], y[part], np.arange(places))
+            rows, columns = np.nonzero(member[part] >= 0)
+            without[start + rows, member[part][rows, columns]] = found[rows, columns]
+        return whole, without
+    for row in range(count):
+        clusters, first = np.unique(member[row], return_index=True)
+        found = _ranked_without(x[row : row + 1], y[row : row + 1], first)[0]
+        without[row, clusters[clusters >= 0]] = found[clusters >= 0]
     return whole, without
 
 
-def _tau_c(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
+def _ranked_without(x: Floats, y: Floats, first: Integers) -> Floats:
+    """Return Spearman's coefficient of each row without each cluster of places, given the first place of each.
+
+    Twice a rank less the mean rank is the sum of the signs of all differences; those from what is left out are taken off.
+    Whole numbers, so that nothing is lost.
+    """
+    count, places = x.shape
+    own = np.repeat(np.arange(len(first)), np.diff([*first, places]))
+    sums = np.zeros((3, count, len(first)))
+    step = max(1, _RANKED // max(1, count * places))
+    for start in range(0, places, step):
+        some = slice(start, start + step)
+        left = []
+        for side in (x, y):
+            signs = signs_of(side[:, some, np.newaxis], side[:, np.newaxis, :])
+            taken = signs if len(first) == places else np.add.reduceat(signs, first, axis=-1, dtype=np.int32)
+            ranks = signs.sum(axis=-1, keepdims=True, dtype=np.float64) - taken
+            ranks[:, np.arange(ranks.shape[1]), own[some]] = 0.0
+            left.append(ranks)
+        for total, (one, other) in zip(sums, ((0, 1), (0, 0), (1, 1)), strict=True):
+            total += np.einsum("gic,gic->gc", left[one], left[other])
+    return np.clip(_divided(sums[0], np.sqrt(sums[1]) * np.sqrt(sums[2])), -1, 1)
+
+
+def _tau_c(x: Floats, y: Floats, groups: Groups, sums: _Sums) -> tuple[Floats, Floats]:
     """Return Stuart's tau_c of each group and without each member cluster: it asks how many values there are, too."""
-    sums = _sums(counts_of_pairs, x, y, groups)
     whole = stuart(x, y, sums.whole)
     without = np.empty(sums.without.shape[1:])
     for cluster in range(groups.members):
@@ -303,49 +387,80 @@ def replicates(
     ValueError
         For shapes that do not fit, or ``spa`` of anything but systems.
     """
+    return all_replicates(scores, ratings, design, items, [measure], grouping, resamples=resamples, seed=seed)[measure]
+
+
+def all_replicates(
+    scores: npt.ArrayLike,
+    ratings: npt.ArrayLike,
+    design: Design,
+    items: Integers,
+    measures: Sequence[Measure],
+    grouping: Grouping,
+    *,
+    resamples: int = 1000,
+    seed: int = 2024,
+) -> dict[Measure, Replicates]:
+    """Do what :func:`replicates` does for several statistics, which share their sums over pairs."""
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or not table.shape[1] == len(human) == len(items) == len(design.systems):
         raise ValueError(f"expected (metrics, n) and n ratings, items and units, got {table.shape} and {human.shape}")
-    if measure == "spa" and grouping != "pooled":
+    if "spa" in measures and grouping != "pooled":
         raise ValueError("soft pairwise accuracy compares systems: expected the grouping pooled")
     groups = Groups.of(design, items, grouping)
-    if measure == "spa":
-        return _soft(table, human, design, items, resamples, seed)
     if grouping == "pooled":
         x, y = paired_means(table, human, design)
         x, y = x[:, np.newaxis], y[:, np.newaxis]
     else:
         x = groups.laid_out(merge_ties(table))
         y = np.broadcast_to(groups.laid_out(merge_ties(human)), x.shape)
-    found = [_of_metric(a, b, groups, measure) for a, b in zip(x, y, strict=True)]
-    made = _joined([one for one, _ in found], grouping, np.array([epsilon for _, epsilon in found]))
-    if grouping != "pooled":
+    of_pairs = [measure for measure in measures if measure != "spa"]
+    found = [_of_metric(a, b, groups, of_pairs) for a, b in zip(x, y, strict=True)]
+    made: dict[Measure, Replicates] = {}
+    for measure in measures:
+        if measure == "spa":
+            made[measure] = _soft(table, human, design, items, resamples, seed)
+            continue
+        parts, epsilon = [one[measure][0] for one in found], np.array([one[measure][1] for one in found])
+        made[measure] = _joined(parts, grouping, epsilon)
+        if grouping == "pooled":
+            made[measure] = _with_pairs(made[measure], measure, x[:, 0], y[:, 0], epsilon)
+    return made
+
+
+def _with_pairs(made: Replicates, measure: Measure, x: Floats, y: Floats, epsilon: Floats) -> Replicates:
+    """Add how many systems there are, and what single pairs of them say where the statistic is a mean over pairs."""
+    made = replace(made, n=np.isfinite(x).sum(axis=1))
+    if measure not in ("accuracy", "acc_eq", "tau_23") or x.shape[1] < FEWEST or not np.isfinite(x).all():
         return made
-    made = replace(made, n=np.isfinite(x[:, 0]).sum(axis=1))
-    if measure not in ("accuracy", "acc_eq", "tau_23") or groups.members < FEWEST or not np.isfinite(x).all():
-        return made
-    allowed = np.nan_to_num([epsilon for _, epsilon in found])[:, np.newaxis, np.newaxis]
-    counts = counts_of_pairs(x[:, 0], y[:, 0], allowed)
+    counts = counts_of_pairs(x, y, np.nan_to_num(epsilon)[:, np.newaxis, np.newaxis])
     # tau_23 goes from -1 to 1, and so do its pairs.
     return replace(made, beside=beside(counts[0] + counts[4]) * (2 if measure == "tau_23" else 1))
 
 
-def _of_metric(x: Floats, y: Floats, groups: Groups, measure: Measure) -> tuple[_Parts, float]:
-    if measure in ("spearman", "tau_c"):
-        whole, without = (_spearman if measure == "spearman" else _tau_c)(x, y, groups)
-        return _mean_over_groups(whole, without, groups), np.nan
-    features, made = _MADE[measure]
-    epsilon = np.nan
-    if measure == "acc_eq":
-        epsilon = best_epsilon(x, y)
-        allowed = 0.0 if np.isnan(epsilon) else epsilon
-        features = lambda a, b: counts_of_pairs(a, b, allowed)  # noqa: E731
-    sums = _sums(features, x, y, groups)
-    if features is _products:
-        sums = _rounded(sums)
-    if measure == "pairwise_pearson":
-        return _of_all_pairs(sums, made, groups), epsilon
-    return _mean_over_groups(made(sums.whole), made(sums.without), groups), epsilon
+def _of_metric(
+    x: Floats, y: Floats, groups: Groups, measures: Sequence[Measure]
+) -> dict[Measure, tuple[_Parts, float]]:
+    found: dict[Measure, tuple[_Parts, float]] = {}
+    counted = cache(lambda: _sums(_counted(), x, y, groups))
+    products = cache(lambda: _sums_of_products(x, y, groups))
+    for measure in measures:
+        epsilon = np.nan
+        if measure in ("spearman", "tau_c"):
+            whole, without = _spearman(x, y, groups) if measure == "spearman" else _tau_c(x, y, groups, counted())
+        else:
+            features, made = _MADE[measure]
+            if measure == "acc_eq":
+                epsilon = best_epsilon(x, y)
+                sums = _sums(_counted(epsilon), x, y, groups) if epsilon > 0 else counted()
+            else:
+                sums = products() if features is _products else counted()
+            if measure == "pairwise_pearson":
+                found[measure] = _of_all_pairs(sums, made, groups), epsilon
+                continue
+            whole, without = made(sums.whole), made(sums.without)
+        found[measure] = _mean_over_groups(whole, without, groups), epsilon
+    return found
 
 
 def of_rows(x: Floats, y: Floats, measure: Measure) -> Floats:
@@ -354,7 +469,7 @@ def of_rows(x: Floats, y: Floats, measure: Measure) -> Floats:
     if measure == "spearman":
         return mean(rowwise(*rows, "spearman").reshape(x.shape[:-1]), axis=1)
     features, made = _MADE["kendall" if measure == "tau_c" else measure]
-    sums = features(*rows).sum(axis=(-2, -1), dtype=np.float64)
+    sums = features(*rows, _ALL).sum(axis=(-2, -1), dtype=np.float64)
     if measure == "pairwise_pearson":
         return made(sums.reshape(-1, *x.shape[:-1]).sum(axis=2))
     values = stuart(*rows, sums) if measure == "tau_c" else made(sums)
@@ -386,9 +501,13 @@ def mean(values: Floats, axis: int | None = None) -> Floats:
 
 
 def _cells_of(groups: Groups) -> tuple[Integers, Integers]:
-    """Return the outer and the member cluster of each cell."""
+    """Return the outer and the member cluster of each cell, in order of system, then dialogue, as everywhere."""
     rows, columns = np.nonzero(groups.unit >= 0)
-    codes = np.unique(groups.outer[rows] * groups.members + groups.member[rows, columns])
+    outer, member = groups.outer[rows], groups.member[rows, columns]
+    if groups.by_item:
+        codes = np.unique(member * groups.outers + outer)
+        return codes % max(1, groups.outers), codes // max(1, groups.outers)
+    codes = np.unique(outer * groups.members + member)
     return codes // max(1, groups.members), codes % max(1, groups.members)
 
 
@@ -428,9 +547,17 @@ def _of_all_pairs(sums: _Sums, made: Callable[[Floats], Floats], groups: Groups)
     np.add.at(by_outer.T, groups.outer, sums.whole.T)
     np.add.at(np.moveaxis(without_by_outer, 0, -1), groups.outer, np.moveaxis(sums.without, 0, -1))
     outer, member = _cells_of(groups)
-    rest = whole[:, np.newaxis] - by_outer
+    rest = _others(by_outer)
     cells = made(rest[:, outer] + without_by_outer[:, outer, member])
     return _Parts(value, members, made(rest), cells, count)
+
+
+def _others(parts: Floats) -> Floats:
+    """Return the sum of all columns but each; not by taking it off, which loses the digits of small ones beside a large one."""
+    before, after = np.zeros_like(parts), np.zeros_like(parts)
+    before[:, 1:] = np.cumsum(parts[:, :-1], axis=1)
+    after[:, :-1] = np.cumsum(parts[:, :0:-1], axis=1)[:, ::-1]
+    return before + after
 
 
 def _joined(parts: list[_Parts], grouping: Grouping, epsilon: Floats) -> Replicates:

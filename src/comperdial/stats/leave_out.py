@@ -145,11 +145,16 @@ def _pearson(scores: Floats, ratings: Floats, groups: Integers) -> Floats:
 def _vary(side: Floats, starts: Integers) -> npt.NDArray[np.bool_]:
     """Say without which groups a side varies; compared and not computed, so that no rounding passes for variance."""
     low, high = np.minimum.reduceat(side, starts, axis=1), np.maximum.reduceat(side, starts, axis=1)
-    least, most = (
-        np.stack([end(np.delete(part, group, axis=1), axis=1) for group in range(part.shape[1])], axis=1)
-        for end, part in ((np.min, low), (np.max, high))
-    )
+    least = np.minimum(_before(low, np.minimum, np.inf), _before(low[:, ::-1], np.minimum, np.inf)[:, ::-1])
+    most = np.maximum(_before(high, np.maximum, -np.inf), _before(high[:, ::-1], np.maximum, -np.inf)[:, ::-1])
     return np.asarray(most > least)
+
+
+def _before(values: Floats, extreme: np.ufunc, none: float) -> Floats:
+    """Return the least, or the largest, of the groups before each one."""
+    found = np.full(values.shape, none)
+    found[:, 1:] = extreme.accumulate(values[:, :-1], axis=1)
+    return found
 
 
 def _scaled(side: Floats) -> Floats:

@@ -6,7 +6,7 @@ All coefficients here are those of the repeated rows, exactly: nothing is approx
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,13 +23,19 @@ Integers = npt.NDArray[np.intp]
 _UNITS = 2**19
 # Pairs of systems x resamples, or cells x resamples, at a time.
 _SYSTEMS = 2**20
+# Units x groups of them that are counted, and cells x resamples at a time.
+_SHARED, _CELLS = 2**22, 2**19
 # Pairs of cells taken at a time: so many bytes, a few times over, stay in the cache.
 _PAIRS = 2**18
 # Integers below this are exact as float32.
 _EXACT = 2**24
-# What is left of a variance that is zero but for rounding: as a share of the mean square about the centre of all units,
-# and, over means of systems, of the largest square.
-_ROUNDING, _ROUNDING_OF_MEANS = 1e-13, 1e-22
+# Where less than this share of the squares about the centre of all units is left of a resample's variance, its sums have
+# lost too many digits: it is summed anew about its own centre.
+_LITTLE = 1e-6
+# What is left of a variance over means of systems that is zero but for rounding: as a share of the largest square.
+_ROUNDING_OF_MEANS = 1e-22
+# Cells x groups of cells that pairs are summed by, and units of which all pairs are compared; beyond, units are sorted.
+_SUMMED, _COMPARED = 2**24, 2**15
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,15 @@ def _pooled_values(
         return [np.empty((scheme.count, 0, len(names))) for scheme in schemes]
     units = _Units(scores, ratings, design, names)
     step = max(1, min(64, _UNITS // max(1, len(ratings))))
-    found = [
-        np.concatenate([units.piece(scheme.rows(start, start + step)) for start in range(0, scheme.count, step)])
-        for scheme in schemes
-    ]
+    found = []
+    for scheme in schemes:
+        shared = units.shared(scheme)
+        pieces = [
+            units.piece(scheme.rows(start, start + step), ranked=not shared) for start in range(0, scheme.count, step)
+        ]
+        found.append(np.concatenate(pieces))
+        if shared:
+            units.ranked_by_side(*shared, found[-1])
     if "kendall" in names:
         at = list(names).index("kendall")
         for metric, kept in enumerate(units.kept):
@@ -115,6 +126,7 @@ class _Units:
     def __init__(self, scores: Floats, ratings: Floats, design: Design, names: Sequence[str]) -> None:
         self.design, self.names = design, list(names)
         self.kept = ~np.isnan(scores)
+        self.sides = scores, ratings
         self.features: Floats | None = None
         self.columns: list[_Sorted] = []
         if "pearson" in self.names:
@@ -128,13 +140,57 @@ class _Units:
             self.rating = _Sorted(ratings)
             self.columns = [_Sorted(x) for x in scores]
 
-    def piece(self, weights: Weights) -> Floats:
+    def shared(self, scheme: Weights) -> tuple[Integers, Floats] | None:
+        """Return the side of each unit that was resampled, and its weights, where it is one side of not too many."""
+        both = scheme.systems is not None and scheme.dialogues is not None
+        if not self.columns or both or scheme.cells is not None:
+            return None
+        codes = self.design.systems if scheme.dialogues is None else self.design.dialogues
+        weights = scheme.systems if scheme.dialogues is None else scheme.dialogues
+        if weights is None:
+            weights = np.ones((1, int(codes.max()) + 1))
+        return (codes, weights.T) if len(codes) * len(weights.T) <= _SHARED else None
+
+    def ranked_by_side(self, codes: Integers, weights: Floats, found: Floats) -> None:
+        """Do what :meth:`piece` does for ranks, given the weights of groups of units: shape (groups, resamples).
+
+        Ranks are sums of such weights, and the sum of their products is one over units of a rating and a group: counted
+        once, whatever the resamples.
+        """
+        scores, ratings = self.sides
+        for metric, kept in enumerate(self.kept):
+            column, rating = (_Counted.of(side[kept], codes[kept], len(weights)) for side in (scores[metric], ratings))
+            cells, cell_of = np.unique(rating.level * len(weights) + codes[kept], return_inverse=True)
+            order = np.argsort(cell_of, kind="stable")
+            starts = np.searchsorted(cell_of[order], np.arange(len(cells)))
+            by_cell = np.add.reduceat(column.ranks[column.level[order]], starts, axis=0).T if len(cells) else None
+            level, group = np.divmod(cells, len(weights))
+            step = max(1, _CELLS // max(1, len(cells), len(column.counts), len(rating.counts)))
+            for start in range(0, weights.shape[1], step):
+                times = weights[:, start : start + step]
+                total = rating.counts.sum(axis=0) @ times
+                values = found[start : start + step, metric]
+                if "spearman" in self.names and by_cell is not None:
+                    spread = np.sqrt((total**3 - rating.powers(times, 3)) * (total**3 - column.powers(times, 3))) / 12
+                    product = by_cell @ ((rating.ranks @ times)[level] * times[group])
+                    value = _divided(np.einsum("kb,kb->b", times, product), spread)
+                    values[:, self.names.index("spearman")] = np.clip(value, -1, 1)
+                if "kendall" in self.names:
+                    untied = np.sqrt(total**2 - rating.powers(times, 2)) * np.sqrt(total**2 - column.powers(times, 2))
+                    values[:, self.names.index("kendall")] = _divided(np.ones_like(untied), untied)
+
+    def piece(self, weights: Weights, *, ranked: bool) -> Floats:
         """Return the coefficients of a few resamples; of Kendall's, 1 / the root of the two numbers of untied pairs."""
         found = np.full((weights.count, len(self.kept), len(self.names)), np.nan)
         if self.features is not None:
             cells = weights.of(self.design.systems[self.first], self.design.dialogues[self.first])
-            found[:, :, self.names.index("pearson")] = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
-        if self.columns:
+            values, unsure = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
+            for resample, metric in zip(*np.nonzero(unsure), strict=True):
+                kept = self.kept[metric] & (cells[self.cell_of, resample] > 0)
+                sides = (side[kept] for side in (self.sides[0][metric], self.sides[1]))
+                values[resample, metric] = _pearson_of_units(*sides, cells[self.cell_of[kept], resample])
+            found[:, :, self.names.index("pearson")] = values
+        if self.columns and ranked:
             self._ranked(weights.of(self.design.systems, self.design.dialogues), found)
         return found
 
@@ -171,13 +227,23 @@ def _standard(x: Floats) -> Floats:
     return np.asarray(centred / np.abs(centred).max())
 
 
-def _pearson(sums: Floats) -> Floats:
+def _pearson(sums: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return coefficients, and which of them must be computed anew: a side varies little about its own centre, or not at all."""
     n, a, b, aa, bb, ab = sums
     mean_a, mean_b = _divided(a, n), _divided(b, n)
     spread_a, spread_b = aa - a * mean_a, bb - b * mean_b
-    spread_a = np.where(spread_a > _ROUNDING * aa, spread_a, 0.0)
-    spread_b = np.where(spread_b > _ROUNDING * bb, spread_b, 0.0)
-    return np.asarray(np.clip(_divided(ab - a * mean_b, np.sqrt(spread_a) * np.sqrt(spread_b)), -1, 1))
+    unsure = ((spread_a < _LITTLE * aa) | (spread_b < _LITTLE * bb)) & (aa > 0) & (bb > 0)
+    spreads = (np.where(unsure, 0.0, spread) for spread in (spread_a, spread_b))
+    value = _divided(ab - a * mean_b, np.sqrt(next(spreads)) * np.sqrt(next(spreads)))
+    return np.clip(value, -1, 1), unsure
+
+
+def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
+    """Return the coefficient of units that come so many times; NaN where a side does not vary."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    a, b = (side - times @ side / times.sum() for side in (_standard(x), _standard(y)))
+    return float(np.clip((times * a) @ b / np.sqrt((times * a) @ a) / np.sqrt((times * b) @ b), -1, 1))
 
 
 def _divided(a: Floats, b: Floats) -> Floats:
@@ -199,6 +265,38 @@ class _Ranks:
     def by_unit(self, weights: Floats) -> Floats:
         """Return weight times rank of each unit: shape (units, resamples)."""
         return np.asarray(self.groups[self.group_of] * weights)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A column by groups of units that have one weight.
+
+    Attributes
+    ----------
+    level
+        The place of each unit's value among the different values.
+    counts, ranks
+        Shape (levels, groups): units of a group that have it; and what each group's weight adds to its middle rank less
+        the mean rank.
+    """
+
+    level: Integers
+    counts: Floats
+    ranks: Floats
+
+    @classmethod
+    def of(cls, values: Floats, codes: Integers, groups: int) -> _Counted:
+        level = np.unique(values, return_inverse=True)[1].reshape(-1)
+        levels = int(level.max(initial=-1)) + 1
+        counts = (
+            np.bincount(level * groups + codes, minlength=levels * groups).reshape(levels, groups).astype(np.float64)
+        )
+        return cls(level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2)
+
+    def powers(self, times: Floats, power: int) -> Floats:
+        """Return the sums over levels of powers of their weights."""
+        tied = self.counts.sum(axis=1) > 1
+        return ((self.counts[tied] @ times) ** power).sum(axis=0) + self.counts[~tied].sum(axis=0) @ times**power
 
 
 class _Sorted:
@@ -238,25 +336,25 @@ def _concordance(
 ) -> list[Floats]:
     """Return concordant less discordant pairs of resamples, every pair counted twice.
 
-    Units of a cell (a system in a dialogue) have one weight, so the pairs of two cells are summed before any weight is
-    known: what is wanted is w'Aw, A (cells, cells). Where only one side was resampled, A shrinks to that side.
+    Units of a system, or of a dialogue, have one weight where that side alone was resampled, so the pairs of two of them
+    are summed before any weight is known: what is wanted is w'Aw, A (systems, systems) or (dialogues, dialogues). Where
+    both were, or there are many, units are sorted instead.
     """
     if not len(x):
         return [np.zeros(scheme.count) for scheme in schemes]
     cells, cell_of = np.unique(systems * (int(dialogues.max()) + 1) + dialogues, return_inverse=True)
     sides = _sides(cells, int(dialogues.max()) + 1)
-    a, b = _laid_out(x, cell_of), _laid_out(y, cell_of)
-    for name in ("systems", "dialogues"):
-        # Hardly fewer groups than cells: nothing to gain by summing them first.
-        if 2 * len(sides[name][1]) > len(cells):
-            sides[name] = sides["cells"]
     loads = [_load(scheme, sides) for scheme in schemes]
-    counts = np.bincount(cell_of)
-    most = max([len(x), *((counts @ weights).max() for side, weights in loads if side == "cells")])
-    kind = np.float32 if 2 * a.shape[1] * most < _EXACT else np.float64
-    small = {side: np.zeros((len(sides[side][1]),) * 2) for side, _ in loads if side != "cells"}
-    large = [weights.astype(kind) for _, weights in loads]
-    found: list[Floats] = [np.zeros(weights.shape[1]) for _, weights in loads]
+    widest = max((len(sides[side][1]) if side else len(cells)) for side, _ in loads)
+    if (
+        any(side is None for side, _ in loads)
+        or len(cells) * max(widest, 4 * int(np.bincount(cell_of).max())) > _SUMMED
+        or len(x) > _COMPARED
+    ):
+        return _by_sorting(x, y, systems, dialogues, schemes)
+    a, b = _laid_out(x, cell_of), _laid_out(y, cell_of)
+    kind = np.float32 if 2 * a.shape[1] * len(x) < _EXACT else np.float64
+    small = {side: np.zeros((len(sides[side][1]),) * 2) for side, _ in loads if side}
     step = max(1, _PAIRS // len(cells))
     for start in range(0, len(cells), step):
         stop = min(start + step, len(cells))
@@ -265,31 +363,69 @@ def _concordance(
             code = sides[side][0]
             by_column = _summed(pairs, code[start:], len(total))
             np.add.at(total, code[start:stop], by_column)
-        for k, (side, weights) in enumerate(loads):
-            if side == "cells":
-                found[k] += np.einsum("cb,cb->b", weights[start:stop], (pairs @ large[k][start:]).astype(np.float64))
-    for k, (side, weights) in enumerate(loads):
-        if side != "cells":
-            found[k] = np.einsum("cb,cb->b", weights, np.einsum("cd,db->cb", small[side], weights))
+    return [
+        np.einsum("cb,cb->b", weights, np.einsum("cd,db->cb", small[side], weights)) for side, weights in loads if side
+    ]
+
+
+def _by_sorting(
+    x: Floats, y: Floats, systems: Integers, dialogues: Integers, schemes: Sequence[Weights]
+) -> list[Floats]:
+    """Do what :func:`_concordance` does in time and memory that grow with the units, not with their pairs.
+
+    Levels of one side are numbered. Two different numbers differ in a highest binary digit: at each digit, those that agree
+    in all higher ones are parted into low and high, sorted by the other side, and a running sum of the weights of the low
+    ones says how many of them lie below and above each high one.
+    """
+    sides = [np.unique(side, return_inverse=True)[1].reshape(-1) for side in (x, y)]
+    other, level = sorted(sides, key=lambda codes: -int(codes.max()))
+    digits = []
+    for digit in range(int(level.max()).bit_length()):
+        part = level >> (digit + 1)
+        order = np.lexsort((other, part))
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(part[order]) > 0) | (np.diff(other[order]) > 0)
+        starts = np.flatnonzero(new)
+        first = np.unique(part[order][starts], return_index=True)[1]
+        sizes = np.diff([*first, len(starts)])
+        digits.append(
+            (order, starts, np.repeat(first, sizes), np.repeat(first + sizes, sizes), (level >> digit & 1)[order])
+        )
+    step = max(1, min(64, _UNITS // len(x)))
+    found = []
+    for scheme in schemes:
+        parts = []
+        for start in range(0, scheme.count, step):
+            weights = scheme.rows(start, start + step).of(systems, dialogues)
+            total = np.zeros(weights.shape[1])
+            for order, starts, first, last, high in digits:
+                ordered = weights[order]
+                above = np.add.reduceat(ordered * high[:, np.newaxis], starts, axis=0)
+                low = np.add.reduceat(ordered, starts, axis=0) - above
+                upto = np.concatenate([np.zeros((1, low.shape[1])), np.cumsum(low, axis=0)])
+                total += np.einsum("gb,gb->b", above, upto[1:] + upto[:-1] - upto[first] - upto[last])
+            parts.append(2 * total)
+        found.append(np.concatenate(parts))
     return found
 
 
 def _sides(cells: Integers, dialogues: int) -> dict[str, tuple[Integers, Integers, Integers]]:
-    """Return, for each way to resample, the group of each cell, and a system and a dialogue of each group."""
+    """Return, for each side to resample, the group of each cell, and a system and a dialogue of each group."""
     system, dialogue = np.divmod(cells, dialogues)
-    found = {"cells": (np.arange(len(cells)), system, dialogue)}
+    found = {}
     for name, codes in (("systems", system), ("dialogues", dialogue)):
         _, first, group = np.unique(codes, return_index=True, return_inverse=True)
         found[name] = (group, system[first], dialogue[first])
     return found
 
 
-def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]) -> tuple[str, Floats]:
-    side = "cells"
-    if scheme.cells is None and (scheme.systems is None or scheme.dialogues is None):
-        side = "systems" if scheme.dialogues is None else "dialogues"
+def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]) -> tuple[str | None, Floats]:
+    """Return the side that was resampled, and the weights of its groups; None where it was not one side alone."""
+    if scheme.cells is not None or (scheme.systems is not None and scheme.dialogues is not None):
+        return None, np.empty((0, scheme.count))
+    side = "systems" if scheme.dialogues is None else "dialogues"
     _, system, dialogue = sides[side]
-    return "cells" if sides[side] is sides["cells"] else side, scheme.of(system, dialogue)
+    return side, scheme.of(system, dialogue)
 
 
 def _laid_out(values: Floats, cell_of: Integers) -> npt.NDArray[np.float32]:
@@ -335,42 +471,36 @@ def _average_values(
     scores: Floats, ratings: Floats, design: Design, names: Sequence[str], schemes: Sequence[Weights]
 ) -> list[Floats]:
     """Return the coefficients over systems of resamples: for each scheme, shape (resamples, metrics, names)."""
-
-    def of_metric(metric: int) -> list[Floats]:
-        kept = ~np.isnan(scores[metric])
-        sums = _Sums(scores[metric, kept], ratings[kept], design.systems[kept], design.dialogues[kept], design.counts)
-        return [_of_sums(sums, scheme, names) for scheme in schemes]
-
-    found = [of_metric(metric) for metric in range(len(scores))]
-    return [
-        np.stack([of[k] for of in found], axis=1) if found else np.empty((scheme.count, 0, len(names)))
-        for k, scheme in enumerate(schemes)
-    ]
+    found = [np.full((scheme.count, len(scores), len(names)), np.nan) for scheme in schemes]
+    missing = np.isnan(scores)
+    # Metrics that scored the same units share the means of ratings and their ranks.
+    patterns, pattern = np.unique(missing, axis=0, return_inverse=True)
+    for number, gap in enumerate(patterns):
+        rows = np.flatnonzero(pattern.reshape(-1) == number)
+        sums = _Sums(
+            np.vstack([scores[rows], ratings])[:, ~gap], design.systems[~gap], design.dialogues[~gap], design.counts
+        )
+        for values, scheme in zip(found, schemes, strict=True):
+            values[:, rows] = _of_sums(sums, scheme, names)
+    return found
 
 
 class _Sums:
-    """Sums over the units of each system in each dialogue: shape (systems, dialogues)."""
+    """Sums over the units of each system in each dialogue, of metrics and last of the ratings: shape (systems, dialogues)."""
 
-    def __init__(
-        self,
-        x: Floats,
-        y: Floats,
-        systems: npt.NDArray[np.intp],
-        dialogues: npt.NDArray[np.intp],
-        shape: tuple[int, int],
-    ) -> None:
+    def __init__(self, sides: Floats, systems: Integers, dialogues: Integers, shape: tuple[int, int]) -> None:
         codes = systems * shape[1] + dialogues
 
         def summed(part: Floats) -> Floats:
             return np.asarray(np.bincount(codes, part, shape[0] * shape[1]), dtype=np.float64).reshape(shape)
 
-        self.n = summed(np.ones(len(x)))
-        self.x, self.y = summed(x), summed(y)
+        self.n = summed(np.ones(sides.shape[1]))
+        self.sides = [summed(side) for side in sides]
         # What means were rounded at, which of numbers of one sign is the mean itself.
-        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in (x, y)]
+        self.sizes = [summed(np.abs(side)) if side.min(initial=0.0) < 0 else None for side in sides]
 
-    def means(self, weights: Weights) -> tuple[Floats, Floats, Floats]:
-        """Return the means of scores and of ratings and how often a system has them.
+    def means(self, weights: Weights) -> tuple[Iterator[Floats], Floats]:
+        """Return the means of each metric and last of the ratings, and how often a system has them.
 
         Shape (resamples, systems); means have one row where systems alone were drawn. Those that differ by rounding
         only are equal.
@@ -387,11 +517,8 @@ class _Sums:
         times = np.ones((1, self.n.shape[0])) if weights.systems is None else weights.systems
         times = np.where(n > 0, times, 0.0)
         n = np.where(n > 0, n, 1.0)
-        x, y = (
-            merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n)
-            for part, size in zip((self.x, self.y), self.sizes, strict=True)
-        )
-        return x, y, times
+        sides = zip(self.sides, self.sizes, strict=True)
+        return (merge_ties(drawn(part) / n, 0.0 if size is None else drawn(size) / n) for part, size in sides), times
 
 
 def _of_sums(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
@@ -401,20 +528,39 @@ def _of_sums(sums: _Sums, weights: Weights, names: Sequence[str]) -> Floats:
     return np.concatenate(parts)
 
 
-def _values(a: Floats, b: Floats, times: Floats, names: Sequence[str]) -> Floats:
-    found = np.full((len(times), len(names)), np.nan)
-    if "pearson" in names:
-        found[:, list(names).index("pearson")] = _pearson_of_means(a, b, times)
-    if "spearman" in names or "kendall" in names:
-        (rank_a, tied_a), (rank_b, tied_b) = (_ranked(np.broadcast_to(means, times.shape), times) for means in (a, b))
-        if "spearman" in names:
-            found[:, list(names).index("spearman")] = _pearson_of_means(rank_a, rank_b, times)
-        if "kendall" in names:
-            total = times.sum(axis=1) ** 2
-            untied = np.sqrt(total - (times * tied_a).sum(axis=1)) * np.sqrt(total - (times * tied_b).sum(axis=1))
-            found[:, list(names).index("kendall")] = np.clip(
-                _divided(_concordance_of_means(a, b, times), untied), -1, 1
-            )
+@dataclass(frozen=True)
+class _Side:
+    """Means of systems, (resamples, systems), with what coefficients need of them."""
+
+    means: Floats
+    ranks: Floats | None
+    untied: Floats | None
+    signs: list[npt.NDArray[np.int8]] | None
+
+    @classmethod
+    def of(cls, means: Floats, times: Floats, names: Sequence[str]) -> _Side:
+        if "spearman" not in names and "kendall" not in names:
+            return cls(means, None, None, None)
+        ranks, tied = _ranked(np.broadcast_to(means, times.shape), times)
+        if "kendall" not in names:
+            return cls(means, ranks, None, None)
+        untied = np.sqrt(times.sum(axis=1) ** 2 - (times * tied).sum(axis=1))
+        return cls(means, ranks, untied, _signs(means, times))
+
+
+def _values(sides: Iterable[Floats], times: Floats, names: Sequence[str]) -> Floats:
+    """Return the coefficients of all sides with the last one: shape (resamples, sides - 1, names)."""
+    *scores, ratings = (_Side.of(means, times, names) for means in sides)
+    found = np.full((len(times), len(scores), len(names)), np.nan)
+    for row, side in enumerate(scores):
+        for at, name in enumerate(names):
+            if name == "pearson":
+                found[:, row, at] = _pearson_of_means(side.means, ratings.means, times)
+            elif side.ranks is not None and ratings.ranks is not None and name == "spearman":
+                found[:, row, at] = _pearson_of_means(side.ranks, ratings.ranks, times)
+            elif side.signs is not None and ratings.signs is not None:
+                pairs = _concordance_of_means(side.signs, ratings.signs, times)
+                found[:, row, at] = np.clip(_divided(pairs, side.untied * ratings.untied), -1, 1)
     return found
 
 
@@ -435,11 +581,32 @@ def _ranked(values: Floats, times: Floats) -> tuple[Floats, Floats]:
     return ranks, tied
 
 
-def _concordance_of_means(a: Floats, b: Floats, times: Floats) -> Floats:
+def _signs(means: Floats, times: Floats) -> list[npt.NDArray[np.int8]]:
+    """Return the signs of pairs of systems: of each with those after it, (others, resamples), or all, (resamples, all, all).
+
+    The first only where each system counts once.
+    """
+    if len(means) == len(times) and (times == 1).all():
+        x = np.ascontiguousarray(means.T)
+        return [signs_of(x[place], x[place + 1 :]) for place in range(len(x))]
+    return [signs_of(means[:, :, np.newaxis], means[:, np.newaxis, :])]
+
+
+def _concordance_of_means(
+    a: Sequence[npt.NDArray[np.int8]], b: Sequence[npt.NDArray[np.int8]], times: Floats
+) -> Floats:
     """Return concordant less discordant pairs, every pair counted twice: shape (resamples,)."""
-    signs = signs_of(a[:, :, np.newaxis], a[:, np.newaxis, :])
-    signs *= signs_of(b[:, :, np.newaxis], b[:, np.newaxis, :])
-    return np.asarray(np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times)))
+    if a[0].ndim == 3:
+        signs = a[0] * b[0]
+        if len(signs) == 1:
+            return np.einsum("bi,bi->b", times @ signs[0].astype(np.float64), times)
+        return np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times))
+    total = np.zeros(len(times), dtype=np.int64)
+    for one, other in zip(a, b, strict=True):
+        pairs = one * other
+        for start in range(0, len(pairs), 127):
+            total += np.add.reduce(pairs[start : start + 127], axis=0, dtype=np.int8)
+    return 2.0 * total
 
 
 def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
@@ -449,6 +616,7 @@ def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
     spread_a, spread_b = (times * a * a).sum(axis=1), (times * b * b).sum(axis=1)
     # A mean of equal numbers is off by rounding.
     for spread, values in ((spread_a, x), (spread_b, y)):
-        spread[~(spread > _ROUNDING_OF_MEANS * total * (values**2).max(axis=1, initial=0.0))] = 0.0
+        largest = (np.where(times > 0, values, 0.0) ** 2).max(axis=1, initial=0.0)
+        spread[~(spread > _ROUNDING_OF_MEANS * total * largest)] = 0.0
     value = _divided((times * a * b).sum(axis=1), np.sqrt(spread_a) * np.sqrt(spread_b))
     return np.asarray(np.clip(value, -1, 1))
