@@ -97,10 +97,13 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
     swaps = re.search(r"swaps:(\d+)", found.test)
     if swaps and pairs > ALPHA * (1 + int(swaps[1])):
         log.warning("%d pairs are too many for %s: after Holm's correction none can differ", pairs, found.test)
-    low, high = (np.clip(found.difference + side * found.reach, -2, 2) for side in (-1, 1))
+    low, high = found.ends
+    # As within items and systems: what counts as drawn where not all does.
+    tests = np.where(found.given, test.replace(found.test, f"{found.test}|dialogues", 1), test)
     of_pairs = {
         "p": found.p, "p_perm_both": found.p_perm_both, "p_wmt": _one_sided(found.p_perm_both, detail.resamples),
         "p_williams": _williams(sample, name, found.n), "n": found.n, "low": low, "high": high,
+        "test": tests,
     }  # fmt: skip
     return _rows_of(sample, "pooled", name, found.difference, of_pairs, test)
 
