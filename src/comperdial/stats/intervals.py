@@ -17,6 +17,7 @@ from comperdial.stats.means import paired_means
 from comperdial.stats.resampling import Weights, weighted
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
 # Cells x resamples held at a time: 64 MB of them.
 _CELLS = 2**25
 # Fewer systems give no interval over their means.
@@ -31,11 +32,16 @@ _PERFECT = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Intervals:
-    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none."""
+    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none.
+
+    ``systems``, shape (metrics,), is how many systems have a score, and ``given`` whether these count as given.
+    """
 
     value: Floats
     low: Floats
     high: Floats
+    systems: Integers
+    given: npt.NDArray[np.bool_]
 
 
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
@@ -153,7 +159,7 @@ def intervals(
     if resamples < 2 or not 0 < confidence < 1:
         raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
     drawn = draw(x, y, design, names, resamples, np.random.default_rng(seed))
-    return Intervals(drawn.value, *drawn.ends(confidence))
+    return Intervals(drawn.value, *drawn.ends(confidence), drawn.counts[0, :, 0].astype(np.intp), drawn.given[:, 0])
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,11 @@ class Drawn:
     weights: Weights
     fixed: bool = False
 
+    @property
+    def given(self) -> npt.NDArray[np.bool_]:
+        """Return whether the systems of each metric count as given: shape (metrics, 1)."""
+        return np.asarray(self.fixed | ((self.counts[0] > 1) & (self.counts[0] < FEWEST_SAMPLED)))
+
     def ends(self, confidence: float) -> tuple[Floats, Floats]:
         """Return the low and the high ends, each of shape (metrics, names)."""
         with np.errstate(all="ignore"):
@@ -209,11 +220,10 @@ class Drawn:
             np.where(n > 1, spread(values) * n / (n - 1), 0.0)
             for values, n in zip((self.systems, self.dialogues), self.counts, strict=True)
         )
-        given = self.fixed | (self.counts[0] < FEWEST_SAMPLED)
-        of_systems = np.where(given, 0.0, of_systems)
+        of_systems = np.where(self.given, 0.0, of_systems)
         total = of_systems + of_dialogues
         if self.within is not None:
-            total = np.where(given, total, two_way(of_systems, of_dialogues, self.within, self.counts[1]))
+            total = np.where(self.given, total, two_way(of_systems, of_dialogues, self.within, self.counts[1]))
         return of_systems, of_dialogues, total
 
 
