@@ -70,7 +70,7 @@ def comparison_document(
             heading = f"{dataset}, {target}" if several else str(target)
             title = f"{heading}: {level_title(level, against)}"
             parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
-            if _these_systems(parts[0]):
+            if _these_systems(*parts[:2]):
                 title += f" (over {OVER[1]})"
             sections.append(_metrics(title, parts[0], parts[2], labels, coefficients, correction))
             if len(labels) > 1:
@@ -87,8 +87,12 @@ def comparison_document(
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
             "dialogue are not. Over eight systems or fewer it is exact: the share of all orders of the systems that would "
             "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled"
-            + (", where they are not over contexts, these systems" if _these_systems(pooled, every=False) else ""),
-            *([_GIVEN_NOTE] if _these_systems(pooled, every=False) else []),
+            + (
+                ", where they are not over contexts, these systems"
+                if _these_systems(pooled, differences, every=False)
+                else ""
+            ),
+            *([_GIVEN_NOTE] if _these_systems(pooled, differences, every=False) else []),
             *(
                 [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
                 if len(labels) > 1
@@ -102,9 +106,9 @@ def comparison_document(
     )
 
 
-def _these_systems(correlations: pd.DataFrame, *, every: bool = True) -> bool:
-    """Return whether the intervals, every one or any, are over contexts with the systems given."""
-    over = correlations["over"].dropna() if "over" in correlations else pd.Series(dtype=str)
+def _these_systems(*frames: pd.DataFrame, every: bool = True) -> bool:
+    """Return whether the intervals and tests, every one or any, are over contexts with the systems given."""
+    over = pd.concat([frame["over"] for frame in frames if "over" in frame] or [pd.Series(dtype=str)]).dropna()
     given = over == OVER[1]
     return bool(len(given) and (given.all() if every else given.any()))
 
