@@ -37,13 +37,13 @@ def truth(index: int, seed: int, systems: int) -> Floats:
 
 
 def ends(index: int, seed: int, systems: int, resamples: int) -> Floats:
-    """Return difference, reach and p of one benchmark: shape (levels, coefficients, pairs, 3)."""
-    found = np.full((len(LEVELS), len(NAMES), len(PAIRS), 3), np.nan)
+    """Return difference, low end, high end and p of one benchmark: shape (levels, coefficients, pairs, 4)."""
+    found = np.full((len(LEVELS), len(NAMES), len(PAIRS), 4), np.nan)
     drawn = draw(np.random.default_rng([seed, 3, systems, index]), list(ZOO.values()), *demo(), systems=systems)
     for level, (label, x, y, design) in enumerate(samples(drawn)):
         for name in COEFFICIENTS[label]:
             tested = compare(x, y, design, name, resamples=resamples, seed=index, intervals=True)
-            parts = [part[ROWS, COLUMNS] for part in (tested.difference, tested.reach, tested.p)]
+            parts = [part[ROWS, COLUMNS] for part in (tested.difference, *tested.ends, tested.p)]
             found[level, NAMES.index(name)] = np.stack(parts, axis=-1)
     return found
 
@@ -67,10 +67,10 @@ def main() -> None:
         for systems in options.systems:
             settings = {"seed": options.seed, "systems": systems, "resamples": options.resamples}
             found = np.stack(list(each(ends, options.benchmarks, **settings)))
-            difference, reach, p = np.moveaxis(found, -1, 0)
-            there = ~np.isnan(reach)
-            agree &= bool(((p < ALPHA) == (np.abs(difference) > reach))[there].all())
-            covered = np.abs(difference - true) <= reach
+            low, high, p = np.moveaxis(found, -1, 0)[1:]
+            there = ~np.isnan(low)
+            agree &= bool(((p < ALPHA) == ((low > 0) | (high < 0)))[there].all())
+            covered = (low <= true) & (true <= high)
             for level, label in enumerate(LEVELS):
                 cells = []
                 for at, name in enumerate(NAMES):
@@ -84,7 +84,8 @@ def main() -> None:
                         share = there[here].mean()
                         cells.append(
                             f"{np.mean(by_pair):.1f} ({min(by_pair):.1f} to {max(by_pair):.1f}), "
-                            f"{2 * np.nanmean(reach[here]):.2f}" + (f", {share:.0%} have one" if share < 0.995 else "")
+                            f"{np.nanmean((high - low)[here]):.2f}"
+                            + (f", {share:.0%} have one" if share < 0.995 else "")
                         )
                 print(f"| {systems} | {label} | " + " | ".join(cells) + " |", flush=True)
     print(

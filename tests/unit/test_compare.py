@@ -64,6 +64,41 @@ def test_the_page_s_example_runs_as_it_stands(tmp_path, root, capsys, monkeypatc
     assert blocks["text"] in run(capsys, *arguments).out
 
 
+def test_the_page_s_command_on_two_systems_takes_them_as_given(tmp_path, root, capsys, monkeypatch):
+    blocks = page(root)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text((root / "params.yaml").read_text())
+    frame = pd.read_csv(io.StringIO(blocks["csv"]))
+    _, *arguments = shlex.split(blocks["sh"])
+    tests = []
+    for systems in (["a", "b"], ["a", "c"]):
+        frame[frame["system_id"].isin(systems)].to_csv("mine.csv", index=False)
+        said = run(capsys, *arguments).out
+        assert "Turn level, ratings of turns (over contexts, these systems)\n" in said
+        assert "- Over contexts, these systems: the systems count as given" in said
+        found = pd.read_csv(io.StringIO(run(capsys, *arguments, "--format", "csv").out))
+        assert set(found["over"]) == {"contexts, these systems"}
+        metrics, pairs = found[found["minus"].isna()], found[found["minus"].notna()]
+        assert metrics[["low", "high"]].abs().max(axis=None) <= 1
+        assert pairs[["low", "high"]].abs().max(axis=None) < 2
+        tests += pairs["p"].tolist()
+    assert len(set(tests)) == 4
+
+
+def test_systems_are_fixed_if_asked_for(mine, capsys):
+    frame = pd.read_csv(mine)
+    more = frame.assign(system_id=frame["system_id"] + "2", rating=6 - frame["rating"])
+    pd.concat([frame, more]).to_csv(mine, index=False)
+    plain = compared(capsys, mine, "--metrics", "f1", "chrf")
+    fixed = compared(capsys, mine, "--metrics", "f1", "chrf", "--systems", "fixed")
+    assert set(plain["over"]) == {"systems and contexts"}
+    assert set(fixed["over"]) <= {"contexts, these systems", ""}
+    assert fixed["value"].tolist() == plain["value"].tolist()
+    said = run(capsys, "compare", mine, "--metrics", "f1", "chrf", "--systems", "fixed").out
+    assert "System level, ratings of turns (over contexts, these systems)" in said
+    assert "systems:fixed" in said
+
+
 def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, capsys, monkeypatch):
     """The bar: values, intervals and p are those of `results/correlations`, made as the rules make them."""
     monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", str(tmp_path / "vectors"))

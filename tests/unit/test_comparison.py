@@ -556,3 +556,79 @@ def test_rank_clusters_without_a_value_or_a_p():
     assert rank_clusters([np.nan, 0.2, 0.4], p).tolist() == [0, 1, 1]
     with pytest.raises(ValueError, match="expected values"):
         rank_clusters([1, 2], p)
+
+
+# Systems that are given: two or three, or those asked for.
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("systems", [2, 3])
+def test_two_or_three_systems_are_given_and_p_depends_on_the_data(systems, name):
+    found = []
+    for seed in range(6):
+        design = crossed(systems, 30, 1)
+        scores, ratings = drawn(design, seed=seed)
+        scores[2] = np.random.default_rng(seed).normal(size=len(ratings))
+        made = compare(scores, ratings, design, name, resamples=0, seed=0)
+        # As where each context is a cluster, whoever answered.
+        alone = Design(np.zeros_like(design.systems), design.dialogues)
+        assert made.p == pytest.approx(compare(scores, ratings, alone, name, resamples=0, seed=0).p)
+        assert made.given.all()
+        found.append(made.p[0, 1])
+        # What a good and a random metric have in common is no reason to doubt that they differ.
+        assert made.p[0, 2] < 0.05
+    assert np.ptp(found) > 0.2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("average", [False, True])
+def test_more_systems_are_given_if_asked_for(name, average):
+    design = crossed(6, 40, 1, average=average)
+    scores, ratings = drawn(design, seed=2)
+    fixed = Design(design.systems, design.dialogues, average, fixed=True)
+    found = compare(scores, ratings, fixed, name, resamples=200, seed=0, intervals=True)
+    plain = compare(scores, ratings, design, name, resamples=200, seed=0, intervals=True)
+    assert (found.given.all(), plain.given.any()) == (True, False)
+    assert found.difference == pytest.approx(plain.difference)
+    there = np.isfinite(found.reach) & ~np.eye(3, dtype=bool)
+    assert average or there.any()
+    assert ((np.abs(found.difference) > found.reach) == (found.p < 0.05))[there].all()
+    made = intervals(scores, ratings, fixed, NAMES, resamples=200, seed=0)
+    wide = intervals(scores, ratings, design, NAMES, resamples=200, seed=0)
+    assert made.given.all() and not wide.given.any()
+    assert np.nanmean(made.high - made.low) < np.nanmean(wide.high - wide.low)
+
+
+@pytest.mark.parametrize("dialogues", [2, 3, 5])
+@pytest.mark.parametrize("average", [False, True])
+def test_the_interval_of_a_difference_stays_between_minus_2_and_2(dialogues, average):
+    for seed in range(10):
+        design = crossed(4 if average else 2, dialogues, 1, average=average)
+        scores, ratings = drawn(design, seed=seed)
+        scores[1] = -scores[0] + np.random.default_rng(seed).normal(0, 0.01, len(ratings))
+        found = compare(scores, ratings, design, "pearson", resamples=0, seed=0)
+        low, high = found.ends
+        there = np.isfinite(found.reach) & ~np.eye(3, dtype=bool)
+        assert (low[there] > -2).all() and (high[there] < 2).all()
+        assert (low[there] <= found.difference[there]).all() and (found.difference[there] <= high[there]).all()
+        assert (((low > 0) | (high < 0)) == (np.abs(found.difference) > found.reach))[there].all()
+
+
+def test_intervals_over_contexts_cover_what_two_systems_have_in_the_long_run():
+    rng, hits, apart = np.random.default_rng(4), [], []
+    for draw in range(150):
+        quality = rng.normal(size=2)[:, np.newaxis] + rng.normal(size=(2, 4030))
+        ratings = np.round(quality + rng.normal(size=quality.shape)).ravel()
+        likes = rng.normal(0, 0.5, (2, 2, 1))
+        scores = (quality + likes + rng.normal(size=(2, *quality.shape))).reshape(2, -1)
+        design = crossed(2, 4030, 1)
+        first = design.dialogues < 30
+        true = coefficients(scores[:, ~first], ratings[~first], design.of(~first), NAMES[:2])
+        part = (scores[:, first], ratings[first], design.of(first))
+        made = intervals(*part, NAMES[:2], resamples=100, seed=draw)
+        hits.append((made.low <= true) & (true <= made.high))
+        for at, name in enumerate(NAMES[:2]):
+            low, high = compare(*part, name, resamples=0, seed=0).ends
+            apart.append(low[0, 1] <= true[0, at] - true[1, at] <= high[0, 1])
+    assert 0.91 < np.mean(hits) < 0.985
+    assert 0.91 < np.mean(apart) < 0.985

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from comperdial import schema
 from comperdial.challenge.pairs.preferences import read_preferences
 from comperdial.cli import main
+from comperdial.core.errors import SchemaError
 from comperdial.core.files import write_table
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.preferences import preference_reader
@@ -177,7 +178,7 @@ def test_spot_the_bot(root):
 def test_llmfao_s_strengths_are_evalica_s(root):
     votes = votes_of(reader(root, "llmfao").preferences())
     assert (len(votes.frame), votes.frame["pair_id"].nunique()) == (8_931, 2_139)
-    found = strengths(votes, resamples=2).set_index("system")["strength"]
+    found = strengths(votes).set_index("system")["strength"]
     golden = pd.read_csv(Path(str(MIRROR)) / "dustalov/evalica/llmfao-golden.csv")
     golden = golden[golden["algorithm"] == "bradley_terry"].set_index("item")["score"]
     ours = np.exp(found) / np.exp(found).sum()
@@ -199,3 +200,94 @@ def test_columns_that_may_be_empty_may_be_missing_in_every_form(tmp_path, suffix
     assert list(read.columns) == schema.table("preferences").columns
     assert read["choice"].tolist() == ["first"]
     assert read["left"].isna().all() == ("left" in left_out)
+
+
+def many(folder, rows, *options):
+    """Analyse votes given as (winner, loser), each of its own annotator and dialogues, and return the strengths."""
+    lines = [
+        f"m,p{at},r{at},overall,d{at}a,{winner},d{at}b,{loser},{'tie' if tied else 'first'},human"
+        for at, (winner, loser, *tied) in enumerate(rows)
+    ]
+    assert preferences(folder, lines, "--output", folder / "out", *options) == 0
+    return pd.read_csv(folder / "out/strengths.csv").set_index("system")
+
+
+def test_two_unanimous_votes_leave_a_wide_interval_and_no_ranks(tmp_path):
+    found = many(tmp_path, [("new", "old"), ("new", "old")])
+    assert found["rank"].tolist() == [1, 1]
+    # Equal strengths, which two votes cannot rule out, lie well inside; the p of the pair is .5.
+    assert (found["low"] < -2).all() and (found["high"] > 2).all()
+    assert (found["low"] < found["strength"]).all() and (found["strength"] < found["high"]).all()
+
+
+@pytest.mark.parametrize(("votes", "ranks"), [(2, [1, 1, 1]), (12, [1, 2, 3])])
+def test_unanimity_on_three_systems_is_ranked_where_its_pairs_differ(tmp_path, votes, ranks):
+    found = many(tmp_path, [("a", "b"), ("b", "c"), ("a", "c")] * votes)
+    assert found.loc[["a", "b", "c"], "rank"].tolist() == ranks
+    assert (found["high"] - found["low"] > 1).all()
+    assert np.isfinite(found[["low", "high"]]).all(axis=None)
+
+
+def test_votes_that_share_a_dialogue_are_less_evidence_even_where_they_are_unanimous(tmp_path):
+    shared = [f"m,p{at},r{at},overall,d{at % 2}a,a,d{at % 2}b,b,first,human" for at in range(8)]
+    alone = [f"m,p{at},r{at},overall,d{at}a,a,d{at}b,b,first,human" for at in range(8)]
+    width, rank = [], []
+    for lines in (shared, alone):
+        assert preferences(tmp_path, lines, "--output", tmp_path / "out") == 0
+        found = pd.read_csv(tmp_path / "out/strengths.csv")
+        width.append((found["high"] - found["low"]).iloc[0])
+        rank.append(found["rank"].max())
+    assert width[0] > 2 * width[1]
+    assert rank == [1, 2]
+
+
+def test_ranks_differ_only_where_the_pair_s_test_rejects():
+    rng = np.random.default_rng(3)
+    ranked = 0
+    for _ in range(60):
+        strength = dict(zip("abcd", rng.normal(0, 2.5, 4), strict=True))
+        rows = []
+        for at in range(int(rng.integers(3, 300))):
+            one, other = rng.choice(list(strength), 2, replace=False)
+            wins = rng.random() < 1 / (1 + np.exp(strength[other] - strength[one]))
+            choice = "tie" if rng.random() < 0.2 else "first" if wins else "second"
+            rows.append((f"p{at}", f"r{at % 15}", one, other, choice))
+        table = pd.DataFrame(rows, columns=["pair_id", "annotator_id", "first_system_id", "second_system_id", "choice"])
+        table = table.assign(
+            dataset="m", question="q", source="human", control=None, left=None, seconds=np.nan,
+            first_dialogue_id=table["pair_id"] + "x", second_dialogue_id=table["pair_id"] + "y",
+        )  # fmt: skip
+        votes = votes_of(table)
+        if len(votes.systems) < 4 or len(votes.strict) < 2:
+            continue
+        try:
+            found = strengths(votes).set_index("system")
+        except SchemaError:
+            continue
+        pairs = win_matrix(votes)
+        for row in pairs.to_dict("records"):
+            apart = found["rank"][row["a"]] != found["rank"][row["b"]]
+            assert not apart or max(row["p_holm"], row["p_annotator_holm"]) < 0.05
+            assert not apart or (row["wins"] > row["losses"]) == (found["rank"][row["a"]] < found["rank"][row["b"]])
+            ranked += apart
+        assert (found["low"] < found["high"]).all()
+    assert ranked > 10
+
+
+def test_intervals_of_strengths_cover_where_one_nearly_always_wins():
+    from comperdial.stats.bradley_terry import Ballots, uncertainty
+
+    for votes in (12, 20, 40):
+        covered = 0.0
+        for wins in range(votes + 1):
+            none = np.zeros(votes, dtype=np.intp)
+            one = Ballots(none, none + 1, (np.arange(votes) < wins).astype(float), np.arange(votes))
+            sure = uncertainty(one)
+            if sure.low[0] <= np.log(9) / 2 <= sure.high[0]:
+                covered += binom.pmf(wins, votes, 0.9)
+        assert 0.93 < covered < 0.98
+
+
+def test_systems_that_never_met_are_ranked_by_what_links_them(tmp_path):
+    found = many(tmp_path, [("a", "b")] * 40 + [("b", "a")] * 4 + [("b", "c")] * 40 + [("c", "b")] * 4)
+    assert found.loc[["a", "b", "c"], "rank"].tolist() == [1, 2, 3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="one or more (default: spearman pearson)",
     )  # fmt: skip
     add_analysis(command)
+    command.add_argument(
+        "--systems", choices=("sampled", "fixed"), default="sampled",
+        help="fixed: intervals and tests are over contexts, these systems; two or three always count so",
+    )  # fmt: skip
     command.add_argument("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
     command.add_argument("--embeddings", type=Path, metavar="FOLDER", help="keep vectors there (default: nowhere)")
@@ -71,7 +76,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.report.document import rendered
 
     form = _format(options)
-    analysis = analysis_of(options)
+    analysis = replace(analysis_of(options), systems=options.systems)
     if not options.metrics and not options.scores:
         raise ConfigError("no metrics", expected="--metrics, --scores or both")
     ready = aggregate.read_scores(options.scores) if options.scores else None

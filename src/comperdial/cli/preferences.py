@@ -26,12 +26,18 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--data", metavar="NAME", help="a data set of preferences of the catalogue instead of a file")
     command.add_argument("--question", help="which question's votes, where there are several")
     command.add_argument("--source", help="whose votes; default: human, or the one that there is")
-    command.add_argument("--by", choices=_UNITS, help="what intervals of strengths resample; default: annotators")
+    command.add_argument(
+        "--by",
+        choices=_UNITS,
+        help="whose votes may be alike, for the intervals and ranks of strengths; default: annotators, below ten dialogues",
+    )
     command.add_argument(
         "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="tables `scores` of metrics"
     )
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
-    command.add_argument("--resamples", type=int, default=1000, help="for intervals (default: 1000)")
+    command.add_argument(
+        "--resamples", type=int, default=1000, help="for intervals of agreement and of metrics (default: 1000)"
+    )
     command.add_argument("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
     command.add_argument(
         "--output", type=output_folder, metavar="FOLDER", help="write the table, its numbers and figures there"
@@ -51,7 +57,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _preferences(options: argparse.Namespace) -> None:
     from comperdial.core.files import form_path, write_text
-    from comperdial.evaluation.preferences import strengths, votes_of
+    from comperdial.evaluation.preferences import strongest_first, votes_of
     from comperdial.report.document import markdown, text
     from comperdial.report.preferences import MOST_SYSTEMS, preferences_document
 
@@ -66,8 +72,7 @@ def _preferences(options: argparse.Namespace) -> None:
     how = {"resamples": options.resamples, "seed": options.seed}
     metrics = None
     if options.scores:
-        dominant = str(strengths(votes, by=options.by, **how)["system"].iloc[0])
-        metrics = _metrics(options, votes, dominant)
+        metrics = _metrics(options, votes, strongest_first(votes)[0])
     document, analysis = preferences_document(votes, title, by=options.by, metrics=metrics, **how)
     sys.stdout.write(text(document))
     if not options.output:

@@ -554,6 +554,7 @@ class Evaluation(Strict):
     source: Text
     target: Text
     levels: Annotated[Distinct[Level], Field(min_length=1)]
+    systems: Literal["sampled", "fixed"] = "sampled"
     resamples: Resamples
     seed: Seed
     curves: Curves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, TypeGuard
 
@@ -16,6 +16,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.evaluation.correlations import Detail, Known, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
+from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import (
     benjamini_hochberg,
@@ -48,7 +49,8 @@ def differences(
     Returns
     -------
     DataFrame
-        Table ``comparisons`` with two more columns, ``low`` and ``high``, missing where there is no interval.
+        Table ``comparisons`` with three more columns: ``low`` and ``high``, missing where there is no interval, and
+        ``over``, what the interval and p are over, as in table ``correlations``.
     """
     rows = [
         row
@@ -63,8 +65,9 @@ def differences(
         )
     ]
     columns = schema.table("comparisons").columns
-    frame = pd.DataFrame(rows, columns=[*columns, "low", "high"])
-    return schema.validate(frame[columns], "comparisons").assign(low=frame["low"], high=frame["high"])
+    more = ["low", "high", "over"]
+    frame = pd.DataFrame(rows, columns=[*columns, *more])
+    return schema.validate(frame[columns], "comparisons").assign(**{name: frame[name] for name in more})
 
 
 def comparisons(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:
@@ -118,10 +121,14 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
     swaps = re.search(r"swaps:(\d+)", found.test)
     if swaps and pairs > ALPHA * (1 + int(swaps[1])):
         log.warning("%d pairs are too many for %s: after Holm's correction none can differ", pairs, found.test)
-    low, high = (np.clip(found.difference + side * found.reach, -2, 2) for side in (-1, 1))
+    low, high = found.ends
+    # As within items and systems: what counts as drawn where not all does.
+    tests = np.where(found.given, test.replace(found.test, f"{found.test}|dialogues", 1), test)
+    over = np.where(found.given, OVER[1], OVER[0] if len(sample.systems) > 1 else OVER[2])
     of_pairs = {
         "p": found.p, "p_perm_both": found.p_perm_both, "p_wmt": _one_sided(found.p_perm_both, detail.resamples),
         "p_williams": _williams(sample, name, found.n), "n": found.n, "low": low, "high": high,
+        "test": tests, "over": over,
     }  # fmt: skip
     return _rows_of(sample, "pooled", name, found.difference, of_pairs, test)
 
@@ -200,14 +207,19 @@ def _of_measure(
     for one in shared:
         rows, wanted, arrays, found = one.rows, one.wanted, one.arrays, one.found[measure]
         swapped = np.full((len(rows), len(rows)), np.nan)
-        if grouping == "pooled":
+        if grouping == "pooled" and arrays[2].fixed:
+            # Swapping systems takes them as drawn.
+            tested = below = swapped
+            tests["none: systems are given"] = None
+        elif grouping == "pooled":
             tested, most = swap_systems_of_pairs(*arrays, measure, resamples=detail.resamples, seed=detail.seed)
             tests[f"swap_systems|swaps:{most}"] = None
             # At system level PERM-BOTH swaps means, as this does; soft accuracies alone need the units.
             swapped = tested if measure != "spa" else swapped
             below = swapped / 2
         else:
-            tested, by = jackknife(found)
+            given = replace(found, systems=found.systems[:, :0]) if arrays[2].fixed else found
+            tested, by = jackknife(given)
             tests[by] = None
             if measure == "acc_eq":
                 swapped = swap_pairs(*arrays, grouping, found, resamples=detail.resamples, seed=detail.seed)

@@ -16,6 +16,7 @@ from comperdial.core.names import Output, output_name
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
+from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
 from comperdial.stats.grouped import Grouping, Replicates, all_replicates
@@ -200,12 +201,20 @@ def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -
     return found
 
 
-def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Return the ends of the intervals by metric, output and coefficient."""
+def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Return the ends of the intervals, and what they are over, by metric, output and coefficient."""
     names = detail.coefficients
     found = intervals(sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed)
+    over = [
+        OVER[1] if given else OVER[0] if systems > 1 else OVER[2]
+        for systems, given in zip(found.systems, found.given, strict=True)
+    ]
     return {
-        (metric, output, name): {"low": found.low[row, column], "high": found.high[row, column]}
+        (metric, output, name): {
+            "low": found.low[row, column],
+            "high": found.high[row, column],
+            "over": None if np.isnan(found.low[row, column]) else over[row],
+        }
         for row, (metric, output) in enumerate(sample.names)
         for column, name in enumerate(names)
     }

@@ -23,9 +23,11 @@ Floats = npt.NDArray[np.float64]
 
 Missing = Literal["left-out", "worst", "error"]
 Outliers = Literal["none", "mad"]
+Systems = Literal["sampled", "fixed"]
 Correction = Literal["holm", "fdr", "none"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 OUTLIERS: tuple[Outliers, ...] = get_args(Outliers)
+SYSTEMS: tuple[Systems, ...] = get_args(Systems)
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 # A system further from the median than this many median absolute deviations is an outlier. The factor makes the deviation
@@ -93,11 +95,14 @@ class Options:
         score that the metric gave in its data set; or it is an ``error``.
     outliers
         ``mad``: systems that people rate far off the others (:func:`outlying`) are left out at system level.
+    systems
+        ``fixed``: intervals and tests are over contexts, these systems. Two or three systems always count so.
     """
 
     subset: tuple[tuple[str, str], ...] = ()
     missing: Missing = "left-out"
     outliers: Outliers = "none"
+    systems: Systems = "sampled"
 
 
 class Analysed(NamedTuple):
@@ -141,6 +146,7 @@ def analysed(
         notes += more
     marks = [f"subset:{column}={value}" for column, value in options.subset]
     marks += ["missing:worst"] if options.missing == "worst" else []
+    marks += ["systems:fixed"] if options.systems == "fixed" else []
     found, tried = [], False
     for sample in _covered(chosen, filled, levels, targets, allow_missing):
         if options.outliers == "none" or not sample.design.average:
@@ -161,6 +167,8 @@ def analysed(
             found.append(_marked(rest, [*marks, f"outliers:mad:{','.join(far) or 'none'}"]))
     if options.outliers != "none" and not tried:
         notes.append("Outliers are left out at system level alone, which is not here: nothing was left out")
+    if options.systems == "fixed":
+        found = [sample.with_systems_given() for sample in found]
     return Analysed(found, notes)
 
 

@@ -12,23 +12,22 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
-from comperdial.stats.comparison import holm, rank_clusters
+from comperdial.stats.comparison import holm
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.proportions import Share, share
 from comperdial.stats.win_rate import binomial_p, flip_p
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["annotator", "dialogue"]
-# Below so many annotators, strengths are resampled by dialogue: a few people say little about people.
+# Below so many annotators, intervals of strengths are by dialogue: a few people say little about people.
 FEWEST_ANNOTATORS = 10
-# Ties added to each pair of systems where plain strengths are infinite, as in a resample without a vote for a system.
+# Ties added to each pair of systems where plain strengths are infinite.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
@@ -186,43 +185,30 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
     return made
 
 
-def strengths(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, seed: int = 2024) -> pd.DataFrame:
+def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the systems' Bradley-Terry strengths, ties half a win for each, the strongest first.
+
+    Parameters
+    ----------
+    votes
+        On one question, by one source.
+    by
+        What votes may share: an annotator, or (the default where there are fewer than ten of them) a dialogue.
+    matrix
+        As :func:`win_matrix` returns it, if it is there already.
 
     Returns
     -------
     DataFrame
         ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
-        percentiles of resamples of annotators or of groups of votes that share dialogues), ``rank`` (clusters: systems
-        share a rank where the difference of strengths is not significant after Holm's correction), ``by`` (what was
-        resampled) and ``prior`` (ties added to each pair, where plain strengths are infinite). The ends and ranks are
-        missing where there is one unit only.
+        :func:`comperdial.stats.bradley_terry.uncertainty`, by annotators or groups of votes that share dialogues),
+        ``rank`` (:func:`_ranks`), ``by`` (whose votes may be alike) and ``prior`` (ties added to each pair, where plain
+        strengths are infinite). The ends and ranks are missing where there is one unit only.
     """
-    frame = votes.frame[votes.frame["a"] != votes.frame["b"]]
-    names = sorted({*frame["a"], *frame["b"]})
-    place = {name: at for at, name in enumerate(names)}
-    n = len(names)
-    a, b, won = frame["a"].map(place).to_numpy(), frame["b"].map(place).to_numpy(), frame["won"].to_numpy()
-    unit: Unit = by or ("annotator" if frame["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue")
-    units = pd.factorize(frame["annotator_id"])[0] if unit == "annotator" else _clusters(frame)
-    units = np.unique(units, return_inverse=True)[1]
-    cells = np.concatenate([a * n + b, b * n + a])
-    brought = coo_array(
-        (np.concatenate([won, 1 - won]), (np.concatenate([units, units]), cells)), shape=(units.max() + 1, n * n)
-    ).tocsr()
-    wins = np.asarray(brought.sum(axis=0), dtype=np.float64).reshape(n, n)
-    prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
-    try:
-        found = bradley_terry.strengths(wins, prior=prior)
-    except ValueError as error:
-        raise SchemaError(
-            "the systems fall into groups that were never compared with each other",
-            where="table preferences",
-            expected="pairs that link all systems",
-        ) from error
-    count = brought.shape[0]
-    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples) @ brought
-    made = [_resampled(row.reshape(n, n), wins) for row in np.asarray(drawn)] if count > 1 else []
+    names, ballots, unit = _ballots(votes, by)
+    wins = ballots.wins
+    found, prior = _fitted(wins)
+    sure = bradley_terry.uncertainty(ballots)
     games = wins + wins.T
     table = pd.DataFrame(
         {
@@ -230,36 +216,77 @@ def strengths(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, se
             "votes": games.sum(axis=1).astype(int),
             "won": wins.sum(axis=1) / games.sum(axis=1),
             "strength": found,
-            "low": np.nan,
-            "high": np.nan,
-            "rank": pd.array([None] * n, dtype="Int64"),
+            "low": np.fmin(sure.low, found),
+            "high": np.fmax(sure.high, found),
+            "rank": pd.array([None] * len(names), dtype="Int64"),
             "by": unit,
             "prior": prior,
         }
     )
-    if made:
-        resampled = np.stack(made)
-        table["low"], table["high"] = np.quantile(resampled, [0.025, 0.975], axis=0)
-        table["rank"] = rank_clusters(found, _difference_p(found, resampled))
+    if np.isfinite(sure.low).all():
+        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, sure.p, unit)
+    else:
+        table[["low", "high"]] = np.nan
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
-def _resampled(wins: Floats, whole: Floats) -> Floats:
-    """Return the strengths of a resample; where they are infinite, those with a few ties in each pair of the whole."""
-    if bradley_terry.has_strengths(wins):
-        return bradley_terry.strengths(wins)
-    return bradley_terry.strengths(wins + _PRIOR / 2 * ((whole + whole.T) > 0))
+def strongest_first(votes: Votes) -> list[str]:
+    """Return the systems by their strengths."""
+    names, ballots, _ = _ballots(votes, None)
+    found = _fitted(ballots.wins)[0]
+    return [names[at] for at in np.argsort(-found, kind="stable")]
 
 
-def _difference_p(found: Floats, resampled: Floats) -> Floats:
-    """Return two-sided p of differences of strengths by their bootstrap variance, after Holm's correction: (n, n)."""
-    spread = np.cov(resampled, rowvar=False)
-    variance = np.diag(spread)[:, np.newaxis] + np.diag(spread)[np.newaxis, :] - 2 * spread
-    above = np.triu_indices(len(found), 1)
-    apart = (found[:, np.newaxis] - found[np.newaxis, :])[above]
-    p = np.ones((len(found), len(found)))
-    p[above] = holm(2 * stats.norm.sf(np.abs(apart) / np.sqrt(np.maximum(variance[above], 1e-300))))
-    return np.asarray(np.minimum(p, p.T))
+def _ballots(votes: Votes, by: Unit | None) -> tuple[list[str], bradley_terry.Ballots, Unit]:
+    """Return the systems, the votes on two of them, and what a unit is."""
+    frame = votes.frame[votes.frame["a"] != votes.frame["b"]]
+    names = sorted({*frame["a"], *frame["b"]})
+    place = {name: at for at, name in enumerate(names)}
+    unit: Unit = by or ("annotator" if frame["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue")
+    units = pd.factorize(frame["annotator_id"])[0] if unit == "annotator" else _clusters(frame)
+    a, b = (frame[side].map(place).to_numpy(dtype=np.intp) for side in ("a", "b"))
+    codes = np.unique(units, return_inverse=True)[1].astype(np.intp)
+    return names, bradley_terry.Ballots(a, b, frame["won"].to_numpy(dtype=np.float64), codes), unit
+
+
+def _fitted(wins: Floats) -> tuple[Floats, float]:
+    """Return strengths, and the ties that were added to each pair to make them finite."""
+    prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
+    try:
+        return bradley_terry.strengths(wins, prior=prior), prior
+    except ValueError as error:
+        raise SchemaError(
+            "the systems fall into groups that were never compared with each other",
+            where="table preferences",
+            expected="pairs that link all systems",
+        ) from error
+
+
+def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, unit: Unit) -> list[int]:
+    """Rank systems so that those of different ranks differ significantly, each from each, whichever two one takes.
+
+    From the strongest down, a new rank begins where every system above is significantly preferred to every system below,
+    at 5 % after Holm's correction over all pairs. The test of a pair is that of its own votes, the binomial one and the
+    one in which votes of a unit stand or fall together, whichever p is larger; a pair that was never compared is tested
+    by the difference of strengths.
+    """
+    place = {name: at for at, name in enumerate(table["system"])}
+    strength = table["strength"].to_numpy()
+    p = p_of_all.copy()
+    for row in matrix.to_dict("records"):
+        a, b = place[row["a"]], place[row["b"]]
+        agrees = (row["wins"] - row["losses"]) * (strength[a] - strength[b]) > 0
+        p[a, b] = p[b, a] = max(row["p"], row[f"p_{unit}"]) if agrees else 1.0
+    above = np.triu_indices(len(strength), 1)
+    differ = np.zeros(p.shape, dtype=bool)
+    differ[above] = holm(p[above]) < ALPHA
+    differ |= differ.T
+    ranks, rank = np.ones(len(strength), dtype=int), 1
+    order = np.argsort(-strength, kind="stable")
+    for cut in range(1, len(order)):
+        rank += bool(differ[np.ix_(order[:cut], order[cut:])].all())
+        ranks[order[cut]] = rank
+    return ranks.tolist()
 
 
 def circles(matrix: pd.DataFrame, *, significant: bool = False) -> list[tuple[str, str, str]]:
@@ -356,11 +383,12 @@ class Analysis:
 
 
 def analyse(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, seed: int = 2024) -> Analysis:
-    """Analyse votes; ``by`` and what follows as in :func:`strengths`."""
+    """Analyse votes; ``by`` as in :func:`strengths`, what follows as in :func:`agreement`."""
+    matrix = win_matrix(votes)
     return Analysis(
         votes,
-        win_matrix(votes),
-        strengths(votes, by=by, resamples=resamples, seed=seed),
+        matrix,
+        strengths(votes, by=by, matrix=matrix),
         left_chosen(votes),
         agreement(votes, resamples=resamples, seed=seed),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -151,7 +151,10 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
         values = coefficients(part.scores, part.ratings, part.design, [subsampling.coefficient])[:, 0]
         pairs = _asked(values)
         found = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
-        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, found, ("systems", "dialogues"))
+        drawn = ("systems", "dialogues")
+        if part.design.given:
+            found, drawn = [replace(one, systems=0.0) for one in found], drawn[1:]
+        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, found, drawn)
         rows += _power_within(part, detail)
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)
     return schema.validate(frame[frame["difference"].notna()], "power")

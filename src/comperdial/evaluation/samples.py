@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,10 @@ class Sample:
     def key(self) -> dict[str, str]:
         """Return what every record made of this sample begins with."""
         return {"dataset": self.dataset, "level": self.level, "against": self.against, "target": self.target}
+
+    def with_systems_given(self) -> Sample:
+        """Return the sample with systems that are those of interest: contexts alone count as sampled."""
+        return replace(self, design=replace(self.design, fixed=True))
 
     def only(self, names: Sequence[tuple[str, str]]) -> Sample:
         """Return the sample with some of its outputs, in the sample's own order."""

@@ -34,6 +34,7 @@ class Evaluated:
     seed: int
     target: str | None = None
     main_target: str | None = None
+    fixed: bool = False
     turn_ratings: Path | None = None
     dialogue_ratings: Path | None = None
 
@@ -45,7 +46,7 @@ class Evaluated:
         found = aggregate.read_scores(self.scores)
         names = found["dataset"].unique()
         dataset = names[0] if len(names) == 1 else None
-        return list(
+        made = list(
             evaluation.samples(
                 found,
                 aggregate.read_ratings(self.turn_ratings, dataset=dataset) if self.turn_ratings else None,
@@ -59,6 +60,8 @@ class Evaluated:
                 allow_missing=True,
             )
         )
+
+        return [sample.with_systems_given() for sample in made] if self.fixed else made
 
     def detail(self, samples: Sequence[Any], resamples: int | None = None) -> Any:  # noqa: ANN401 - a Detail
         """Return which of these are looked at in detail, and how."""

@@ -622,6 +622,8 @@ class Plan:
             "levels": self.config["evaluation"]["levels"],
             "detailed": self.detailed_outputs(dataset),
             "seed": self.config["evaluation"]["seed"],
+            # Only where asked for, so that nothing else is made anew.
+            **({"fixed": True} if self.config["evaluation"].get("systems") == "fixed" else {}),
         }
 
     def sampled_judgements(self, dataset: str) -> list[str]:

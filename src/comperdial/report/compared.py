@@ -13,12 +13,17 @@ from comperdial.report import leave_out
 from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.few import is_few
 from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
+from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
 Name = tuple[str, str]
 _SAMPLE = ["dataset", "target", "level", "against"]
 # How a corrected p is called; Holm's is the default.
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
+_GIVEN_NOTE = (
+    "Over contexts, these systems: the systems count as given, and contexts (those of a dialogue together) as sampled. "
+    "Nothing is claimed of other systems. Two or three systems always count so; with more, --systems fixed asks for it"
+)
 _CORRECTION_NOTES = {
     "holm": "Holm: p after Holm's correction for all pairs of a block and coefficient",
     "fdr": "FDR: p after Benjamini and Hochberg's correction for all pairs of a block and coefficient; of the differences "
@@ -65,6 +70,8 @@ def comparison_document(
             heading = f"{dataset}, {target}" if several else str(target)
             title = f"{heading}: {level_title(level, against)}"
             parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
+            if _these_systems(*parts[:2]):
+                title += f" (over {OVER[1]})"
             sections.append(_metrics(title, parts[0], parts[2], labels, coefficients, correction))
             if len(labels) > 1:
                 sections.append(_pairs(f"{title}, pairs", parts[0], parts[1], labels, coefficients, correction))
@@ -79,7 +86,13 @@ def comparison_document(
             *notes,
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
             "dialogue are not. Over eight systems or fewer it is exact: the share of all orders of the systems that would "
-            "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled",
+            "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled"
+            + (
+                ", where they are not over contexts, these systems"
+                if _these_systems(pooled, differences, every=False)
+                else ""
+            ),
+            *([_GIVEN_NOTE] if _these_systems(pooled, differences, every=False) else []),
             *(
                 [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
                 if len(labels) > 1
@@ -91,6 +104,13 @@ def comparison_document(
             *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
         ],
     )
+
+
+def _these_systems(*frames: pd.DataFrame, every: bool = True) -> bool:
+    """Return whether the intervals and tests, every one or any, are over contexts with the systems given."""
+    over = pd.concat([frame["over"] for frame in frames if "over" in frame] or [pd.Series(dtype=str)]).dropna()
+    given = over == OVER[1]
+    return bool(len(given) and (given.all() if every else given.any()))
 
 
 def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
@@ -241,7 +261,7 @@ def _tidy(
         value=differences["difference"],
         correction=correction,
     )
-    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high"]
+    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "over"]
     columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "correction", "rank", "n", "coverage"]
     chosen = {":".join(name) for name in labels}
     frames = [

@@ -52,7 +52,7 @@ def preferences_document(
     title
         What the data set is called.
     by, resamples, seed
-        As in :func:`comperdial.evaluation.preferences.strengths`.
+        As in :func:`comperdial.evaluation.preferences.analyse`.
     metrics
         As :func:`comperdial.evaluation.preferences.metric_choices` returns it.
     """
@@ -214,7 +214,9 @@ def notes(analysis: Analysis) -> list[str]:
         *([STARS] if len(analysis.votes.systems) <= MOST_SYSTEMS else []),
         "Win rates leave ties out; their intervals know which votes share a dialogue. Strengths are logarithms with a mean "
         "of 0, a tie is half a "
-        f"win; intervals are 95 %, by {first['by']}; systems share a rank where no difference is significant",
+        f"win; intervals are 95 %, of the likelihood, by {first['by']}; systems of different ranks all differ significantly "
+        "from each other, by the tests of these pairs (binomial and by "
+        f"{first['by']}) after Holm's correction",
         planner_sentence(matrix),
     ]
     if first["prior"]:

@@ -24,7 +24,8 @@ STAR = (
 READING = (
     f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
     "system or dialogue are not. With few systems it is too small for Spearman",
-    "In brackets the 95 % interval, which takes systems and dialogues as what was sampled",
+    "In brackets the 95 % interval, which takes systems and dialogues as what was sampled; two or three "
+    "systems count as given, and the interval is over contexts, these systems",
     f"#1 is the first rank: outputs share a rank that the paired test does not tell apart at {ALPHA}, after Holm's "
     "correction; those without a rank were not compared. The best cluster (#1) is bold, where a column has other ranks "
     "too",

@@ -67,6 +67,8 @@ def _ratings(level: str, item: str) -> Table:
 # What a correlation is of: scores of one level against ratings of one level and one dimension.
 _OF_SAMPLE = (name_field("dataset"), one_of("level", LEVELS), one_of("against", RATED_LEVELS), name_field("target"))
 _SAMPLE_KEY = ("dataset", "level", "against", "target")
+# What an interval is over: what was drawn at random, and what is given.
+OVER = ("systems and contexts", "contexts, these systems", "contexts")
 # What subsampling makes less of.
 VARIED = ("systems", "dialogues", "annotators", "samples")
 
@@ -223,6 +225,8 @@ TABLES: Mapping[str, Table] = {
                 coefficient("value"),
                 coefficient("low"),
                 coefficient("high"),
+                # Not in tables written before 0.14.
+                Field("over", pa.string(), True, OVER.__contains__, "one of " + "; ".join(OVER), may_lack=True),
                 *LEAVE_ONE_OUT,
                 p_value("p"),
                 count_field("n"),

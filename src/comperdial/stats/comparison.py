@@ -8,7 +8,7 @@ gives PERM-BOTH's p beside it. benchmarks/paired.py counts how often each test i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -22,6 +22,7 @@ from comperdial.stats.design import Design
 from comperdial.stats.influence import concordance, influence, untied
 from comperdial.stats.leave_out import without_each_group
 from comperdial.stats.means import merge_ties, system_means
+from comperdial.stats.resampling import Weights, weighted
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -65,7 +66,10 @@ class Comparison:
         Points correlated: units, or systems where units are averaged.
     test
         What made ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the most swaps that a pair got. No p is
-        then below 1 / (1 + N), so that Holm's correction of more than N / 20 pairs can find nothing at 5 %.
+        then below 1 / (1 + N), so that Holm's correction of more than N / 20 pairs can find nothing at 5 %. Over means
+        of systems that are given (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
+    given
+        Whether the pair's systems are given, so that p and reach are over dialogues, these systems.
     """
 
     difference: Floats
@@ -74,6 +78,12 @@ class Comparison:
     reach: Floats
     n: Integers
     test: str
+    given: Flags
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Return the ends of the 95 % intervals of the differences: see :func:`ends_of_difference`."""
+        return ends_of_difference(self.difference, self.reach)
 
 
 def compare(
@@ -92,6 +102,9 @@ def compare(
     dialogues (:func:`jackknife_t`). For ranks (Spearman, Kendall) of means of systems: swaps of whole systems
     (:func:`swap_systems`). Ranks of some hundred means move in steps too coarse for a jackknife, which then rejects too
     little; Pearson's scale depends on a few means where tails are long, and swapping those rejects too much.
+
+    Systems that are given (``design.given``: asked for, or fewer than four) are neither left out nor swapped. Over units
+    each dialogue is left out; over means of systems dialogues are resampled (:func:`over_dialogues`).
 
     Parameters
     ----------
@@ -125,11 +138,13 @@ def compare(
     metrics = len(table)
     difference, p, p_perm_both, reach = (np.full((metrics, metrics), np.nan) for _ in range(4))
     n = np.zeros((metrics, metrics), dtype=np.intp)
+    given = np.full((metrics, metrics), design.given)
     for rows, wanted, units in common_units(~np.isnan(table)):
         part, kept, inner = table[np.ix_(rows, units)], target[units], design.of(units)
         points = inner.counts[0] if inner.average else len(kept)
         cell = np.ix_(rows, rows)
         n[cell] = np.where(wanted, points, n[cell])
+        given[cell] = np.where(wanted, inner.given, given[cell])
         if points < FEWEST:
             continue
         values, tested, both, wide = _tested(part, kept, inner, name, resamples, seed, intervals)
@@ -138,11 +153,25 @@ def compare(
         ):  # fmt: skip
             whole[cell] = np.where(wanted, found, whole[cell])
     test = f"swap_systems|swaps:{resamples and max(resamples, SWAPS)}" if _swaps(design, name) else "jackknife"
-    return Comparison(difference, p, p_perm_both, reach, n, test)
+    test = f"bootstrap:{resamples}" if design.average and design.fixed else test
+    return Comparison(difference, p, p_perm_both, reach, n, test, given)
+
+
+def ends_of_difference(difference: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of the interval of a difference of two coefficients, given half its width at the middle.
+
+    The interval is symmetric on the scale of artanh(difference / 2), so that it stays between -2 and 2, which is as far
+    as two coefficients can differ. It leaves out 0 just where the difference is larger than the reach.
+    """
+    half = np.clip(difference / 2, -1 + 1e-12, 1 - 1e-12)
+    centre = np.arctanh(half)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wide = reach * np.where(np.abs(half) < CLOSE, 0.5, centre / difference)
+    return 2 * np.tanh(centre - wide), 2 * np.tanh(centre + wide)
 
 
 def _swaps(design: Design, name: Coefficient) -> bool:
-    return design.average and name != "pearson"
+    return design.average and name != "pearson" and not design.fixed
 
 
 def _check(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> None:
@@ -184,6 +213,9 @@ def _tested(
     both, rng = unknown, np.random.default_rng(seed)
     if resamples and (design.average or name != "kendall"):
         both = swap_units(scores, ratings, design, name, resamples, lambda n: draw_signs(rng, n, len(ratings)))
+    if design.average and design.fixed:
+        values, p, reach = over_dialogues(scores, ratings, design, name, resamples, seed)
+        return values, p, both, reach
     if design.average:
         scores, ratings, design = averaged(scores, ratings, design)
     if not _swaps(design, name):
@@ -215,12 +247,37 @@ def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: Coefficie
     Student's t with a two-way jackknife variance: p < 0.05 just where the interval leaves out 0. Each system is left
     out once and each dialogue once, and the coefficients are computed anew; cells, which weigh little, count by their
     influences. Degrees of freedom are Satterthwaite's, and at least those of the fewer clusters. With one system only,
-    or one dialogue, the other alone counts. ``design.average`` is not looked at.
+    or one dialogue, the other alone counts; systems that are given count as one. ``design.average`` is not looked at.
     """
+    if design.given and not design.average:
+        design = replace(design, systems=np.zeros_like(design.systems))
     values, moves = influence(scores, ratings, name)
     by_system = _jackknife(scores, ratings, design.systems, name)
     by_dialogue = _jackknife(scores, ratings, design.dialogues, name)
     return values, *two_way_t(values, by_system, by_dialogue, of_influences(moves, cells(design)))
+
+
+def over_dialogues(
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """Do what :func:`jackknife_t` does for means of systems that are given: resample dialogues alone.
+
+    Student's t with the variance that a difference has over resamples of dialogues. p and reach are NaN where fewer than
+    half of the resamples have both coefficients, or none differs: that is no precision.
+    """
+    count = design.counts[1]
+    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
+    made = weighted(scores, ratings, design, [name], [Weights(), Weights(None, drawn.astype(np.float64))])
+    values, rows = made[0][0, :, 0], made[1][:, :, 0].T
+    variance = np.full((len(rows), len(rows)), np.nan)
+    for one, other in combinations(range(len(rows)), 2):
+        moves = rows[one] - rows[other]
+        moves = moves[np.isfinite(moves)]
+        if count > 1 and 2 * len(moves) > max(resamples, 2):
+            variance[one, other] = variance[other, one] = moves.var(ddof=1) * count / (count - 1)
+    variance[~(variance > CLOSE**2)] = np.nan
+    given = np.zeros_like(variance), 1
+    return values, *two_way_t(values, given, (variance, count), given)
 
 
 def _jackknife(scores: Floats, ratings: Floats, codes: Integers, name: Coefficient) -> Part:

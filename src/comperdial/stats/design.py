@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.intp]
+# Fewer systems say nothing about others: they count as given, and contexts alone as sampled.
+FEWEST_SAMPLED = 4
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,14 @@ class Design:
         Shape (n,), codes from 0 on, every code in use.
     average
         True: the statistic is over the means of systems; False: over units.
+    fixed
+        True: the systems are those of interest, and dialogues alone were sampled, however many systems there are.
     """
 
     systems: Integers
     dialogues: Integers
     average: bool = False
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         for name, codes in (("systems", self.systems), ("dialogues", self.dialogues)):
@@ -45,9 +50,14 @@ class Design:
         """Return how many systems and how many dialogues there are."""
         return int(self.systems.max(initial=-1)) + 1, int(self.dialogues.max(initial=-1)) + 1
 
+    @property
+    def given(self) -> bool:
+        """Return whether systems count as given: asked for, or two or three of them."""
+        return self.fixed or 1 < self.counts[0] < FEWEST_SAMPLED
+
     def of(self, kept: npt.NDArray[np.bool_]) -> Design:
         """Return the design of some of the units, coded anew."""
         systems, dialogues = (
             np.unique(codes[kept], return_inverse=True)[1].astype(np.intp) for codes in (self.systems, self.dialogues)
         )
-        return Design(systems, dialogues, self.average)
+        return Design(systems, dialogues, self.average, self.fixed)

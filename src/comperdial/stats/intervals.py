@@ -12,15 +12,16 @@ from scipy import special, stats
 
 from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import correlate, rowwise
-from comperdial.stats.design import Design
+from comperdial.stats.design import FEWEST_SAMPLED, Design
 from comperdial.stats.means import paired_means
 from comperdial.stats.resampling import Weights, weighted
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
 # Cells x resamples held at a time: 64 MB of them.
 _CELLS = 2**25
 # Fewer systems give no interval over their means.
-FEWEST_SYSTEMS = 4
+FEWEST_SYSTEMS = FEWEST_SAMPLED
 # Up to so many of them, what resamples say is too little: they have an interval of their own (docs/validation.md).
 FEW = 10
 # An interval needs this share of its resamples to have a coefficient.
@@ -31,11 +32,16 @@ _PERFECT = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Intervals:
-    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none."""
+    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none.
+
+    ``systems``, shape (metrics,), is how many systems have a score, and ``given`` whether these count as given.
+    """
 
     value: Floats
     low: Floats
     high: Floats
+    systems: Integers
+    given: npt.NDArray[np.bool_]
 
 
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
@@ -120,6 +126,10 @@ def intervals(
     most, near that of systems - 1 where systems do. Over the means of 4 to 10 systems nothing is resampled
     (:func:`posterior_interval`). benchmarks/coverage.py prints what this and other ways cover.
 
+    Where systems are given (``design.fixed``, and a metric that scored fewer than four), what is to be covered is the
+    value of these systems over ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py
+    prints what that covers.
+
     Parameters
     ----------
     scores, ratings, design, names
@@ -149,7 +159,7 @@ def intervals(
     if resamples < 2 or not 0 < confidence < 1:
         raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
     drawn = draw(x, y, design, names, resamples, np.random.default_rng(seed))
-    return Intervals(drawn.value, *drawn.ends(confidence))
+    return Intervals(drawn.value, *drawn.ends(confidence), drawn.counts[0, :, 0].astype(np.intp), drawn.given[:, 0])
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,8 @@ class Drawn:
         How many systems and how many dialogues have a score of a metric: shape (2, metrics, 1).
     weights
         How often each system and each dialogue was drawn.
+    fixed
+        Whether systems are given, however many there are.
     """
 
     names: tuple[Coefficient, ...]
@@ -179,6 +191,12 @@ class Drawn:
     within: Floats | None
     counts: Floats
     weights: Weights
+    fixed: bool = False
+
+    @property
+    def given(self) -> npt.NDArray[np.bool_]:
+        """Return whether the systems of each metric count as given: shape (metrics, 1)."""
+        return np.asarray(self.fixed | ((self.counts[0] > 1) & (self.counts[0] < FEWEST_SAMPLED)))
 
     def ends(self, confidence: float) -> tuple[Floats, Floats]:
         """Return the low and the high ends, each of shape (metrics, names)."""
@@ -186,7 +204,7 @@ class Drawn:
             low, high = fisher_ends(self, *self.variances(), confidence)
         if self.within is not None:
             for row, systems in enumerate(self.counts[0, :, 0].astype(int).tolist()):
-                if FEWEST_SYSTEMS <= systems <= FEW:
+                if FEWEST_SYSTEMS <= systems <= FEW and not self.fixed:
                     for at, name in enumerate(self.names):
                         value = float(self.value[row, at])
                         low[row, at], high[row, at] = posterior_interval(value, systems, name, confidence)
@@ -202,9 +220,10 @@ class Drawn:
             np.where(n > 1, spread(values) * n / (n - 1), 0.0)
             for values, n in zip((self.systems, self.dialogues), self.counts, strict=True)
         )
+        of_systems = np.where(self.given, 0.0, of_systems)
         total = of_systems + of_dialogues
         if self.within is not None:
-            total = two_way(of_systems, of_dialogues, self.within, self.counts[1])
+            total = np.where(self.given, total, two_way(of_systems, of_dialogues, self.within, self.counts[1]))
         return of_systems, of_dialogues, total
 
 
@@ -228,8 +247,9 @@ def draw(
     counts = [[[float(len(np.unique(codes[row])))] for row in kept] for codes in (design.systems, design.dialogues)]
     shape = (2, len(scores), 1)
     return Drawn(
-        tuple(names), value[0], of_systems, of_dialogues, within, np.reshape(counts, shape), Weights(systems, dialogues)
-    )
+        tuple(names), value[0], of_systems, of_dialogues, within, np.reshape(counts, shape),
+        Weights(systems, dialogues), design.fixed,
+    )  # fmt: skip
 
 
 def draw_within(

@@ -129,7 +129,7 @@ def _part(design: Design, there: npt.NDArray[np.bool_]) -> Design:
     if there.all():
         return design
     codes = [np.unique(c[there], return_inverse=True)[1] for c in (design.systems, design.dialogues)]
-    return Design(codes[0], codes[1], average=design.average)
+    return Design(codes[0], codes[1], average=design.average, fixed=design.fixed)
 
 
 def length_bias_figure(

@@ -96,9 +96,9 @@ def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
             figure,
             "Preferences",
             "Bradley-Terry strengths",
-            "Logarithms with a mean of 0; a tie is half a win. Lines are 95 % intervals from resamples of "
-            f"{' or '.join(sorted({str(table['by'].iloc[0]) + 's' for table in strengths.values()}))}. "
-            "Systems share a rank (#) where no difference is significant after Holm's correction.",
+            "Logarithms with a mean of 0; a tie is half a win. Lines are 95 % likelihood intervals by "
+            f"{' or '.join(sorted({str(table['by'].iloc[0]) for table in strengths.values()}))}. "
+            "Systems of different ranks (#) all differ significantly from each other, after Holm's correction.",
         )
     return figure
 

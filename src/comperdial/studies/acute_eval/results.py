@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.evaluation.preferences import Analysis, Votes, circles, metric_choices, significance, strengths
+from comperdial.evaluation.preferences import Analysis, Votes, circles, metric_choices, significance, strongest_first
 from comperdial.metrics.text import normalise
 from comperdial.report.document import Document, Section, interval, number
 from comperdial.report.preferences import metrics_section, planner_sentence
@@ -183,7 +183,7 @@ def metrics_document(
     own = ratings.assign(metric="the same worker's Likert rating", value=ratings["likert"])
     own["output"] = own["metric"]
     scores = pd.concat([pd.DataFrame(rows), own[["metric", "output", "dialogue_id", "system_id", "value"]]])
-    dominant = str(strengths(votes, resamples=2, seed=seed)["system"].iloc[0])
+    dominant = strongest_first(votes)[0]
     rated = ratings.rename(columns={"likert": "rating"})[["dialogue_id", "system_id", "rating"]]
     found = metric_choices(votes, scores, dominant=dominant, ratings=rated, resamples=resamples, seed=seed)
     return Document(

@@ -135,12 +135,12 @@ def matrices(
     """Draw the win matrices."""
     import pandas as pd
 
-    from comperdial.evaluation.preferences import strengths, win_matrix
+    from comperdial.evaluation.preferences import strongest_first, win_matrix
     from comperdial.report.plots.preferences import matrix_figure
 
     votes = {title: _votes(name, catalogue) for name, title in titles.items()}
     found = {title: win_matrix(one) for title, one in votes.items()}
-    orders = {title: list(strengths(one, resamples=2, seed=seed)["system"]) for title, one in votes.items()}
+    orders = {title: strongest_first(one) for title, one in votes.items()}
     tidy = pd.concat([frame.assign(data=title) for title, frame in found.items()], ignore_index=True)
     return matrix_figure(found, orders), tidy
 
@@ -160,9 +160,7 @@ def strengths_of_systems(
     from comperdial.evaluation.preferences import strengths
     from comperdial.report.plots.preferences import strengths_figure
 
-    found = {
-        title: strengths(_votes(name, catalogue), resamples=resamples, seed=seed) for name, title in titles.items()
-    }
+    found = {title: strengths(_votes(name, catalogue)) for name, title in titles.items()}
     return strengths_figure(found), pd.concat([one.assign(data=title) for title, one in found.items()])
 
 
