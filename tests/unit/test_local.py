@@ -249,7 +249,7 @@ def correlated(**changes):
     row |= {"loso_value": None, "loso_system": None}
     return (
         row
-        | {"rank": 1, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
+        | {"rank": 1, "tests": 3, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
         | changes
     )
 

@@ -33,7 +33,7 @@ def _correlation(metric, output, level, value, **other):
     row = {
         "dataset": "toy", "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": output,
         "grouping": "pooled", "coefficient": "spearman", "value": value, "low": value - 0.1, "high": value + 0.1,
-        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "rank_wmt": None, "coverage": 1.0, "cut": 0,
+        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "tests": 3, "rank_wmt": None, "coverage": 1.0, "cut": 0,
         "lacking": None, "signature": f"{metric}|v1",
     }  # fmt: skip
     return row | other

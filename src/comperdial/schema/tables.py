@@ -227,6 +227,7 @@ TABLES: Mapping[str, Table] = {
                 p_value("p"),
                 count_field("n"),
                 rank("rank"),
+                optional("tests", pa.int32(), lambda value: value >= 1, "a count of tests from 1"),
                 rank("rank_wmt"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),

@@ -82,7 +82,7 @@ def local_frame(
     Returns
     -------
     DataFrame
-        One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank,
+        One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank, tests,
         n, coverage, cut, lacking, the lowest value without a system, and ``seconds`` and ``usd`` for 1,000 responses,
         missing where neither was measured nor estimated.
     """
@@ -95,7 +95,7 @@ def local_frame(
     found = found.assign(set=found["dataset"].map(order)).sort_values(["place", "set", "coefficient"], kind="stable")
     columns = [
         "label", "metric", "output", "figure", "dataset", "target", "level", "against", "coefficient", "value", "p", "low",
-        "high", "rank", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd", "signature",
+        "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd", "signature",
     ]  # fmt: skip
     return found[columns].reset_index(drop=True)
 

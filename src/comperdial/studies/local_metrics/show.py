@@ -12,7 +12,7 @@ from comperdial.metrics.local import Coefficients
 from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.labels import not_run_notes
-from comperdial.report.tables import COEFFICIENT_NAMES, READING, partial_notes, with_interval
+from comperdial.report.tables import COEFFICIENT_NAMES, READING, corrected_over, partial_notes, with_interval
 from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def local_document(
         notes=[
             _HELD_OUT,
             *READING,
+            *corrected_over(frame, titles),
             "Mean is over all data sets, of the metrics that have a value on each",
             "With fewer than four systems an interval takes dialogues alone as what was sampled",
             *leave_out.notes(frame, titles),
@@ -142,6 +143,7 @@ def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: M
             "Weights are of standardised features: what one standard deviation within a data set adds, in standard "
             "deviations of the rating; lowest and highest are of the fits without one group",
             *READING[1:],
+            *corrected_over(frame, titles),
             *leave_out.notes(frame, titles),
         ],
     )
