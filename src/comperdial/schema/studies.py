@@ -26,6 +26,10 @@ def _share(name: str) -> Field:
     return Field(name, pa.float64(), check=lambda value: 0 <= value <= 1, expected="0 to 1")
 
 
+def _difference(name: str) -> Field:
+    return optional(name, pa.float64(), lambda value: -2.0001 <= value <= 2.0001, "-2 to 2")
+
+
 STUDIES = (
     Table(
         "dimension_correlations",
@@ -86,6 +90,23 @@ STUDIES = (
             count_field("n"),
         ),
         key=("dataset", "source", "dimension", "annotator_a", "annotator_b"),
+    ),
+    Table(
+        "contrasts",
+        (
+            name_field("dataset"),
+            name_field("target"),
+            one_of("coefficient", COEFFICIENTS),
+            name_field("metric_a"),
+            name_field("output_a"),
+            name_field("metric_b"),
+            name_field("output_b"),
+            *(_difference(name) for name in ("difference", "low", "high")),
+            p_value("p"),
+            count_field("n"),
+            name_field("test"),
+        ),
+        key=("dataset", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
     ),
     Table(
         "overall",
