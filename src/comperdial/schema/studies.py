@@ -130,6 +130,18 @@ STUDIES = (
         key=("board", "task", "metric", "output"),
     ),
     Table(
+        "overall_pairs",
+        (
+            name_field("board"),
+            name_field("task"),
+            name_field("dataset"),
+            count_field("systems"),
+            count_field("pairs"),
+            count_field("with_human"),
+        ),
+        key=("board", "task", "dataset"),
+    ),
+    Table(
         "overall_comparisons",
         (
             name_field("board"),
