@@ -247,7 +247,13 @@ def four(tmp_path, monkeypatch):
     pd.DataFrame(rated).to_csv("mine.csv", index=False)
     rows = [
         {"dataset": "mine", "level": "turn", "item_id": key["context_id"], "system_id": key["system_id"]}
-        | {"metric": metric, "output": "o", "value": value + noise * rng.normal(), "cut": 0, "signature": f"{metric}|v:1"}
+        | {
+            "metric": metric,
+            "output": "o",
+            "value": value + noise * rng.normal(),
+            "cut": 0,
+            "signature": f"{metric}|v:1",
+        }
         for metric, noise in (("w", 0.5), ("x", 0.9), ("y", 1.1), ("z", 1.3))
         for key, value in zip(keys, truth.flat, strict=True)
     ]

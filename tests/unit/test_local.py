@@ -17,8 +17,8 @@ from comperdial.evaluation import fitting
 from comperdial.jobs.dag import Jobs
 from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
-from comperdial.studies.local_metrics.frame import ablation_scores, contrasts, evaluate
 from comperdial.stats.comparison import holm
+from comperdial.studies.local_metrics.frame import ablation_scores, contrasts, evaluate
 from making import make
 
 METRICS = {"distinct": {"kind": "distinct"}, "f1_context": {"kind": "with_context", "metric": "f1"}}
@@ -346,7 +346,8 @@ def test_planned_contrasts_are_tested_as_pairs_of_the_table_and_corrected_over_t
     for name in ("one", "two"):
         folder = with_a_judge(study, tmp_path, name)
         scores = pd.concat(
-            [schema.read(study / "scores" / name / f"{metric}.parquet", "scores") for metric in METRICS], ignore_index=True
+            [schema.read(study / "scores" / name / f"{metric}.parquet", "scores") for metric in METRICS],
+            ignore_index=True,
         )
         drawn = {"target": None, "main_target": "Overall", "resamples": 50, "seed": 1}
         # Named the other way round, a difference has the other sign.
@@ -367,7 +368,8 @@ def test_planned_contrasts_are_tested_as_pairs_of_the_table_and_corrected_over_t
         found[name] = planned.reset_index()
         schema.write(tmp_path / f"{name}.parquet", found[name][schema.table("contrasts").columns], "contrasts")
     (tmp_path / "rows.yaml").write_text(
-        "rows:\n  - {label: Judge, metric: gpt-4_recorded, output: mean}\n  - {label: Overlap, metric: f1_context, output: precision}\n"
+        "rows:\n  - {label: Judge, metric: gpt-4_recorded, output: mean}\n"
+        "  - {label: Overlap, metric: f1_context, output: precision}\n"
     )
     planned = {"metric": "gpt-4_recorded:mean", "against": "f1_context:precision", "note": "named afterwards"}
     make(
@@ -420,7 +422,10 @@ def test_contrasts_of_a_study_that_shows_none_are_an_error(root, monkeypatch):
 def test_the_study_s_contrasts_are_a_table_of_their_own_and_below_the_study_s(root, monkeypatch):
     monkeypatch.chdir(root)
     jobs = Jobs(load_yaml(root / "params.yaml"))
-    files = [f"results/local_metrics/{name}_contrasts.parquet" for name in ("dailydialog_zhao", "persona_zhao", "conture_turn")]
+    files = [
+        f"results/local_metrics/{name}_contrasts.parquet"
+        for name in ("dailydialog_zhao", "persona_zhao", "conture_turn")
+    ]
     for table in ("local_metrics", "local_contrasts"):
         assert set(jobs.inputs_of(f"results/tables/{table}")["contrasts"]) == set(files)
     assert "results/tables/local_contrasts.html" in jobs.targets(study="local_metrics")

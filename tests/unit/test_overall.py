@@ -124,7 +124,10 @@ def test_the_table_says_how_few_pairs_of_systems_accuracy_rests_on_and_how_many_
     board = Board.of("b", ENTRIES)
     kinds = {"one": {f"s{number}": "agent" for number in range(6)} | {"s0": "human", "s3": "human"}}
     pairs = pairs_of_systems(board, found, kinds)
-    assert pairs[["dataset", "systems", "pairs", "with_human"]].to_numpy().tolist() == [["one", 6, 15, 9], ["two", 6, 15, 0]]
+    assert pairs[["dataset", "systems", "pairs", "with_human"]].to_numpy().tolist() == [
+        ["one", 6, 15, 9],
+        ["two", 6, 15, 0],
+    ]
     assert pairs_of_systems(Board.of("b", ENTRIES[:2]), found, kinds).empty
     frame, tests = overall(board, found, NAMES, resamples=0)
     entry = {"title": "Board", "source": "human", "tasks": ENTRIES}

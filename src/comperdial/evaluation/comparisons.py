@@ -64,7 +64,9 @@ def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
     output
         (metric, output) that the others are compared with.
     """
-    sides = [(comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"]
+    sides = [
+        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
+    ]
     kept = comparisons[sides[0] | sides[1]]
     if kept.empty:
         return kept

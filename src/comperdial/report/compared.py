@@ -261,7 +261,18 @@ def _tidy(
         tests=differences.groupby([*_SAMPLE, "coefficient"])["p"].transform("count"),
     )
     columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high"]
-    columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage"]
+    columns += [
+        "loso_value",
+        "loso_system",
+        "loso_halved",
+        "p",
+        "p_adjusted",
+        "correction",
+        "tests",
+        "rank",
+        "n",
+        "coverage",
+    ]
     chosen = {":".join(name) for name in labels}
     frames = [
         frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)

@@ -12,7 +12,17 @@ from comperdial.core.errors import UnknownNameError
 from comperdial.core.names import Output
 from comperdial.report import few, leave_out
 from comperdial.report.captions import with_suffix
-from comperdial.report.document import Column, Document, Ranked, interval, number, number_of, pivot, records_by, value_of
+from comperdial.report.document import (
+    Column,
+    Document,
+    Ranked,
+    interval,
+    number,
+    number_of,
+    pivot,
+    records_by,
+    value_of,
+)
 from comperdial.report.labels import label, metrics_not_run, not_run_notes
 from comperdial.stats.correlation import ALPHA, is_starred
 

@@ -309,7 +309,9 @@ def paper_frame(
     records += _ceiling_records(cells, ceilings[ceilings["target"] == target] if len(ceilings) else ceilings)
     numbers = ("ours", "low", "high", "loso_value", "p", "coverage", "cut", "reported", "difference")
     columns = dict.fromkeys(numbers, "float64")
-    return leave_out.with_halved(pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32", "tests": "Int32"}), "ours")
+    return leave_out.with_halved(
+        pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32", "tests": "Int32"}), "ours"
+    )
 
 
 _OURS = ("low", "high", "loso_value", "loso_system", "p", "n", "rank", "tests", "coverage", "cut", "lacking")

@@ -100,10 +100,14 @@ def _samples(
     wanted = chosen_dimension(target, main_target, people["dimension"])
     both = pd.concat([scores, _as_scores(one)], ignore_index=True)
     shown = pd.MultiIndex.from_frame(both[["metric", "output"]]).isin(outputs)
-    return [sample for sample in one.samples(both[shown], "human") if sample.target == wanted and sample.level == "turn"]
+    return [
+        sample for sample in one.samples(both[shown], "human") if sample.target == wanted and sample.level == "turn"
+    ]
 
 
-def contrast_frame(found: pd.DataFrame, planned: Sequence[Mapping[str, Any]], labels: Mapping[Output, str]) -> pd.DataFrame:
+def contrast_frame(
+    found: pd.DataFrame, planned: Sequence[Mapping[str, Any]], labels: Mapping[Output, str]
+) -> pd.DataFrame:
     """Return planned contrasts in order, corrected by Holm over all of them, by each coefficient.
 
     Parameters

@@ -13,7 +13,14 @@ from comperdial.metrics.local import Coefficients
 from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.labels import not_run_notes
-from comperdial.report.tables import COEFFICIENT_NAMES, READING, corrected_over, over_tests, partial_notes, with_interval
+from comperdial.report.tables import (
+    COEFFICIENT_NAMES,
+    READING,
+    corrected_over,
+    over_tests,
+    partial_notes,
+    with_interval,
+)
 from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
 
 if TYPE_CHECKING:
@@ -111,7 +118,9 @@ def with_contrasts(
     return replace(document, sections=[*values, section, costs], notes=[*document.notes, *notes])
 
 
-def contrasts_document(frame: pd.DataFrame, planned: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> Document:
+def contrasts_document(
+    frame: pd.DataFrame, planned: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+) -> Document:
     """Render the frame of :func:`comperdial.studies.local_metrics.frame.contrast_frame`."""
     section, notes = _contrasts(frame, planned, titles)
     return Document(
@@ -149,7 +158,11 @@ def _contrasts(
     return pivot("Planned contrasts", cells, rows, ["Difference", "Data set"], columns), [
         f"Planned contrasts: p corrected by Holm over these alone, by each coefficient: {over_tests(counts)}. Next to each "
         "difference its 95 % interval, which is not corrected",
-        *(f"Planned contrast {row['metric']} against {row['against']}: {row['note']}" for row in planned if "note" in row),
+        *(
+            f"Planned contrast {row['metric']} against {row['against']}: {row['note']}"
+            for row in planned
+            if "note" in row
+        ),
         *(
             f"Planned contrast {row['label']} minus {row['minus']}: not tested on {titles[row['dataset']]}, where one of the "
             "two has no scores"

@@ -94,9 +94,10 @@ def overall_document(
         sections.append(_section(part, Board.of(name, entry["tasks"]), entry["title"], labels, titles))
         if pairs is not None:
             notes += _pair_notes(Board.of(name, entry["tasks"]), entry["title"], pairs[pairs["board"] == name], titles)
+        tested = number_of(int(of_tests["p"].notna().sum()), "test")
         notes.append(
             f"{entry['title']}: of {len(of_tests)} pairs of metrics {int((of_tests['p_adjusted'] <= ALPHA).sum())} differ by our "
-            f"test (Holm over {number_of(int(of_tests['p'].notna().sum()), 'test')}), {int((of_tests['p_fdr'] <= ALPHA).sum())} at a false discovery rate of {ALPHA:.0%}"
+            f"test (Holm over {tested}), {int((of_tests['p_fdr'] <= ALPHA).sum())} at a false discovery rate of {ALPHA:.0%}"
             + (f", {int((of_tests['p_wmt'] <= ALPHA).sum())} by WMT's" if of_tests["p_wmt"].notna().any() else "")
         )
         notes += [
@@ -120,8 +121,8 @@ def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[s
     weights = {task.name: weight for task, weight in zip(board.tasks, board.weights, strict=True)}
     measures = {task.name: MEASURES[task.measure] for task in board.tasks}
     return [
-        f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on {number_of(of['pairs'].sum(), 'pair')} of "
-        f"systems ({', '.join(f'{titles[name]} {count}' for name, count in zip(of['dataset'], of['pairs'], strict=True))}), of "
+        f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on "
+        f"{number_of(of['pairs'].sum(), 'pair')} of systems ({', '.join(f'{titles[name]} {count}' for name, count in zip(of['dataset'], of['pairs'], strict=True))}), of "
         f"which {of['with_human'].sum()} include a human"
         for task, of in pairs.groupby("task", sort=False)
     ]

@@ -142,7 +142,9 @@ def overall_table(
     from comperdial.studies.overall.show import overall_document
 
     known = [schema.read(path, "overall_pairs") for path in pairs]
-    return overall_document(*_read(overall, tests), titles, boards, pd.concat(known, ignore_index=True) if known else None)
+    return overall_document(
+        *_read(overall, tests), titles, boards, pd.concat(known, ignore_index=True) if known else None
+    )
 
 
 @figure(
