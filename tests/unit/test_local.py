@@ -405,7 +405,7 @@ def test_planned_contrasts_are_tested_as_pairs_of_the_table_and_corrected_over_t
 )
 def test_a_wrong_contrast_is_one_clear_error(root, monkeypatch, entry, said):
     monkeypatch.chdir(root)
-    config = load_yaml(root / "params.yaml") | {"studies": {"local_metrics": {"contrasts": [entry]}}}
+    config = load_yaml(root / "params.yaml") | {"studies": {"local_metrics": {"planned_contrasts": [entry]}}}
     with pytest.raises(ConfigError) as caught:
         Jobs(config)
     assert said in str(caught.value)
@@ -414,8 +414,8 @@ def test_a_wrong_contrast_is_one_clear_error(root, monkeypatch, entry, said):
 def test_contrasts_of_a_study_that_shows_none_are_an_error(root, monkeypatch):
     monkeypatch.chdir(root)
     entry = {"metric": "chrf:chrf", "against": "bleu:bleu-4", "datasets": ["usr_persona"]}
-    config = load_yaml(root / "params.yaml") | {"studies": {"usr": {"contrasts": [entry]}}}
-    with pytest.raises(ConfigError, match="`contrasts`; expected it in local_metrics alone"):
+    config = load_yaml(root / "params.yaml") | {"studies": {"usr": {"planned_contrasts": [entry]}}}
+    with pytest.raises(ConfigError, match="`planned_contrasts`; expected it in local_metrics alone"):
         Jobs(config)
 
 

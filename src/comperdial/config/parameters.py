@@ -633,7 +633,7 @@ class Study(Strict):
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
     ensembles: Ensembles | None = None
     perturbed: Perturbed | None = None
-    contrasts: list[Contrast] = []
+    planned_contrasts: list[Contrast] = []
     resamples: Maybe[Seed] = None
     seed: Maybe[Seed] = None
 

@@ -19,7 +19,7 @@ class Field:
     """One column: its storage type, whether a value may be missing, and what each value must satisfy.
 
     ``identifier`` marks names, for which a whole number is taken as the text that it is written as. A column with a
-    ``default`` may be left out, and is then filled with it.
+    ``default`` may be left out, and is then filled with it; one that ``may_lack`` is then missing everywhere.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Field:
     expected: str = ""
     identifier: bool = False
     default: int | None = None
+    may_lack: bool = False
 
 
 @dataclass(frozen=True)

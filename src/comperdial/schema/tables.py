@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -227,12 +228,13 @@ TABLES: Mapping[str, Table] = {
                 p_value("p"),
                 count_field("n"),
                 rank("rank"),
-                optional("tests", pa.int32(), lambda value: value >= 1, "a count of tests from 1"),
                 rank("rank_wmt"),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),
                 optional("lacking", pa.string(), filled, "what is missing"),
                 name_field("signature"),
+                # Tables of versions up to 0.13 lack it.
+                replace(optional("tests", pa.int32(), lambda value: value >= 1, "a count from 1"), may_lack=True),
             ),
             key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),
         ),

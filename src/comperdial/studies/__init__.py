@@ -58,8 +58,8 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
             if wrong := [key for key in ("ensembles", "perturbed") if study.get(key)]:
                 raise ConfigError(f"`{wrong[0]}`", where=f"study {name}", expected=f"it in {ALONE} alone")
             merged["metrics"] = _with_metrics(merged.get("metrics") or {}, study, name)
-        if study.get("contrasts") and name != CONTRASTED:
-            raise ConfigError("`contrasts`", where=f"study {name}", expected=f"it in {CONTRASTED} alone")
+        if study.get("planned_contrasts") and name != CONTRASTED:
+            raise ConfigError("`planned_contrasts`", where=f"study {name}", expected=f"it in {CONTRASTED} alone")
         merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
         if judging:
             judging["variants"] = _joined(judging, study, "variants", name)

@@ -340,7 +340,8 @@ def paired_tests(
         notes=[
             "In brackets the 95 % interval, which leaves out 0 just where p < 0.05. The test takes systems and dialogues as "
             "what was sampled (docs/meta-evaluation.md)",
-            f"Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient: {over_tests(counts)}",
+            "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient: "
+            + over_tests(counts),
             "Significantly: p < 0.05 after Holm's correction, by our test and by PERM-BOTH",
             "PERM-BOTH: the p of a test that takes all responses as independent, as the literature does; it calls too many "
             "differences significant",

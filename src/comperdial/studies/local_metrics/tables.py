@@ -60,9 +60,9 @@ def _shown() -> list[str]:
 def _contrasts(plan: Plan) -> list[dict[str, Any]]:
     """Return the planned contrasts of the study, whose names are checked."""
     datasets = _datasets(plan)
-    found: list[dict[str, Any]] = plan.config["studies"][_NAME].get("contrasts") or [] if datasets else []
+    found: list[dict[str, Any]] = plan.config["studies"][_NAME].get("planned_contrasts") or [] if datasets else []
     for entry in found:
-        where = f"study {_NAME}, contrasts"
+        where = f"study {_NAME}, planned_contrasts"
         for dataset in entry["datasets"]:
             if dataset not in datasets:
                 raise UnknownNameError("dataset", dataset, datasets, where=where)

@@ -120,12 +120,14 @@ def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[s
     """Say how few pairs of systems a task rests on, and in how many of them one is a person."""
     weights = {task.name: weight for task, weight in zip(board.tasks, board.weights, strict=True)}
     measures = {task.name: MEASURES[task.measure] for task in board.tasks}
-    return [
-        f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on "
-        f"{number_of(of['pairs'].sum(), 'pair')} of systems ({', '.join(f'{titles[name]} {count}' for name, count in zip(of['dataset'], of['pairs'], strict=True))}), of "
-        f"which {of['with_human'].sum()} include a human"
-        for task, of in pairs.groupby("task", sort=False)
-    ]
+    notes = []
+    for task, of in pairs.groupby("task", sort=False):
+        each = ", ".join(f"{titles[name]} {count}" for name, count in zip(of["dataset"], of["pairs"], strict=True))
+        notes.append(
+            f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on "
+            f"{number_of(of['pairs'].sum(), 'pair')} of systems ({each}), of which {of['with_human'].sum()} include a human"
+        )
+    return notes
 
 
 def draw_overall(frame: pd.DataFrame, boards: Mapping[str, Any]) -> tuple[Figure, pd.DataFrame]:
