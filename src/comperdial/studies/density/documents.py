@@ -308,13 +308,11 @@ def paired_tests(
         raise NothingToShowError(f"there are no scores of DEnsity ({why or 'no such metric in params.yaml'})")
     counts: dict[str, int] = {}
     for section, of_kind in frame.groupby("section", sort=False):
-        tested = of_kind.groupby(["dataset", "coefficient"], sort=False)["p"].count()
-        whole = tested.nunique() == 1
-        named = {
-            f"{section}, {titles[dataset]}, {COEFFICIENT_NAMES[name]}": count
-            for (dataset, name), count in tested.items()
-        }
-        counts |= {str(section): int(tested.iloc[0])} if whole else {name: int(count) for name, count in named.items()}
+        tested = of_kind.groupby(["dataset", "coefficient"], sort=False)["p"].count().reset_index()
+        whole = tested["p"].nunique() == 1
+        for row in tested.to_dict("records"):
+            place = f", {titles[row['dataset']]}, {COEFFICIENT_NAMES[row['coefficient']]}"
+            counts[str(section) if whole else f"{section}{place}"] = int(row["p"])
     columns = [
         column
         for coefficient in _COEFFICIENTS

@@ -143,7 +143,7 @@ def _contrasts(
 ) -> tuple[Section, list[str]]:
     """Return the section of planned contrasts, and how to read it."""
     cells = records_by(frame, ["label", "minus", "dataset", "coefficient"])
-    rows = {key[:3]: [f"{key[0]} minus {key[1]}", titles[key[2]]] for key in cells}
+    rows = {key[:3]: [f"{key[0]} minus {key[1]}", titles[str(key[2])]] for key in cells}
     columns = [
         column
         for coefficient in reversed(COEFFICIENTS)
@@ -153,7 +153,9 @@ def _contrasts(
             Column(COEFFICIENT_NAMES[coefficient], "p corrected", _p("p_adjusted"), (coefficient,)),
         )
     ]
-    counts = {COEFFICIENT_NAMES[name]: int(of["tests"].max()) for name, of in frame.groupby("coefficient", sort=False)}
+    counts = {
+        COEFFICIENT_NAMES[str(name)]: int(of["tests"].max()) for name, of in frame.groupby("coefficient", sort=False)
+    }
     lost = frame[frame["p"].isna()].drop_duplicates(["label", "minus", "dataset"])
     return pivot("Planned contrasts", cells, rows, ["Difference", "Data set"], columns), [
         f"Planned contrasts: p corrected by Holm over these alone, by each coefficient: {over_tests(counts)}. Next to each "

@@ -125,7 +125,7 @@ def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[s
         each = ", ".join(f"{titles[name]} {count}" for name, count in zip(of["dataset"], of["pairs"], strict=True))
         notes.append(
             f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on "
-            f"{number_of(of['pairs'].sum(), 'pair')} of systems ({each}), of which {of['with_human'].sum()} include a human"
+            f"{number_of(int(of['pairs'].sum()), 'pair')} of systems ({each}), of which {of['with_human'].sum()} include a human"
         )
     return notes
 
