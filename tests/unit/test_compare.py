@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,6 +17,7 @@ from comperdial.evaluation import aggregate
 from comperdial.metrics import scoring
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
+from comperdial.stats.comparison import benjamini_hochberg, holm
 from minidata import mini_items, write_mirror
 
 
@@ -268,3 +270,60 @@ def test_mistakes_are_named_before_anything_is_scored(mine, capsys):
 def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, said):
     pair = {"difference": 0.11, "low": 0.04, "high": 0.19, "p": p, "p_adjusted": adjusted, "n": 7}
     assert sentence(pair, "a", "b", pairs) == said
+
+
+@pytest.fixture
+def four(tmp_path, monkeypatch):
+    """Return a file of 40 contexts answered by five systems, and scores of four metrics; the first is the best by far."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=(40, 5)) + np.arange(5) / 2
+    keys = [{"context_id": f"c{c}", "system_id": f"s{s}"} for c in range(40) for s in range(5)]
+    rated = [key | {"response": "yes", "rating": value} for key, value in zip(keys, truth.flat, strict=True)]
+    pd.DataFrame(rated).to_csv("mine.csv", index=False)
+    rows = [
+        {"dataset": "mine", "level": "turn", "item_id": key["context_id"], "system_id": key["system_id"]}
+        | {
+            "metric": metric,
+            "output": "o",
+            "value": value + noise * rng.normal(),
+            "cut": 0,
+            "signature": f"{metric}|v:1",
+        }
+        for metric, noise in (("w", 0.5), ("x", 0.9), ("y", 1.1), ("z", 1.3))
+        for key, value in zip(keys, truth.flat, strict=True)
+    ]
+    schema.write(tmp_path / "scores.parquet", pd.DataFrame(rows), "scores")
+    return ["mine.csv", "--scores", "scores.parquet", "--level", "turn", "--coefficient", "spearman"]
+
+
+def test_against_one_metric_corrects_over_the_comparisons_with_it_alone(four, capsys):
+    every = compared(capsys, *four)
+    every = every[every["minus"] != ""].set_index(["metric", "minus"])
+    assert set(every["tests"].astype(float)) == {6}
+    found = compared(capsys, *four, "--against", "x")
+    pairs = found[found["minus"] != ""].set_index(["metric", "minus"])
+    assert set(pairs.index) == {("w:o", "x:o"), ("x:o", "y:o"), ("x:o", "z:o")}
+    assert set(pairs["tests"].astype(float)) == {3}
+    assert pairs["p"].equals(every.loc[pairs.index, "p"])
+    p = pairs["p"].astype(float)
+    np.testing.assert_allclose(pairs["p_adjusted"].astype(float), holm(p), rtol=1e-4)
+    assert (pairs["p_adjusted"].astype(float) < every.loc[pairs.index, "p_adjusted"].astype(float)).any()
+    # Ranks would be of all pairs.
+    assert set(found["rank"]) == {""}
+    text = run(capsys, "compare", *four, "--against", "x").out
+    assert "comparisons with x, and no others, of a block and coefficient: 3 tests" in text
+    assert "all pairs of a block and coefficient: 6 tests" in run(capsys, "compare", *four).out
+    fdr = compared(capsys, *four, "--against", "x", "--correction", "fdr")
+    fdr = fdr[fdr["minus"] != ""]
+    np.testing.assert_allclose(fdr["p_adjusted"].astype(float), benjamini_hochberg(fdr["p"].astype(float)), rtol=1e-4)
+    assert "No p is corrected" in run(capsys, "compare", *four, "--metrics", "w", "--against", "x").out
+
+
+def test_against_a_metric_that_is_not_among_the_others_adds_it_and_one_without_scores_is_an_error(four, capsys):
+    some = compared(capsys, *four, "--metrics", "y", "z", "--against", "x:o")
+    assert set(some.loc[some["minus"] != "", "metric"]) == {"x:o"}
+    assert "unknown metric 'v'" in fails(capsys, "compare", *four, "--against", "v")
+    assert "no response has references" in fails(capsys, "compare", *four, "--against", "chrf")
+    alone = fails(capsys, "compare", *four, "--metrics", "x", "--against", "x")
+    assert "no other metric than x has scores" in alone

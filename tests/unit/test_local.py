@@ -11,10 +11,14 @@ import yaml
 
 from comperdial import schema
 from comperdial.cli import main
+from comperdial.config import load_yaml
+from comperdial.core.errors import ConfigError
 from comperdial.evaluation import fitting
+from comperdial.jobs.dag import Jobs
 from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
-from comperdial.studies.local_metrics.frame import ablation_scores, evaluate
+from comperdial.stats.comparison import holm
+from comperdial.studies.local_metrics.frame import ablation_scores, contrasts, evaluate
 from making import make
 
 METRICS = {"distinct": {"kind": "distinct"}, "f1_context": {"kind": "with_context", "metric": "f1"}}
@@ -249,7 +253,7 @@ def correlated(**changes):
     row |= {"loso_value": None, "loso_system": None}
     return (
         row
-        | {"rank": 1, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
+        | {"rank": 1, "tests": 3, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
         | changes
     )
 
@@ -321,3 +325,107 @@ def test_the_ablation_is_evaluated_as_any_metric_and_gpt_4_beside_it(study, tmp_
     assert found.loc["local", "value"] == pytest.approx(np.corrcoef(held, sets[0].ratings)[0, 1], abs=1e-6)
     assert found.loc["local", "low"] < found.loc["local", "value"] < found.loc["local", "high"]
     assert found.loc["local", "rank"] == 1
+
+
+def with_a_judge(study, tmp_path, dataset="one"):
+    """Return a copy of a data set's tables with recorded ratings of GPT-4 that are people's and a little noise."""
+    shutil.copytree(study / "tables" / dataset, folder := tmp_path / dataset)
+    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    noise = np.random.default_rng(4).normal(0, 0.1, len(ratings))
+    recorded = ratings.assign(dimension="relevance", source="gpt-4", annotator_id="gpt-4")
+    recorded["rating"] = (recorded["rating"] + noise).clip(recorded["scale_min"], recorded["scale_max"])
+    schema.write(folder / "turn_ratings.parquet", pd.concat([ratings, recorded]), "turn_ratings")
+    return folder
+
+
+JUDGE, OVERLAP = ("gpt-4_recorded", "mean"), ("f1_context", "precision")
+
+
+def test_planned_contrasts_are_tested_as_pairs_of_the_table_and_corrected_over_themselves_alone(study, tmp_path):
+    found = {}
+    for name in ("one", "two"):
+        folder = with_a_judge(study, tmp_path, name)
+        scores = pd.concat(
+            [schema.read(study / "scores" / name / f"{metric}.parquet", "scores") for metric in METRICS],
+            ignore_index=True,
+        )
+        drawn = {"target": None, "main_target": "Overall", "resamples": 50, "seed": 1}
+        # Named the other way round, a difference has the other sign.
+        planned, turned = (
+            contrasts(folder, scores, [pair], **drawn).set_index("coefficient")
+            for pair in ((JUDGE, OVERLAP), (OVERLAP, JUDGE))
+        )
+        of_all = evaluate(folder, scores, [JUDGE, OVERLAP, ("distinct", "distinct-2")], **drawn)
+        value = of_all[of_all["coefficient"] == "spearman"].set_index("metric")["value"]
+        assert of_all["tests"].tolist() == [3] * len(of_all)
+        row, back = planned.loc["spearman"], turned.loc["spearman"]
+        assert row["difference"] == pytest.approx(value["gpt-4_recorded"] - value["f1_context"])
+        assert row["low"] < row["difference"] < row["high"]
+        assert (back["difference"], back["low"], back["high"]) == pytest.approx(
+            (-row["difference"], -row["high"], -row["low"])
+        )
+        assert back["p"] == pytest.approx(row["p"])
+        found[name] = planned.reset_index()
+        schema.write(tmp_path / f"{name}.parquet", found[name][schema.table("contrasts").columns], "contrasts")
+    (tmp_path / "rows.yaml").write_text(
+        "rows:\n  - {label: Judge, metric: gpt-4_recorded, output: mean}\n"
+        "  - {label: Overlap, metric: f1_context, output: precision}\n"
+    )
+    planned = {"metric": "gpt-4_recorded:mean", "against": "f1_context:precision", "note": "named afterwards"}
+    make(
+        "studies.local_metrics.tables:local_contrasts_table",
+        tmp_path / "contrasts",
+        {"contrasts": [tmp_path / "one.parquet", tmp_path / "two.parquet"], "rows": tmp_path / "rows.yaml"},
+        titles={"one": "Set one", "two": "Set two", "three": "Set three"},
+        planned=[planned | {"datasets": ["two", "one", "three"]}],
+    )
+    table = pd.read_csv(tmp_path / "contrasts.csv")
+    of = table[table["coefficient"] == "spearman"].set_index("dataset")
+    p = [frame.set_index("coefficient").loc["spearman", "p"] for frame in (found["two"], found["one"])]
+    assert of.loc[["two", "one"], "p_adjusted"].tolist() == pytest.approx(holm(p), rel=0.02)
+    # What could not be tested is no test.
+    assert set(table["tests"]) == {2}
+    assert pd.isna(of.loc["three", "p_adjusted"])
+    page = (tmp_path / "contrasts.md").read_text()
+    assert "by each coefficient: 2 tests" in page
+    assert "not tested on Set three" in page
+    assert "f1_context:precision: named afterwards" in page
+    assert page.index("| Judge minus Overlap | Set two |") < page.index("| Judge minus Overlap | Set one |")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"metric": "local", "against": "pmi:pmi", "datasets": ["fed_turn"]}, "expected METRIC:OUTPUT"),
+        ({"metric": "pmi:pmi", "against": "pmi:pmi", "datasets": ["fed_turn"]}, "against itself"),
+        ({"metric": "pmi:pmi", "against": "local:local", "datasets": []}, "datasets"),
+        ({"metric": "pmi:pmi", "against": "local:local", "datasets": ["fed_turns"]}, "Did you mean 'fed_turn'"),
+        ({"metric": "pmi:pmi", "against": "local:locl", "datasets": ["fed_turn"]}, "Did you mean 'local:local'"),
+    ],
+)
+def test_a_wrong_contrast_is_one_clear_error(root, monkeypatch, entry, said):
+    monkeypatch.chdir(root)
+    config = load_yaml(root / "params.yaml") | {"studies": {"local_metrics": {"planned_contrasts": [entry]}}}
+    with pytest.raises(ConfigError) as caught:
+        Jobs(config)
+    assert said in str(caught.value)
+
+
+def test_contrasts_of_a_study_that_shows_none_are_an_error(root, monkeypatch):
+    monkeypatch.chdir(root)
+    entry = {"metric": "chrf:chrf", "against": "bleu:bleu-4", "datasets": ["usr_persona"]}
+    config = load_yaml(root / "params.yaml") | {"studies": {"usr": {"planned_contrasts": [entry]}}}
+    with pytest.raises(ConfigError, match="`planned_contrasts`; expected it in local_metrics alone"):
+        Jobs(config)
+
+
+def test_the_study_s_contrasts_are_a_table_of_their_own_and_below_the_study_s(root, monkeypatch):
+    monkeypatch.chdir(root)
+    jobs = Jobs(load_yaml(root / "params.yaml"))
+    files = [
+        f"results/studies/local_metrics/{name}_contrasts.parquet"
+        for name in ("dailydialog_zhao", "persona_zhao", "conture_turn")
+    ]
+    for table in ("local_metrics", "local_contrasts"):
+        assert set(jobs.inputs_of(f"results/studies/local_metrics/tables/{table}")["contrasts"]) == set(files)
+    assert "results/studies/local_metrics/tables/local_contrasts.html" in jobs.targets(study="local_metrics")

@@ -9,7 +9,7 @@ from scipy import stats
 
 from comperdial.core.errors import ConfigError
 from comperdial.evaluation import samples
-from comperdial.evaluation.overall import OVERALL, Board, Task, overall
+from comperdial.evaluation.overall import OVERALL, Board, Task, overall, pairs_of_systems
 from comperdial.studies.overall.show import draw_overall, overall_document
 
 ENTRIES = [
@@ -118,3 +118,21 @@ def test_table_and_figure_name_each_value_by_its_metric(found):
     rows = {row[0]: row[1] for row in document.sections[0].rows}
     assert [*rows] == ["Good", "Fair", "Poor"]
     assert all(rows[name.title()].startswith(f"{value:.3f} [") for name, value in whole.items())
+
+
+def test_the_table_says_how_few_pairs_of_systems_accuracy_rests_on_and_how_many_have_a_human(found):
+    board = Board.of("b", ENTRIES)
+    kinds = {"one": {f"s{number}": "agent" for number in range(6)} | {"s0": "human", "s3": "human"}}
+    pairs = pairs_of_systems(board, found, kinds)
+    assert pairs[["dataset", "systems", "pairs", "with_human"]].to_numpy().tolist() == [
+        ["one", 6, 15, 9],
+        ["two", 6, 15, 0],
+    ]
+    assert pairs_of_systems(Board.of("b", ENTRIES[:2]), found, kinds).empty
+    frame, tests = overall(board, found, NAMES, resamples=0)
+    entry = {"title": "Board", "source": "human", "tasks": ENTRIES}
+    boards = {"b": entry | {"outputs": [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]}}
+    document = overall_document(frame, tests, {"one": "One", "two": "Two"}, boards, pairs)
+    said = "Board: 33% of the weight is that of accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
+    assert said in document.notes
+    assert any("Holm over 3 tests" in note for note in document.notes)

@@ -68,6 +68,7 @@ def correlation(metric, value, **changes):
             "p": 0.01,
             "n": 90,
             "rank": 1,
+            "tests": 3,
             "rank_wmt": None,
             "coverage": 1.0,
             "cut": 0,

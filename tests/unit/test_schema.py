@@ -285,3 +285,24 @@ def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
             schema.read(path, "contexts")
         with pytest.raises(SchemaError, match="a column's name stands twice"):
             list(schema.read_parts(path, "contexts", 10))
+
+
+def test_correlations_of_earlier_versions_have_no_number_of_tests(tmp_path):
+    frame = schema.empty("correlations").drop(columns="tests")
+    row = {
+        "dataset": "d",
+        "level": "turn",
+        "against": "turn",
+        "target": "t",
+        "metric": "m",
+        "output": "o",
+        "grouping": "pooled",
+    }
+    row |= {"coefficient": "spearman", "value": 0.5, "n": 9, "rank": 1, "coverage": 1.0, "cut": 0, "signature": "m|v:1"}
+    frame = pd.concat([frame, pd.DataFrame([row])]).astype(
+        {"n": "int32", "rank": "Int32", "rank_wmt": "Int32", "cut": "int32"}
+    )
+    frame.to_parquet(tmp_path / "old.parquet")
+    found = schema.read(tmp_path / "old.parquet", "correlations")
+    assert found["tests"].isna().all()
+    assert found["tests"].dtype == "Int32"

@@ -33,8 +33,8 @@ def _correlation(metric, output, level, value, **other):
     row = {
         "dataset": "toy", "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": output,
         "grouping": "pooled", "coefficient": "spearman", "value": value, "low": value - 0.1, "high": value + 0.1,
-        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "rank_wmt": None, "coverage": 1.0, "cut": 0,
-        "lacking": None, "signature": f"{metric}|v1",
+        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "tests": 3, "rank_wmt": None,
+        "coverage": 1.0, "cut": 0, "lacking": None, "signature": f"{metric}|v1",
     }  # fmt: skip
     return row | other
 
@@ -344,6 +344,7 @@ def test_in_a_browser(tables, tmp_path):
     assert re.findall(r'<span class="number">(.*?)</span>', row) == [number(score), "–"]
     assert "no rating: no number" in side and "because d1-t1" in side
     assert "1 of 2 pairs are told apart" in pairs
+    assert "Corrected by Holm over 2 tests." in pairs
     assert "Not here: ../figures/toy_x.png" in figures
 
 

@@ -75,3 +75,6 @@ def test_what_this_repository_publishes(root, tmp_path):
     assert (clone.path / "data/tables/demo/truth.parquet").is_file(), "the demo's tables are published too"
     planned = clone.snakemake("-n")
     assert "Nothing to be done" in planned, planned[-3000:]
+    # The one study whose numbers are published beside its tables.
+    planned = clone.snakemake("-n", "overall")
+    assert "Nothing to be done" in planned, planned[-3000:]

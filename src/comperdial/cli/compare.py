@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_analysis, add_rated_file, analysis_of, output_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.names import LEVELS, output_name
+from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.stats import COEFFICIENTS
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         default=[],
         metavar="METRIC[:OUTPUT]",
         help="kinds or names of params.yaml (`comperdial metrics`); options follow, as in bleu,text=raw",
+    )
+    command.add_argument(
+        "--against",
+        metavar="METRIC[:OUTPUT]",
+        help="compare this metric with each other one, and no others with each other: fewer tests to correct for",
     )
     add_params(command)
     command.add_argument(
@@ -81,7 +87,8 @@ def _compare(options: argparse.Namespace) -> None:
         raise ConfigError("no metrics", expected="--metrics, --scores or both")
     ready = aggregate.read_scores(options.scores) if options.scores else None
     known = set() if ready is None else set(ready["metric"])
-    names = list(dict.fromkeys(output_name(text, "")[0] for text in options.metrics))
+    named = [*options.metrics, *([options.against] if options.against else [])]
+    names = list(dict.fromkeys(output_name(text, "")[0] for text in named))
     entries = read_entries(options.params)
     try:
         metrics = {name: metric_named(name, entries) for name in names if name not in known}
@@ -89,7 +96,8 @@ def _compare(options: argparse.Namespace) -> None:
         raise _with_tables(error, known) if known else error from None
     if metrics and options.input is None:
         raise ConfigError(f"nothing to score with {next(iter(metrics))!r}", expected="a file or folder of responses")
-    wanted = _wanted(options.metrics, metrics, ready)
+    wanted = _wanted(options.metrics, metrics, ready, options.against)
+    against = next(iter(wanted)) if options.against else None
     data = read_rated(
         options.input,
         ratings=options.ratings,
@@ -111,6 +119,8 @@ def _compare(options: argparse.Namespace) -> None:
     none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
     not_run |= {text: why for text, why in none.items() if output_name(text, "")[0] not in not_run}
     labels = {name: label for name, label in wanted.items() if name in there}
+    if against:
+        _check_against(options.against, against, labels, not_run)
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
     attributes = (
@@ -126,8 +136,11 @@ def _compare(options: argparse.Namespace) -> None:
         notes += more
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed)
     differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
+    # Ranks are of all pairs.
+    differences = evaluation.against(differences, against) if against else differences
     differences = corrected(differences, options.correction)
-    ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), differences)
+    pairs = differences.iloc[:0] if against else differences
+    ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), pairs)
     document = comparison_document(
         few.with_p(ranked, few.exact_of(sample for sample in samples if sample.level == "system")),
         differences,
@@ -137,12 +150,24 @@ def _compare(options: argparse.Namespace) -> None:
         caption=_caption(options, source),
         notes=notes,
         correction=options.correction,
+        contrasted=against,
     )
     content = rendered(document, form, label="tab:compared")
     if options.output:
         write_text(options.output, content)
     else:
         sys.stdout.write(content)
+
+
+def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_run: Mapping[str, str]) -> None:
+    """Refuse a metric that nothing can be compared with."""
+    if name not in labels:
+        why = not_run.get(text) or not_run.get(name[0]) or "no response has a score"
+        raise ConfigError(f"{text}: {why}", where="--against", expected="a metric that has scores")
+    if len(labels) < 2:
+        raise ConfigError(
+            f"no other metric than {text} has scores", where="--against", expected="others: --metrics, --scores or both"
+        )
 
 
 def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401
@@ -183,8 +208,10 @@ def _only(scores: pd.DataFrame | None) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _wanted(texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | None) -> dict[tuple[str, str], str]:
-    """Return (metric, output) of what is compared, with the name that a person gave it."""
+def _wanted(
+    texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | None, against: str | None = None
+) -> dict[tuple[str, str], str]:
+    """Return (metric, output) of what is compared, with the name that a person gave it; ``against`` comes first."""
     outputs = {name: metric.outputs for name, metric in metrics.items()}
     if ready is not None:
         for name, frame in ready.groupby("metric", sort=True):
@@ -193,7 +220,7 @@ def _wanted(texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | Non
         if not {output_name(text, "")[0] for text in texts} & set(ready["metric"]):
             texts = [*texts, *(name for name in outputs if name not in metrics)]
     found: dict[tuple[str, str], str] = {}
-    for text in texts:
+    for text in [*([against] if against else []), *texts]:
         name, output = output_name(text, "")
         if output and output not in outputs[name]:
             raise UnknownNameError(f"output of metric {name!r}:", output, outputs[name])

@@ -606,6 +606,24 @@ class Perturbed(Strict):
     seed: Seed
 
 
+class Contrast(Strict):
+    """A planned comparison: two outputs of metrics, on some of a study's data sets."""
+
+    metric: Output
+    against: Output
+    datasets: Annotated[Distinct[Text], Field(min_length=1)]
+    note: Maybe[Text] = None
+
+    @model_validator(mode="after")
+    def _compares_two(self) -> Contrast:
+        for key in ("metric", "against"):
+            if ":" not in getattr(self, key):
+                raise rule(f"{getattr(self, key)!r}", "METRIC:OUTPUT", key)
+        if self.metric == self.against:
+            raise rule(f"{self.metric!r} against itself", "two outputs", "against")
+        return self
+
+
 class Study(Strict):
     """What a study needs: ``studies/NAME/study.yaml``."""
 
@@ -617,6 +635,7 @@ class Study(Strict):
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
     ensembles: Ensembles | None = None
     perturbed: Perturbed | None = None
+    planned_contrasts: list[Contrast] = []
     resamples: Maybe[Seed] = None
     seed: Maybe[Seed] = None
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
+from comperdial.core.names import Output
 from comperdial.evaluation.correlations import Detail, Known, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
@@ -68,6 +69,29 @@ def differences(
     more = ["low", "high", "over"]
     frame = pd.DataFrame(rows, columns=[*columns, *more])
     return schema.validate(frame[columns], "comparisons").assign(**{name: frame[name] for name in more})
+
+
+def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
+    """Return the comparisons of one output with each other one, corrected over these alone: planned contrasts.
+
+    Parameters
+    ----------
+    comparisons
+        As :func:`differences` or :func:`comparisons` gives them.
+    output
+        (metric, output) that the others are compared with.
+    """
+    sides = [
+        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
+    ]
+    kept = comparisons[sides[0] | sides[1]]
+    if kept.empty:
+        return kept
+    p = kept.groupby(_OF, sort=False)["p"]
+    rules = {"p_adjusted": holm, "p_fdr": benjamini_hochberg}
+    return kept.assign(
+        **{name: p.transform(lambda one, rule=rule: rule(one.to_numpy(np.float64))) for name, rule in rules.items()}
+    )
 
 
 def comparisons(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:
@@ -258,9 +282,10 @@ def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Flo
 def ranked(correlations: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return table ``correlations`` with clusters of metrics that do not differ significantly from one another.
 
-    ``rank`` is by our test, corrected for all pairs (Holm); ``rank_wmt`` by WMT's, one-sided and uncorrected.
+    ``rank`` is by our test, corrected for all pairs (Holm), of which ``tests`` is the number; ``rank_wmt`` by WMT's,
+    one-sided and uncorrected.
     """
-    found: dict[str, dict[tuple[Any, ...], int]] = {"rank": {}, "rank_wmt": {}}
+    found: dict[str, dict[tuple[Any, ...], int]] = {"rank": {}, "tests": {}, "rank_wmt": {}}
     tests = dict(iter(comparisons.groupby(_OF, sort=False)))
     for key, group in correlations.groupby(_OF, sort=False):
         if key not in tests:
@@ -281,6 +306,8 @@ def ranked(correlations: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFram
             for row, rank in zip(rows, rank_clusters(values, p), strict=True):
                 if rank:
                     found[column][(*key, row.metric, row.output)] = int(rank)
+                    if column == "rank":
+                        found["tests"][(*key, row.metric, row.output)] = int(pairs[tested].notna().sum())
     keys = list(correlations[[*_OF, "metric", "output"]].itertuples(index=False, name=None))
     return correlations.assign(
         **{column: pd.array([ranks.get(key) for key in keys], dtype="Int32") for column, ranks in found.items()}

@@ -8,6 +8,7 @@ more of their kind, WMT's takes them as they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -240,6 +241,37 @@ def overall(
     frame = _ranked(pd.DataFrame(rows, columns=schema.table(OVERALL).columns), pd.DataFrame(tests), outputs)
     columns = schema.table("overall_comparisons").columns
     return schema.validate(frame, OVERALL), schema.validate(pd.DataFrame(tests, columns=columns), "overall_comparisons")
+
+
+def pairs_of_systems(
+    board: Board, samples: Mapping[str, Sample], kinds: Mapping[str, Mapping[str, str]]
+) -> pd.DataFrame:
+    """Count the pairs of systems that the tasks over means of systems rest on.
+
+    Parameters
+    ----------
+    board, samples
+        As :func:`overall` takes them.
+    kinds
+        Of each data set the kind of each system, as table ``systems`` has it.
+
+    Returns
+    -------
+    DataFrame
+        Table ``overall_pairs``: of each such task and data set the rated systems, their pairs, and in how many of these a
+        system is a person.
+    """
+    rows = []
+    for task in board.tasks:
+        for name in task.datasets if task.grouping == "pooled" else ():
+            if name in samples:
+                systems = samples[name].systems
+                agents = sum(kinds.get(name, {}).get(system) != "human" for system in systems)
+                pairs = math.comb(len(systems), 2)
+                counts = {"systems": len(systems), "pairs": pairs, "with_human": pairs - math.comb(agents, 2)}
+                rows.append({"board": board.name, "task": task.name, "dataset": name} | counts)
+    columns = schema.table("overall_pairs").columns
+    return schema.validate(pd.DataFrame(rows, columns=columns), "overall_pairs")
 
 
 def _rows_of(sample: Sample, outputs: Sequence[Output]) -> Floats:

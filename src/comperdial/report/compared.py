@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial.report import leave_out
 from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.few import is_few
-from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title
+from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title, over_tests
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
@@ -25,9 +25,9 @@ _GIVEN_NOTE = (
     "Nothing is claimed of other systems. Two or three systems always count so; with more, --systems fixed asks for it"
 )
 _CORRECTION_NOTES = {
-    "holm": "Holm: p after Holm's correction for all pairs of a block and coefficient",
-    "fdr": "FDR: p after Benjamini and Hochberg's correction for all pairs of a block and coefficient; of the differences "
-    "found, at most 5 % are expected to be false",
+    "holm": "Holm: p after Holm's correction for {}",
+    "fdr": "FDR: p after Benjamini and Hochberg's correction for {}; of the differences found, at most 5 % are expected to be "
+    "false",
     "none": "No p is corrected for the number of pairs: of 100 pairs that do not differ, about 5 will seem to",
 }
 
@@ -42,6 +42,7 @@ def comparison_document(
     caption: str,
     notes: Sequence[str] = (),
     correction: str = "holm",
+    contrasted: Name | None = None,
 ) -> Document:
     """Render how well metrics correlate with ratings and which of them differ.
 
@@ -59,9 +60,12 @@ def comparison_document(
         What to say above the tables; what was left out, below.
     correction
         What made ``p_adjusted`` of the differences, and the ranks: ``holm``, ``fdr`` or ``none``.
+    contrasted
+        The one that the others are compared with; ``differences`` has no other pairs then.
     """
     pooled = correlations[correlations["grouping"] == "pooled"]
     sections = []
+    tested: dict[str, int] = {}
     several = pooled["dataset"].nunique() > 1
     for dataset, target in pooled[["dataset", "target"]].drop_duplicates().itertuples(index=False, name=None):
         of_target = pooled[(pooled["dataset"] == dataset) & (pooled["target"] == target)]
@@ -74,7 +78,10 @@ def comparison_document(
                 title += f" (over {OVER[1]})"
             sections.append(_metrics(title, parts[0], parts[2], labels, coefficients, correction))
             if len(labels) > 1:
-                sections.append(_pairs(f"{title}, pairs", parts[0], parts[1], labels, coefficients, correction))
+                pairs = f"{title}, pairs"
+                sections.append(_pairs(pairs, parts[0], parts[1], labels, coefficients, correction, contrasted))
+                counts = parts[1].groupby("coefficient")["p"].count()
+                tested |= {f"{title}, {COEFFICIENT_NAMES[name]}": int(counts.get(name, 0)) for name in coefficients}
     made = pooled.drop_duplicates(["metric", "output"])
     signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
     return Document(
@@ -98,7 +105,7 @@ def comparison_document(
                 if len(labels) > 1
                 else []
             ),
-            *([_CORRECTION_NOTES[correction]] if len(labels) > 2 else []),
+            *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if len(labels) > 1 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
             *leave_out.notes(pooled, {} if several else None),
             *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
@@ -111,6 +118,14 @@ def _these_systems(*frames: pd.DataFrame, every: bool = True) -> bool:
     over = pd.concat([frame["over"] for frame in frames if "over" in frame] or [pd.Series(dtype=str)]).dropna()
     given = over == OVER[1]
     return bool(len(given) and (given.all() if every else given.any()))
+
+
+def _corrected(correction: str, tested: Mapping[str, int], against: str | None) -> str:
+    """Say over how many tests p-values were corrected."""
+    if max(tested.values(), default=0) < 2:
+        return "No p is corrected: there is one test of a pair in a block and coefficient at most"
+    which = f"comparisons with {against}, and no others," if against else "all pairs"
+    return _CORRECTION_NOTES[correction].format(f"{which} of a block and coefficient: {over_tests(tested)}")
 
 
 def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
@@ -171,6 +186,7 @@ def _pairs(
     labels: Mapping[Name, str],
     coefficients: Sequence[str],
     correction: str,
+    contrasted: Name | None,
 ) -> Section:
     rows = []
     here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
@@ -179,6 +195,8 @@ def _pairs(
         records = records_by(of_coefficient, ["metric_a", "output_a", "metric_b", "output_b"])
         found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in records.values()}
         for one, other in combinations([name for name in labels if name in here], 2):
+            if contrasted and contrasted not in (one, other):
+                continue
             pair = found.get(frozenset([one, other]))
             said = (
                 sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found), correction)
@@ -260,9 +278,21 @@ def _tidy(
         minus=differences["metric_b"] + ":" + differences["output_b"],
         value=differences["difference"],
         correction=correction,
+        tests=differences.groupby([*_SAMPLE, "coefficient"])["p"].transform("count"),
     )
     columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "over"]
-    columns += ["loso_value", "loso_system", "loso_halved", "p", "p_adjusted", "correction", "rank", "n", "coverage"]
+    columns += [
+        "loso_value",
+        "loso_system",
+        "loso_halved",
+        "p",
+        "p_adjusted",
+        "correction",
+        "tests",
+        "rank",
+        "n",
+        "coverage",
+    ]
     chosen = {":".join(name) for name in labels}
     frames = [
         frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)

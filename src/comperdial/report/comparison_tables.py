@@ -18,10 +18,12 @@ from comperdial.report.tables import (
     READING,
     best_first,
     coefficient_of,
+    corrected_over,
     few_notes,
     level_pairs,
     level_title,
     of_target,
+    over_tests,
     significant,
     with_interval,
 )
@@ -129,6 +131,7 @@ def measures_document(
             "Intervals and ranks of the pooled correlations stand in the table of all metrics, Pearson and Kendall by "
             "item in the CSV file",
             *READING,
+            *corrected_over(pd.DataFrame(marked)),
             *few_notes(pd.DataFrame(marked)),
         ],
     )
@@ -153,6 +156,7 @@ def comparisons_document(
     """Render which metrics the paired tests tell apart: how many pairs, and a matrix for each pair of levels."""
     chosen = _named(_of_target(comparisons, target), labels or {})
     rows = []
+    tested: dict[str, int] = {}
     matrices: dict[tuple[str, str], Section] = {}
     for heading, of_sample in _samples(chosen):
         # Where a test is not made, none told apart would be untrue.
@@ -160,6 +164,7 @@ def comparisons_document(
             str(int((of_sample[test] < ALPHA).sum())) if of_sample[test].notna().any() else "–" for test in _TESTS
         ]
         rows.append([heading, str(len(of_sample)), *counts])
+        tested[heading] = int(of_sample["p"].notna().sum())
         level, against, coefficient = (str(of_sample[name].iloc[0]) for name in _WHAT)
         # One matrix a level: the others look much alike.
         if coefficient in _SHOWN[level] or (level, against) not in matrices:
@@ -176,8 +181,8 @@ def comparisons_document(
         sections=[Section("How many pairs are told apart", columns, rows), *matrices.values()],
         tidy=wide_comparisons(chosen, list(_TESTS), [*COEFFICIENT_NAMES, "acc_eq_item", "accuracy", "acc_eq", "spa"]),
         notes=[
-            f"Our test: {tests}; Holm: corrected for as many comparisons as the level has. The matrices and the ranks "
-            "of other tables are by it",
+            f"Our test: {tests}; Holm and FDR: corrected over the pairs of a row that it was made of, {over_tests(tested)}. "
+            "The matrices and the ranks of other tables are by it, after Holm",
             "PERM-BOTH: mt-metrics-eval's permutation of the two metrics' scores; Williams: the test for two "
             "correlations that share a variable. Both stand here to be compared with",
             f"+: the metric of the row agrees better than that of the column, p < {ALPHA} after Holm; −: it agrees "

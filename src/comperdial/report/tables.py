@@ -12,7 +12,17 @@ from comperdial.core.errors import UnknownNameError
 from comperdial.core.names import Output
 from comperdial.report import few, leave_out
 from comperdial.report.captions import with_suffix
-from comperdial.report.document import Column, Document, Ranked, interval, number, pivot, records_by, value_of
+from comperdial.report.document import (
+    Column,
+    Document,
+    Ranked,
+    interval,
+    number,
+    number_of,
+    pivot,
+    records_by,
+    value_of,
+)
 from comperdial.report.labels import label, metrics_not_run, not_run_notes
 from comperdial.stats.correlation import ALPHA, is_starred
 
@@ -181,6 +191,50 @@ def best_first(names: Iterable[Output], cells: Mapping[Any, Mapping[Any, Any]], 
     return sorted(names, key=place)
 
 
+def over_tests(counts: Mapping[str, int]) -> str:
+    """Say over how many tests each of several things was corrected: ``253 (one; other), 190 (third) tests``."""
+    named: dict[int, list[str]] = {}
+    for name, count in counts.items():
+        named.setdefault(count, []).append(name)
+    if len(named) < 2:
+        return number_of(next(iter(named), 0), "test")
+    return ", ".join(f"{count:,} ({'; '.join(names)})" for count, names in named.items()) + " tests"
+
+
+def corrected_over(frame: pd.DataFrame, titles: Mapping[str, str] | None = None) -> list[str]:
+    """Return the note that says over how many tests the ranks of a frame were corrected; none without ranks.
+
+    Parameters
+    ----------
+    frame
+        Records of table ``correlations``, with the columns of its key that vary.
+    titles
+        A title for each data set, where there are several.
+    """
+    if "tests" not in frame or (ranked := frame[frame["tests"].notna()]).empty:
+        return []
+    places = [name for name in ("dataset", "level", "against") if name in ranked]
+    several = {name for name in places if ranked[name].nunique() > 1}
+    counts: dict[str, int] = {}
+    for key, group in ranked.groupby(places, sort=False, observed=True):
+        of = dict(zip(places, map(str, key), strict=True))
+        parts = [(titles or {}).get(of["dataset"], of["dataset"])] if "dataset" in several else []
+        if several - {"dataset"}:
+            parts.append(level_title(of["level"], of["against"]) if "against" in of else LEVEL_NAMES[of["level"]])
+        named = group["coefficient"].map(lambda name: COEFFICIENT_NAMES.get(name, str(name)))
+        if "grouping" in group:
+            named += group["grouping"].map(lambda grouping: "" if grouping == "pooled" else f" by {grouping}")
+        by_measure = group.groupby(named, sort=False)["tests"].max()
+        if by_measure.nunique() == 1:
+            counts[", ".join(parts)] = int(by_measure.iloc[0])
+        else:
+            counts |= {", ".join([*parts, str(name)]): int(count) for name, count in by_measure.items()}
+    return [
+        "Ranks of a column are corrected over all pairs of outputs that were tested in it, shown here or not: "
+        + over_tests(counts)
+    ]
+
+
 def few_notes(frame: pd.DataFrame) -> list[str]:
     """Return the note on values of a few systems, where a frame has one."""
     return [few.NOTE] if any(few.is_few(record) for record in frame.to_dict("records")) else []
@@ -240,6 +294,7 @@ def correlation_document(
         .reset_index(drop=True),
         notes=[
             *READING,
+            *corrected_over(chosen),
             *few_notes(chosen),
             *leave_out.notes(chosen),
             *partial_notes(

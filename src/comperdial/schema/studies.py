@@ -26,6 +26,10 @@ def _share(name: str) -> Field:
     return Field(name, pa.float64(), check=lambda value: 0 <= value <= 1, expected="0 to 1")
 
 
+def _difference(name: str) -> Field:
+    return optional(name, pa.float64(), lambda value: -2.0001 <= value <= 2.0001, "-2 to 2")
+
+
 STUDIES = (
     Table(
         "dimension_correlations",
@@ -88,6 +92,23 @@ STUDIES = (
         key=("dataset", "source", "dimension", "annotator_a", "annotator_b"),
     ),
     Table(
+        "contrasts",
+        (
+            name_field("dataset"),
+            name_field("target"),
+            one_of("coefficient", COEFFICIENTS),
+            name_field("metric_a"),
+            name_field("output_a"),
+            name_field("metric_b"),
+            name_field("output_b"),
+            *(_difference(name) for name in ("difference", "low", "high")),
+            p_value("p"),
+            count_field("n"),
+            name_field("test"),
+        ),
+        key=("dataset", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
+    ),
+    Table(
         "overall",
         (
             name_field("board"),
@@ -107,6 +128,18 @@ STUDIES = (
             name_field("signature"),
         ),
         key=("board", "task", "metric", "output"),
+    ),
+    Table(
+        "overall_pairs",
+        (
+            name_field("board"),
+            name_field("task"),
+            name_field("dataset"),
+            count_field("systems"),
+            count_field("pairs"),
+            count_field("with_human"),
+        ),
+        key=("board", "task", "dataset"),
     ),
     Table(
         "overall_comparisons",

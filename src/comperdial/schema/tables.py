@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -236,6 +237,8 @@ TABLES: Mapping[str, Table] = {
                 count_field("cut"),
                 optional("lacking", pa.string(), filled, "what is missing"),
                 name_field("signature"),
+                # Tables of versions up to 0.13 lack it.
+                replace(optional("tests", pa.int32(), lambda value: value >= 1, "a count from 1"), may_lack=True),
             ),
             key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),
         ),

@@ -20,6 +20,9 @@ FOLDER = Path(__file__).parent
 ALONE = "llm_evaluators"
 """The study that scores its data sets by itself, with ensembles and perturbations; metrics of another are scored as all are."""
 
+CONTRASTED = "local_metrics"
+"""The study whose table shows planned contrasts."""
+
 
 def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration with all studies in ``studies``, and what they ask of judges where ``params.yaml`` has its own.
@@ -57,6 +60,8 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
             if wrong := [key for key in ("ensembles", "perturbed") if study.get(key)]:
                 raise ConfigError(f"`{wrong[0]}`", where=f"study {name}", expected=f"it in {ALONE} alone")
             merged["metrics"] = _with_metrics(merged.get("metrics") or {}, study, name)
+        if study.get("planned_contrasts") and name != CONTRASTED:
+            raise ConfigError("`planned_contrasts`", where=f"study {name}", expected=f"it in {CONTRASTED} alone")
         merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
         if judging:
             judging["variants"] = _joined(judging, study, "variants", name)

@@ -65,6 +65,7 @@ function pairsView() {
     { key: "n", label: "n", order: (row) => row.n, cell: (row) => whole(row.n) },
   ];
   const told = rows.filter((row) => row.told === 2).length;
+  const tests = rows.filter((row) => !Number.isNaN(row.p)).length;
   return body(
     h("form", { class: "controls", on: { submit: (event) => event.preventDefault() } },
       choice("pick-against", "Ratings", ratings.map((key) => [key, ratingsLabel(key)]), against, (v) => state.set({ against: v, target: "" })),
@@ -77,7 +78,7 @@ function pairsView() {
         h("tbody", {}, names.map((a, i) => h("tr", {}, h("th", { scope: "row", class: "label name" }, `${i + 1} ${a}`), h("td", {}, fixed(values.get(a), 3)), names.map((b) => cell(a, b))))))),
     h("details", { id: "all-pairs", open: state.get("sort.pairs") !== "" }, h("summary", {}, `All ${rows.length} pairs as a list`),
       grid({ name: "pairs", caption: "Each pair once, the better first", columns, rows, start: "p_adjusted" }),
-      h("p", { class: "hint" }, "Test: ", distinct(rows.map((row) => row.test)).join("; "), ". Corrected: Holm.")));
+      h("p", { class: "hint" }, "Test: ", distinct(rows.map((row) => row.test)).join("; "), `. Corrected by Holm over ${tests} ${tests === 1 ? "test" : "tests"}.`)));
 }
 
 function figuresView() {

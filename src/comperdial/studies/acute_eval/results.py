@@ -69,6 +69,7 @@ def overview_document(reported: pd.DataFrame, found: Mapping[str, Analysis]) -> 
         [
             "Spot the Bot: a side is preferred that was taken for a person rather than unsure or a bot, or unsure rather than a "
             "bot; most judgements are ties",
+            "Pairs that differ: of all pairs of systems in the row's data, over which Holm's correction runs",
             "Votes that a study needs: with a power of 80 %, for the two-sided binomial test at 5 %, if votes are independent",
             "Two annotators agree: the share of pairs of annotators of the same pair that chose alike, a tie being a choice; "
             "alpha is Krippendorff's, nominal, where 0 is chance",

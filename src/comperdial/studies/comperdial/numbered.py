@@ -19,6 +19,7 @@ from comperdial.report.tables import (
     COEFFICIENT_NAMES,
     READING,
     beside,
+    corrected_over,
     few_notes,
     level_title,
     of_target,
@@ -271,7 +272,7 @@ def paper_frame(
     -------
     DataFrame
         One row a table row, data set, level and coefficient: section, label, metric, output; ours (value, low, high,
-        loso_value, loso_system, loso_halved, p, n, rank, coverage, cut); reported, its data set, starred and place; the
+        loso_value, loso_system, loso_halved, p, n, rank, tests, coverage, cut); reported, its data set, starred and place; the
         difference ours - reported where both are of one data set; why there are no scores; a note. The ceiling's
         ``low`` and ``high`` are the lowest and the highest rater. Missing is missing.
     """
@@ -308,10 +309,12 @@ def paper_frame(
     records += _ceiling_records(cells, ceilings[ceilings["target"] == target] if len(ceilings) else ceilings)
     numbers = ("ours", "low", "high", "loso_value", "p", "coverage", "cut", "reported", "difference")
     columns = dict.fromkeys(numbers, "float64")
-    return leave_out.with_halved(pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32"}), "ours")
+    return leave_out.with_halved(
+        pd.DataFrame(records).astype(columns | {"n": "Int32", "rank": "Int32", "tests": "Int32"}), "ours"
+    )
 
 
-_OURS = ("low", "high", "loso_value", "loso_system", "p", "n", "rank", "coverage", "cut", "lacking")
+_OURS = ("low", "high", "loso_value", "loso_system", "p", "n", "rank", "tests", "coverage", "cut", "lacking")
 
 
 def _record(
@@ -451,7 +454,7 @@ def _ours(record: Mapping[Any, Any]) -> str:
 
 
 def _notes(frame: pd.DataFrame, elsewhere: Sequence[str], titles: Mapping[str, str], *, simulated: bool) -> list[str]:
-    notes = [*READING, *few_notes(frame[frame["ours"].notna()])]
+    notes = [*READING, *corrected_over(frame, titles), *few_notes(frame[frame["ours"].notna()])]
     if simulated:
         pass
     elif elsewhere:

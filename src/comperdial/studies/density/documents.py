@@ -23,7 +23,7 @@ from comperdial.report.document import (
     value_of,
 )
 from comperdial.report.labels import not_run_notes
-from comperdial.report.tables import COEFFICIENT_NAMES, no_scores, partial_notes, pooled, with_interval
+from comperdial.report.tables import COEFFICIENT_NAMES, no_scores, over_tests, partial_notes, pooled, with_interval
 from comperdial.stats.comparison import holm
 from comperdial.stats.correlation import ALPHA
 from comperdial.studies.density.results import DIALOGUES, SCATTERED, samples
@@ -306,6 +306,13 @@ def paired_tests(
     frame = difference_frame(found, sections, datasets)
     if frame.empty:
         raise NothingToShowError(f"there are no scores of DEnsity ({why or 'no such metric in params.yaml'})")
+    counts: dict[str, int] = {}
+    for section, of_kind in frame.groupby("section", sort=False):
+        tested = of_kind.groupby(["dataset", "coefficient"], sort=False)["p"].count().reset_index()
+        whole = tested["p"].nunique() == 1
+        for row in tested.to_dict("records"):
+            place = f", {titles[row['dataset']]}, {COEFFICIENT_NAMES[row['coefficient']]}"
+            counts[str(section) if whole else f"{section}{place}"] = int(row["p"])
     columns = [
         column
         for coefficient in _COEFFICIENTS
@@ -331,7 +338,8 @@ def paired_tests(
         notes=[
             "In brackets the 95 % interval, which leaves out 0 just where p < 0.05. The test takes systems and dialogues as "
             "what was sampled (docs/meta-evaluation.md)",
-            "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient",
+            "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient: "
+            + over_tests(counts),
             "Significantly: p < 0.05 after Holm's correction, by our test and by PERM-BOTH",
             "PERM-BOTH: the p of a test that takes all responses as independent, as the literature does; it calls too many "
             "differences significant",

@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError
-from comperdial.core.names import Output
-from comperdial.evaluation import Detail, correlations, differences, ranked
+from comperdial.core.names import Output, output_name
+from comperdial.evaluation import Detail, Sample, correlations, differences, ranked
 from comperdial.evaluation.fitting import FittedSet, held_out
 from comperdial.evaluation.rated import RatedSet
 from comperdial.metrics.local import Coefficients, Features
 from comperdial.report.tables import pooled
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import Coefficient
+from comperdial.stats.comparison import holm
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
 # What people did not rate and GPT-4 did, where Zhang et al. 2024 recorded it; the mean of its dimensions.
@@ -46,20 +48,102 @@ def evaluate(
         Table ``correlations`` of turns, pooled; ranks are clusters of outputs that differ significantly from no other in
         it.
     """
+    samples = _samples(folder, scores, outputs, target, main_target)
+    if not any(sample.names for sample in samples):
+        raise NothingToShowError("no score of any row", where=str(folder))
+    detail = Detail(resamples=resamples, seed=seed)
+    found = correlations(samples, detail=detail)
+    found = pooled(found[found["coefficient"].isin(COEFFICIENTS)])
+    return ranked(found, differences(samples, detail=detail, coefficients=COEFFICIENTS))
+
+
+def contrasts(
+    folder: str | Path,
+    scores: pd.DataFrame,
+    pairs: Sequence[tuple[Output, Output]],
+    *,
+    target: str | None,
+    main_target: str | None,
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Test planned pairs of outputs for a difference of their correlation with people's ratings, as :func:`evaluate` does.
+
+    Returns
+    -------
+    DataFrame
+        Table ``contrasts``: p is not corrected. A pair of which one output has no scores is left out.
+    """
+    samples = _samples(folder, scores, [name for pair in pairs for name in pair], target, main_target)
+    detail = Detail(resamples=resamples, seed=seed)
+    rows = []
+    for one, other in pairs:
+        found = differences([sample.only([one, other]) for sample in samples], detail=detail, coefficients=COEFFICIENTS)
+        for row in found.to_dict("records"):
+            # The better one comes first there.
+            sign = 1 if (row["metric_a"], row["output_a"]) == one else -1
+            low, high = sorted((sign * row["low"], sign * row["high"]))
+            rows.append(
+                row
+                | {"metric_a": one[0], "output_a": one[1], "metric_b": other[0], "output_b": other[1]}
+                | {"difference": sign * row["difference"], "low": low, "high": high}
+            )
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("contrasts").columns), "contrasts")
+
+
+def _samples(
+    folder: str | Path, scores: pd.DataFrame, outputs: Sequence[Output], target: str | None, main_target: str | None
+) -> list[Sample]:
+    """Pair some outputs' scores of responses with people's ratings in one dimension."""
     one = RatedSet.read(folder)
     people = one.ratings[one.ratings["source"] == "human"]
     wanted = chosen_dimension(target, main_target, people["dimension"])
     both = pd.concat([scores, _as_scores(one)], ignore_index=True)
     shown = pd.MultiIndex.from_frame(both[["metric", "output"]]).isin(outputs)
-    samples = [
+    return [
         sample for sample in one.samples(both[shown], "human") if sample.target == wanted and sample.level == "turn"
     ]
-    if not any(sample.names for sample in samples):
-        raise NothingToShowError("no score of any row", where=str(folder))
-    detail = Detail(targets=[wanted], resamples=resamples, seed=seed)
-    found = correlations(samples, detail=detail)
-    found = pooled(found[found["coefficient"].isin(COEFFICIENTS)])
-    return ranked(found, differences(samples, detail=detail, coefficients=COEFFICIENTS))
+
+
+def contrast_frame(
+    found: pd.DataFrame, planned: Sequence[Mapping[str, Any]], labels: Mapping[Output, str]
+) -> pd.DataFrame:
+    """Return planned contrasts in order, corrected by Holm over all of them, by each coefficient.
+
+    Parameters
+    ----------
+    found
+        Table ``contrasts`` of all data sets.
+    planned
+        As ``study.yaml`` has them.
+    labels
+        What the rows of the table are called.
+
+    Returns
+    -------
+    DataFrame
+        label, minus, dataset, coefficient, difference (label's correlation minus that of ``minus``), low, high, p,
+        p_adjusted, tests, n. A contrast that could not be tested has no p, and counts as no test.
+    """
+    key = ["dataset", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
+    known = {tuple(row[name] for name in key): row for row in found.to_dict("records")}
+    rows = [
+        {"label": labels[a], "minus": labels[b], "dataset": dataset, "coefficient": coefficient}
+        | {
+            name: known.get((dataset, coefficient, *a, *b), {}).get(name)
+            for name in ("difference", "low", "high", "p", "n", "test")
+        }
+        for entry in planned
+        for a, b in [(output_name(entry["metric"]), output_name(entry["against"]))]
+        for dataset in entry["datasets"]
+        for coefficient in COEFFICIENTS
+    ]
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(("difference", "low", "high", "p"), "float64") | {"n": "Int32"})
+    p = frame.groupby("coefficient", sort=False)["p"]
+    adjusted = p.transform(lambda one: holm(one.to_numpy(np.float64)))
+    frame.insert([*frame].index("n"), "p_adjusted", adjusted)
+    frame.insert([*frame].index("n"), "tests", p.transform("count"))
+    return frame
 
 
 def _as_scores(one: RatedSet) -> pd.DataFrame:
@@ -82,7 +166,7 @@ def local_frame(
     Returns
     -------
     DataFrame
-        One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank,
+        One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank, tests,
         n, coverage, cut, lacking, the lowest value without a system, and ``seconds`` and ``usd`` for 1,000 responses,
         missing where neither was measured nor estimated.
     """
@@ -95,7 +179,7 @@ def local_frame(
     found = found.assign(set=found["dataset"].map(order)).sort_values(["place", "set", "coefficient"], kind="stable")
     columns = [
         "label", "metric", "output", "figure", "dataset", "target", "level", "against", "coefficient", "value", "p", "low",
-        "high", "rank", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd", "signature",
+        "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd", "signature",
     ]  # fmt: skip
     return found[columns].reset_index(drop=True)
 

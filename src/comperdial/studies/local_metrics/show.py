@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from comperdial.metrics.local import Coefficients
 from comperdial.report import leave_out
 from comperdial.report.document import Column, Document, Section, number, pivot, records_by
 from comperdial.report.labels import not_run_notes
-from comperdial.report.tables import COEFFICIENT_NAMES, READING, partial_notes, with_interval
+from comperdial.report.tables import (
+    COEFFICIENT_NAMES,
+    READING,
+    corrected_over,
+    over_tests,
+    partial_notes,
+    with_interval,
+)
 from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
 
 if TYPE_CHECKING:
@@ -86,6 +94,7 @@ def local_document(
         notes=[
             _HELD_OUT,
             *READING,
+            *corrected_over(frame, titles),
             "Mean is over all data sets, of the metrics that have a value on each",
             "With fewer than four systems an interval takes dialogues alone as what was sampled",
             *leave_out.notes(frame, titles),
@@ -98,6 +107,80 @@ def local_document(
             ),
         ],
     )
+
+
+def with_contrasts(
+    document: Document, frame: pd.DataFrame, planned: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+) -> Document:
+    """Return the table of local metrics with the planned contrasts below it."""
+    section, notes = _contrasts(frame, planned, titles)
+    *values, costs = document.sections
+    return replace(document, sections=[*values, section, costs], notes=[*document.notes, *notes])
+
+
+def contrasts_document(
+    frame: pd.DataFrame, planned: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+) -> Document:
+    """Render the frame of :func:`comperdial.studies.local_metrics.frame.contrast_frame`."""
+    section, notes = _contrasts(frame, planned, titles)
+    return Document(
+        title="Planned contrasts of metrics that run here and recorded judges",
+        caption="Whether two metrics correlate alike with the mean rating by people of single responses. The pairs are those "
+        "that study.yaml names; no others are tested here.",
+        sections=[section],
+        tidy=frame,
+        notes=[
+            _HELD_OUT,
+            "The interval of a difference is not corrected, and leaves out 0 just where p < 0.05. Test and interval take "
+            "systems and dialogues as what was sampled, with fewer than four systems dialogues alone",
+            *notes,
+        ],
+    )
+
+
+def _contrasts(
+    frame: pd.DataFrame, planned: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+) -> tuple[Section, list[str]]:
+    """Return the section of planned contrasts, and how to read it."""
+    cells = records_by(frame, ["label", "minus", "dataset", "coefficient"])
+    rows = {key[:3]: [f"{key[0]} minus {key[1]}", titles[str(key[2])]] for key in cells}
+    columns = [
+        column
+        for coefficient in reversed(COEFFICIENTS)
+        for column in (
+            Column(COEFFICIENT_NAMES[coefficient], "difference", _difference, (coefficient,)),
+            Column(COEFFICIENT_NAMES[coefficient], "p", _p("p"), (coefficient,)),
+            Column(COEFFICIENT_NAMES[coefficient], "p corrected", _p("p_adjusted"), (coefficient,)),
+        )
+    ]
+    counts = {
+        COEFFICIENT_NAMES[str(name)]: int(of["tests"].max()) for name, of in frame.groupby("coefficient", sort=False)
+    }
+    lost = frame[frame["p"].isna()].drop_duplicates(["label", "minus", "dataset"])
+    return pivot("Planned contrasts", cells, rows, ["Difference", "Data set"], columns), [
+        f"Planned contrasts: p corrected by Holm over these alone, by each coefficient: {over_tests(counts)}. Next to each "
+        "difference its 95 % interval, which is not corrected",
+        *(
+            f"Planned contrast {row['metric']} against {row['against']}: {row['note']}"
+            for row in planned
+            if "note" in row
+        ),
+        *(
+            f"Planned contrast {row['label']} minus {row['minus']}: not tested on {titles[row['dataset']]}, where one of the "
+            "two has no scores"
+            for row in lost.to_dict("records")
+        ),
+    ]
+
+
+def _difference(record: Mapping[Any, Any]) -> str:
+    # With three digits an end near 0 says on which side it lies.
+    ends = "" if pd.isna(record["low"]) else f" [{number(record['low'])}, {number(record['high'])}]"
+    return number(record["difference"], sign=True) + ends
+
+
+def _p(name: str) -> Callable[[Mapping[Any, Any]], str]:
+    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
 
 
 def _cost_section(frame: pd.DataFrame, costs: pd.DataFrame) -> Section:
@@ -142,6 +225,7 @@ def ablation_document(correlations: pd.DataFrame, known: Coefficients, titles: M
             "Weights are of standardised features: what one standard deviation within a data set adds, in standard "
             "deviations of the rating; lowest and highest are of the fits without one group",
             *READING[1:],
+            *corrected_over(frame, titles),
             *leave_out.notes(frame, titles),
         ],
     )

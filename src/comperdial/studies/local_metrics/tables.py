@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.config import load_yaml
 from comperdial.core.artifact import figure, files, table
-from comperdial.core.errors import ConfigError
+from comperdial.core.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +55,66 @@ def _tables(plan: Plan, dataset: str) -> list[str]:
 
 def _shown() -> list[str]:
     return [f"{row['metric']}:{row['output']}" for row in read_rows(Path(__file__).with_name("rows.yaml"))]
+
+
+def _contrasts(plan: Plan) -> list[dict[str, Any]]:
+    """Return the planned contrasts of the study, whose names are checked."""
+    datasets = _datasets(plan)
+    found: list[dict[str, Any]] = plan.config["studies"][_NAME].get("planned_contrasts") or [] if datasets else []
+    for entry in found:
+        where = f"study {_NAME}, planned_contrasts"
+        for dataset in entry["datasets"]:
+            if dataset not in datasets:
+                raise UnknownNameError("dataset", dataset, datasets, where=where)
+        for name in (entry["metric"], entry["against"]):
+            if name not in _shown():
+                raise UnknownNameError("row", name, _shown(), where=where)
+    return found
+
+
+def _pairs(plan: Plan, dataset: str) -> list[list[str]]:
+    return [[entry["metric"], entry["against"]] for entry in _contrasts(plan) if dataset in entry["datasets"]]
+
+
+@files(
+    {"contrasts": f"{_RESULTS}/{{dataset}}_contrasts.parquet"},
+    of=lambda plan: [dataset for dataset in _datasets(plan) if _pairs(plan, dataset)],
+    inputs=lambda plan, dataset: {
+        "tables": _tables(plan, dataset),
+        "scores": plan.scores(dataset, [name for pair in _pairs(plan, dataset) for name in pair]),
+    },
+    settings=lambda plan, dataset: {**_drawn(plan), **plan.target(dataset), "pairs": _pairs(plan, dataset)},
+    libraries=("scipy",),
+)
+def local_contrasts(
+    *,
+    outputs: Mapping[str, Path],
+    tables: Sequence[Path],
+    scores: Sequence[Path],
+    pairs: Sequence[tuple[str, str]],
+    resamples: int,
+    seed: int,
+    target: str | None = None,
+    main_target: str | None = None,
+) -> None:
+    """Test the planned contrasts of a data set."""
+    import pandas as pd
+
+    from comperdial import schema
+    from comperdial.core.names import output_name
+    from comperdial.studies.local_metrics.frame import contrasts
+
+    known = [schema.read(path, "scores") for path in scores]
+    found = contrasts(
+        tables[0].parent,
+        pd.concat(known, ignore_index=True) if known else schema.empty("scores"),
+        [(output_name(one), output_name(other)) for one, other in pairs],
+        target=target,
+        main_target=main_target,
+        resamples=resamples,
+        seed=seed,
+    )
+    schema.write(outputs["contrasts"], found, "contrasts")
 
 
 @files(
@@ -114,23 +174,68 @@ def _frame(correlations: Sequence[Path], rows: Path, costs: Path, datasets: Sequ
     return local_frame(read_correlations(correlations), read_rows(rows), known, datasets)
 
 
+def _contrast_files(plan: Plan) -> list[str]:
+    return [f"{_RESULTS}/{dataset}_contrasts.parquet" for dataset in _datasets(plan) if _pairs(plan, dataset)]
+
+
+def _contrast_frame(contrasts: Sequence[Path], planned: Sequence[Mapping[str, Any]], rows: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from comperdial import schema
+    from comperdial.studies.local_metrics.frame import contrast_frame
+
+    labels = {(row["metric"], row["output"]): row["label"] for row in read_rows(rows)}
+    found = pd.concat([schema.read(path, "contrasts") for path in contrasts], ignore_index=True)
+    return contrast_frame(found, planned, labels)
+
+
+@table(
+    "studies/local_metrics/tables/local_contrasts",
+    of=lambda plan: [{}] if _contrasts(plan) else [],
+    inputs=lambda plan: {"contrasts": _contrast_files(plan), "rows": f"{_FOLDER}/rows.yaml"},
+    settings=lambda plan: {"titles": plan.titles(_datasets(plan)), "planned": _contrasts(plan)},
+    caption="Planned contrasts of metrics that run here and recorded judges: which of two agrees better with people.",
+    category="Tables",
+)
+def local_contrasts_table(
+    *, contrasts: Sequence[Path], rows: Path, titles: Mapping[str, str], planned: Sequence[Mapping[str, Any]]
+) -> Document:
+    """Show the planned contrasts, corrected over these alone."""
+    from comperdial.studies.local_metrics.show import contrasts_document
+
+    return contrasts_document(_contrast_frame(contrasts, planned, rows), planned, titles)
+
+
 @table(
     "studies/local_metrics/tables/local_metrics",
     of=_once,
-    inputs=_inputs,
-    settings=lambda plan: {"titles": plan.titles(_datasets(plan)), "not_run": plan.not_run(_datasets(plan))},
+    inputs=lambda plan: {**_inputs(plan), "contrasts": _contrast_files(plan)},
+    settings=lambda plan: {
+        "titles": plan.titles(_datasets(plan)),
+        "not_run": plan.not_run(_datasets(plan)),
+        "planned": _contrasts(plan),
+    },
     caption="Every metric that runs here on every real set that people rated response by response, next to recorded judges.",
     category="Tables",
 )
 def local_metrics(
-    *, correlations: Sequence[Path], rows: Path, costs: Path, titles: Mapping[str, str], not_run: Mapping[str, str]
+    *,
+    correlations: Sequence[Path],
+    rows: Path,
+    costs: Path,
+    titles: Mapping[str, str],
+    not_run: Mapping[str, str],
+    contrasts: Sequence[Path] = (),
+    planned: Sequence[Mapping[str, Any]] = (),
 ) -> Document:
     """Show how well metrics that run here agree with people, and what they cost."""
     from comperdial.report.inputs import read_reported
-    from comperdial.studies.local_metrics.show import local_document
+    from comperdial.studies.local_metrics.show import local_document, with_contrasts
 
     said = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
-    return local_document(_frame(correlations, rows, costs, list(titles)), read_rows(rows), titles, not_run, said)
+    frame = _frame(correlations, rows, costs, list(titles))
+    document = local_document(frame, read_rows(rows), titles, not_run, said)
+    return with_contrasts(document, _contrast_frame(contrasts, planned, rows), planned, titles) if planned else document
 
 
 @figure(

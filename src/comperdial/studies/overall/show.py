@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.evaluation.overall import OVERALL, Board, Task
-from comperdial.report.document import Document, Section, number
+from comperdial.report.document import Document, Section, number, number_of
 from comperdial.report.tables import COEFFICIENT_NAMES, interval
 from comperdial.stats.correlation import ALPHA
 
@@ -25,7 +25,8 @@ NOTES = (
     "cluster, one-sided and uncorrected, scores swapped response by response: is the difference chance, given just these "
     "systems and dialogues? It rejects far more often where metrics favour whole systems (docs/validation.md)",
     "acc_eq: of two responses to one context, the share ordered as people order them, ties included, with the threshold of a tie "
-    "chosen on the data: the metric's best case. accuracy: the same of pairs of systems' means, all data sets' pairs together",
+    "chosen on the data: the metric's best case. accuracy: the same of pairs of systems' means, all data sets' pairs together; "
+    "intervals and our test take systems alone as drawn there, and dialogues as given",
     "A metric without scores on a task is left out of the overall ranking, never given 0",
 )
 
@@ -78,18 +79,25 @@ def _section(
 
 
 def overall_document(
-    frame: pd.DataFrame, tests: pd.DataFrame, titles: Mapping[str, str], boards: Mapping[str, Any]
+    frame: pd.DataFrame,
+    tests: pd.DataFrame,
+    titles: Mapping[str, str],
+    boards: Mapping[str, Any],
+    pairs: pd.DataFrame | None = None,
 ) -> Document:
-    """Render tables ``overall`` and ``overall_comparisons`` of some boards."""
+    """Render tables ``overall`` and ``overall_comparisons`` of some boards, and what ``overall_pairs`` says of their tasks."""
     labels = labels_of(boards)
     sections, notes = [], list(NOTES)
     for name in in_order(boards):
         entry = boards[name]
         part, of_tests = frame[frame["board"] == name], tests[(tests["board"] == name) & (tests["task"] == OVERALL)]
         sections.append(_section(part, Board.of(name, entry["tasks"]), entry["title"], labels, titles))
+        if pairs is not None:
+            notes += _pair_notes(Board.of(name, entry["tasks"]), entry["title"], pairs[pairs["board"] == name], titles)
+        tested = number_of(int(of_tests["p"].notna().sum()), "test")
         notes.append(
             f"{entry['title']}: of {len(of_tests)} pairs of metrics {int((of_tests['p_adjusted'] <= ALPHA).sum())} differ by our "
-            f"test (Holm), {int((of_tests['p_fdr'] <= ALPHA).sum())} at a false discovery rate of {ALPHA:.0%}"
+            f"test (Holm over {tested}), {int((of_tests['p_fdr'] <= ALPHA).sum())} at a false discovery rate of {ALPHA:.0%}"
             + (f", {int((of_tests['p_wmt'] <= ALPHA).sum())} by WMT's" if of_tests["p_wmt"].notna().any() else "")
         )
         notes += [
@@ -106,6 +114,20 @@ def overall_document(
         tidy=tidy[["label", *(column for column in tidy if column != "label")]],
         notes=notes,
     )
+
+
+def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+    """Say how few pairs of systems a task rests on, and in how many of them one is a person."""
+    weights = {task.name: weight for task, weight in zip(board.tasks, board.weights, strict=True)}
+    measures = {task.name: MEASURES[task.measure] for task in board.tasks}
+    notes = []
+    for task, of in pairs.groupby("task", sort=False):
+        each = ", ".join(f"{titles[name]} {count}" for name, count in zip(of["dataset"], of["pairs"], strict=True))
+        notes.append(
+            f"{title}: {weights[str(task)]:.0%} of the weight is that of {measures[str(task)]} on "
+            f"{number_of(int(of['pairs'].sum()), 'pair')} of systems ({each}), of which {of['with_human'].sum()} include a human"
+        )
+    return notes
 
 
 def draw_overall(frame: pd.DataFrame, boards: Mapping[str, Any]) -> tuple[Figure, pd.DataFrame]:

@@ -43,7 +43,11 @@ def _scores(plan: Plan, board: str, dataset: str) -> list[str]:
 
 
 @files(
-    {"overall": f"{_RESULTS}/{{board}}.parquet", "tests": f"{_RESULTS}/{{board}}_comparisons.parquet"},
+    {
+        "overall": f"{_RESULTS}/{{board}}.parquet",
+        "tests": f"{_RESULTS}/{{board}}_comparisons.parquet",
+        "pairs": f"{_RESULTS}/{{board}}_pairs.parquet",
+    },
     of=lambda plan: [{"board": board} for board in _here(plan)],
     inputs=lambda plan, board: {
         "tables": [path for name in _datasets(plan, board) for path in plan.tables(name, *_TABLES).values()],
@@ -68,7 +72,7 @@ def overall_ranking(
 ) -> None:
     """Rank the metrics of a board on each of its tasks, and over all."""
     from comperdial import schema
-    from comperdial.evaluation.overall import Board, overall, read_samples
+    from comperdial.evaluation.overall import Board, overall, pairs_of_systems, read_samples
 
     names = [(row["metric"], row["output"]) for row in board["outputs"]]
     folders = {path.parent.name: path.parent for path in tables}
@@ -77,6 +81,13 @@ def overall_ranking(
     frame, tests = overall(tasks, found, names, resamples=resamples, seed=seed, missing=board["missing"])
     schema.write(outputs["overall"], frame, "overall")
     schema.write(outputs["tests"], tests, "overall_comparisons")
+    systems = [schema.read(path, "systems") for path in tables if path.stem == "systems"]
+    kinds = {
+        str(frame["dataset"].iloc[0]): dict(zip(frame["system_id"], frame["kind"], strict=True))
+        for frame in systems
+        if len(frame)
+    }
+    schema.write(outputs["pairs"], pairs_of_systems(tasks, found, kinds), "overall_pairs")
 
 
 def _inputs(plan: Plan) -> dict[str, Any]:
@@ -111,18 +122,29 @@ def _once(plan: Plan) -> list[dict[str, str]]:
 @table(
     "studies/overall/tables/overall",
     of=_once,
-    inputs=_inputs,
+    inputs=lambda plan: {**_inputs(plan), "pairs": [f"{_RESULTS}/{board}_pairs.parquet" for board in _here(plan)]},
     settings=_settings,
     caption="Metrics ranked over all real data sets, as the WMT metrics tasks rank theirs, with both rules of significance.",
     category="Tables",
 )
 def overall_table(
-    *, overall: Sequence[Path], tests: Sequence[Path], titles: Mapping[str, str], boards: Mapping[str, Any]
+    *,
+    overall: Sequence[Path],
+    tests: Sequence[Path],
+    titles: Mapping[str, str],
+    boards: Mapping[str, Any],
+    pairs: Sequence[Path] = (),
 ) -> Document:
     """Show each board: the overall ranking, and every task."""
+    import pandas as pd
+
+    from comperdial import schema
     from comperdial.studies.overall.show import overall_document
 
-    return overall_document(*_read(overall, tests), titles, boards)
+    known = [schema.read(path, "overall_pairs") for path in pairs]
+    return overall_document(
+        *_read(overall, tests), titles, boards, pd.concat(known, ignore_index=True) if known else None
+    )
 
 
 @figure(

@@ -18,6 +18,7 @@ from comperdial.report.tables import (
     READING,
     STAR,
     beside,
+    corrected_over,
     few_notes,
     of_target,
     partial_notes,
@@ -60,7 +61,7 @@ def usr_frame(
     Returns
     -------
     DataFrame
-        One row a table row, dataset, level and coefficient: label, ours (value, low, high, p, p_exact, rank,
+        One row a table row, dataset, level and coefficient: label, ours (value, low, high, p, p_exact, rank, tests,
         loso_value, loso_system, loso_halved, n, coverage, cut, signature), whether the scores were recorded elsewhere,
         reported (value, starred, source), the difference ours - reported, why there are no scores, and a note. Missing
         is missing.
@@ -91,7 +92,7 @@ def usr_frame(
                             "level": level,
                             "coefficient": coefficient,
                             "ours": value,
-                            **{name: mine.get(name) for name in ("low", "high", "p", "p_exact", "rank")},
+                            **{name: mine.get(name) for name in ("low", "high", "p", "p_exact", "rank", "tests")},
                             "loso_value": mine.get("loso_value"),
                             "loso_system": mine.get("loso_system"),
                             "n": mine.get("n"),
@@ -110,7 +111,7 @@ def usr_frame(
                     )
     frame = pd.DataFrame(records)
     numeric = ["ours", "low", "high", "p", "p_exact", "loso_value", "coverage", "cut", "reported", "difference"]
-    whole = {"n": "Int32", "rank": "Int32"}
+    whole = {"n": "Int32", "rank": "Int32", "tests": "Int32"}
     return leave_out.with_halved(frame.astype(dict.fromkeys(numeric, "float64") | whole), "ours")
 
 
@@ -209,6 +210,7 @@ def usr_document(frame: pd.DataFrame, titles: Mapping[str, str], sources: pd.Dat
         notes=[
             STAR,
             *READING[1:],
+            *corrected_over(frame, titles),
             *few_notes(frame[frame["ours"].notna()]),
             *leave_out.notes(frame, titles, "ours"),
             *(f"No asterisks are known of the values by {' and '.join(unmarked)}" for _ in unmarked[:1]),
