@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.names import Output
 from comperdial.evaluation.correlations import Detail, grouped_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
@@ -52,29 +51,6 @@ def differences(
     columns = schema.table("comparisons").columns
     frame = pd.DataFrame(rows, columns=[*columns, "low", "high"])
     return schema.validate(frame[columns], "comparisons").assign(low=frame["low"], high=frame["high"])
-
-
-def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the comparisons of one output with each other one, corrected over these alone: planned contrasts.
-
-    Parameters
-    ----------
-    comparisons
-        As :func:`differences` or :func:`comparisons` gives them.
-    output
-        (metric, output) that the others are compared with.
-    """
-    sides = [
-        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
-    ]
-    kept = comparisons[sides[0] | sides[1]]
-    if kept.empty:
-        return kept
-    p = kept.groupby(_OF, sort=False)["p"]
-    rules = {"p_adjusted": holm, "p_fdr": benjamini_hochberg}
-    return kept.assign(
-        **{name: p.transform(lambda one, rule=rule: rule(one.to_numpy(np.float64))) for name, rule in rules.items()}
-    )
 
 
 def comparisons(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
