@@ -225,3 +225,11 @@ def test_the_page_that_dvc_plots_fills_in_loads_nothing(root):
     ).stdout
     assert "{plot_divs}" in page and "{refresh_tag}" in page and "vegaEmbed" in page
     assert not re.search(r"<(script|link)\b[^>]*\b(src|href)=", page)
+
+
+def test_results_that_dvc_owns_are_ignored_by_their_own_folder_alone(root):
+    """DVC does not look into a folder that the root's .gitignore names: `dvc add` and `dvc pull` would fail there."""
+    owned = (root / "results/.gitignore").read_text().split()
+    assert "/overall" in owned
+    ignored = {line.rstrip("/") for line in (root / ".gitignore").read_text().splitlines()}
+    assert not [name for name in owned if f"/results{name}" in ignored]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.stats import COEFFICIENTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
 _FORMATS = ("text", "markdown", "latex", "csv")
@@ -73,7 +74,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial import evaluation
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
-    from comperdial.evaluation.options import Tables, analysed, corrected
+    from comperdial.evaluation.options import Tables, against, analysed, corrected
     from comperdial.evaluation.rated_data import own_columns, read_rated
     from comperdial.metrics.named import metric_named, read_entries
     from comperdial.metrics.scoring import score_many
@@ -97,7 +98,7 @@ def _compare(options: argparse.Namespace) -> None:
     if metrics and options.input is None:
         raise ConfigError(f"nothing to score with {next(iter(metrics))!r}", expected="a file or folder of responses")
     wanted = _wanted(options.metrics, metrics, ready, options.against)
-    against = next(iter(wanted)) if options.against else None
+    contrasted = next(iter(wanted)) if options.against else None
     data = read_rated(
         options.input,
         ratings=options.ratings,
@@ -119,8 +120,8 @@ def _compare(options: argparse.Namespace) -> None:
     none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
     not_run |= {text: why for text, why in none.items() if output_name(text, "")[0] not in not_run}
     labels = {name: label for name, label in wanted.items() if name in there}
-    if against:
-        _check_against(options.against, against, labels, not_run)
+    if contrasted:
+        _check_against(options.against, contrasted, labels, not_run)
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
     attributes = (
@@ -137,9 +138,9 @@ def _compare(options: argparse.Namespace) -> None:
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed)
     differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
     # Ranks are of all pairs.
-    differences = evaluation.against(differences, against) if against else differences
+    differences = against(differences, contrasted) if contrasted else differences
     differences = corrected(differences, options.correction)
-    pairs = differences.iloc[:0] if against else differences
+    pairs = differences.iloc[:0] if contrasted else differences
     ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), pairs)
     document = comparison_document(
         few.with_p(ranked, few.exact_of(sample for sample in samples if sample.level == "system")),
@@ -150,7 +151,7 @@ def _compare(options: argparse.Namespace) -> None:
         caption=_caption(options, source),
         notes=notes,
         correction=options.correction,
-        contrasted=against,
+        contrasted=contrasted,
     )
     content = rendered(document, form, label="tab:compared")
     if options.output:

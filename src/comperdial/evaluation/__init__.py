@@ -2,7 +2,7 @@
 
 from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import against, comparisons, differences, ranked
+from comperdial.evaluation.comparisons import comparisons, differences, ranked
 from comperdial.evaluation.correlations import Detail, Known, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
@@ -18,7 +18,6 @@ __all__ = [
     "Known",
     "Sample",
     "Subsampling",
-    "against",
     "ceilings",
     "comparisons",
     "correlations",

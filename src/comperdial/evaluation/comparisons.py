@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.names import Output
 from comperdial.evaluation.correlations import Detail, Known, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
@@ -69,29 +68,6 @@ def differences(
     more = ["low", "high", "over"]
     frame = pd.DataFrame(rows, columns=[*columns, *more])
     return schema.validate(frame[columns], "comparisons").assign(**{name: frame[name] for name in more})
-
-
-def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the comparisons of one output with each other one, corrected over these alone: planned contrasts.
-
-    Parameters
-    ----------
-    comparisons
-        As :func:`differences` or :func:`comparisons` gives them.
-    output
-        (metric, output) that the others are compared with.
-    """
-    sides = [
-        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
-    ]
-    kept = comparisons[sides[0] | sides[1]]
-    if kept.empty:
-        return kept
-    p = kept.groupby(_OF, sort=False)["p"]
-    rules = {"p_adjusted": holm, "p_fdr": benjamini_hochberg}
-    return kept.assign(
-        **{name: p.transform(lambda one, rule=rule: rule(one.to_numpy(np.float64))) for name, rule in rules.items()}
-    )
 
 
 def comparisons(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.names import LEVELS, RATED_LEVELS
+from comperdial.core.names import LEVELS, RATED_LEVELS, Output
 from comperdial.data.own_files import identifier, is_missing
 from comperdial.evaluation.aggregate import without_references
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
-from comperdial.stats.comparison import benjamini_hochberg
+from comperdial.stats.comparison import benjamini_hochberg, holm
 from comperdial.stats.means import TIED, system_means
 
 Floats = npt.NDArray[np.float64]
@@ -487,6 +487,29 @@ def corrected(comparisons: pd.DataFrame, correction: Correction) -> pd.DataFrame
     adjusted = comparisons.groupby(_OF, sort=False)["p"].transform(lambda p: rule(p.to_numpy(dtype=np.float64)))
     return comparisons.assign(
         p_adjusted=adjusted, test=comparisons["test"].map(lambda test: f"{test}|correction:{correction}")
+    )
+
+
+def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
+    """Return the comparisons of one output with each other one, corrected over these alone: planned contrasts.
+
+    Parameters
+    ----------
+    comparisons
+        As :func:`comperdial.evaluation.differences` or :func:`comperdial.evaluation.comparisons` gives them.
+    output
+        (metric, output) that the others are compared with.
+    """
+    sides = [
+        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
+    ]
+    kept = comparisons[sides[0] | sides[1]]
+    if kept.empty:
+        return kept
+    p = kept.groupby(_OF, sort=False)["p"]
+    rules = {"p_adjusted": holm, "p_fdr": benjamini_hochberg}
+    return kept.assign(
+        **{name: p.transform(lambda one, rule=rule: rule(one.to_numpy(np.float64))) for name, rule in rules.items()}
     )
 
 

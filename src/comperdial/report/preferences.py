@@ -211,12 +211,10 @@ def metrics_section(found: pd.DataFrame, dominant: str) -> Section:
 def notes(analysis: Analysis) -> list[str]:
     """Return how to read the table, and how many votes a study like this needs."""
     matrix, first = analysis.matrix, analysis.strengths.iloc[0]
-    systems = len(analysis.votes.systems)
     tested = {name: int(matrix[p].notna().sum()) for p, name in TESTS.items()}
     made = [
-        *([STARS] if systems <= MOST_SYSTEMS else []),
-        f"Holm's correction of each p is over all pairs that have it: {over_tests(tested)}; that of the ranks over "
-        f"{number_of(systems * (systems - 1) // 2, 'pair')} of systems",
+        *([STARS] if len(analysis.votes.systems) <= MOST_SYSTEMS else []),
+        f"Holm's correction of each p is over all pairs that have it: {over_tests(tested)}",
         "Win rates leave ties out; their intervals know which votes share a dialogue. Strengths are logarithms with a mean "
         "of 0, a tie is half a "
         f"win; intervals are 95 %, of the likelihood, by {first['by']}; systems of different ranks all differ significantly "

@@ -30,7 +30,8 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     """
     spec = table(name)
     where = where or f"table {name}"
-    defaults = {f.name: f.default for f in spec.fields if (f.default is not None or f.may_lack) and f.name not in frame}
+    left_out = [field for field in spec.fields if field.name not in frame]
+    defaults = {f.name: f.default for f in left_out if f.default is not None or f.may_lack}
     if defaults:
         frame = frame.assign(**defaults)
     _check_columns(frame, spec, where)

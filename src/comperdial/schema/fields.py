@@ -19,7 +19,7 @@ class Field:
     """One column: its storage type, whether a value may be missing, and what each value must satisfy.
 
     ``identifier`` marks names, for which a whole number is taken as the text that it is written as. A column with a
-    ``default`` may be left out, and is then filled with it; one that ``may_lack`` is then missing everywhere.
+    ``default`` may be left out, and is then filled with it; one that ``may_lack`` is then without values.
     """
 
     name: str
