@@ -490,7 +490,10 @@ def test_a_prompt_that_the_server_cut_is_warned_of_once(own, mine, tmp_path, cap
                 and "OLLAMA_CONTEXT_LENGTH" in found[0]
             )
             assert 4800 < int(found[0].partition("prompt of about ")[2].partition(";")[0]) < 6000
-            assert "6 new answers to prompts that the server may have cut" in capfd.readouterr().out
+            assert "6 answers to prompts that the server may have cut" in capfd.readouterr().out
+            # Nor are they silent when they come from the ledger.
+            assert own(server.url) == 0 and server.requests == 6
+            assert "6 answers to prompts that the server may have cut" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("where", ["model", "error", "answer"])

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -61,6 +61,8 @@ SHORTENED = (
 
 # The share of the fewest tokens that a prompt can have below which it was cut.
 _READ = 0.75
+# Of a prompt: a token has as many letters in texts of people, or fewer.
+_LETTERS = 3
 # So many failures for one reason in a row, and not one answer between: it will not get better.
 _HOPELESS = 10
 # Of more calls than this, no larger share may be refused: something else than the requests is wrong.
@@ -287,7 +289,7 @@ class Report:
                 f"{self.unread:,} new answers without a rating{reasons}; {self.unparsed:,} judgements have none"
             )
         if self.shortened:
-            lines.append(f"{self.shortened:,} new answers to prompts that the server may have cut")
+            lines.append(f"{self.shortened:,} answers to prompts that the server may have cut")
         if self.refused:
             lines.append(f"{self.refused:,} requests refused for good; --retry-refused asks them again")
         if self.charged:
@@ -503,6 +505,8 @@ class Asker:
                     known = Judgement(known.tries[:-1], False)
                 judgements.append(known)
                 self._wanted += 1
+                for answer, _ in known.tries:
+                    self._measure(answer)
                 if known.ended:
                     self._count(known, asked=False)
                 else:
@@ -778,12 +782,12 @@ class Asker:
             self._unkept.append((call, answer))
             raise
         self._count_answer(answer)
-        self._measure(completion, chat)
+        self._measure(answer)
         if worst and cost is not None and cost > worst * (1 + 1e-9):
             self._stop(
                 f"the service billed {money(cost, 4)} for a call that can cost {money(worst, 4)} at most: "
-                f"{completion.input_tokens} tokens in, {completion.output_tokens} out, of at most {longest}. "
-                "A budget holds only for a service that keeps to the length that it is asked for"
+                f"{completion.input_tokens} tokens in, {completion.output_tokens} out, of at most {longest}. A budget holds only for a service that "
+                "keeps to the length that it is asked for"
             )
         if self._slowed and self._rates:
             self._slowed = False
@@ -830,8 +834,7 @@ class Asker:
             await self._sleep(found.seconds * random.uniform(1.0, 1.2))  # noqa: S311
 
     async def _send(self, chat: list[Message], own: Mapping[str, Any], messages: str, sample: int) -> Completion:
-        sent = {**self._sent, **own} if own else self._sent
-        sent = seeded(sent, sample)
+        sent = seeded({**self._sent, **own}, sample)
         if self._service.needs_seed:
             # The same request has the same answer again.
             sent = {**sent, "seed": int(key(self._family, messages, sample)[:8], 16)}
@@ -867,10 +870,15 @@ class Asker:
             log.warning(DRIFT, self._writer.path, completion.model, ", ".join(sorted(self._versions)))
         self._versions.add(completion.model)
 
-    def _measure(self, completion: Completion, chat: Sequence[Message]) -> None:
+    def _measure(self, answer: Answer) -> None:
         """Warn of the first prompt of which the service counts far fewer tokens than it has: it read a part."""
-        counted = completion.input_tokens
-        if not counted or counted >= _READ * least_input(chat):
+        counted = answer.completion.input_tokens
+        # Of most prompts their length tells; those of published answers are not known.
+        if not counted or counted * _LETTERS >= len(answer.messages):
+            return
+        content = json.loads(answer.messages)
+        chat = content["messages"] if isinstance(content, dict) else content
+        if counted >= _READ * least_input(chat):
             return
         self.report.shortened += 1
         if "shortened" not in self._warned:
@@ -999,7 +1007,7 @@ def signals(act: Callable[[], None]) -> Iterator[None]:
         restore()
 
 
-def seeded(parameters: Mapping[str, Any], sample: int) -> Mapping[str, Any]:
+def seeded(parameters: dict[str, Any], sample: int) -> dict[str, Any]:
     """Return the parameters of a sample: where they hold a seed, each has its own, or all would be one answer.
 
     A seed below 0 stands, with servers that take one, for another seed each time.
