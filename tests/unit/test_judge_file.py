@@ -356,10 +356,10 @@ def test_options_of_a_server_do_not_go_with_a_judge_of_params(command, mine, cap
 # --- answers that are not whole, and what servers say ----------------------------------------------------------------
 
 
-def reply(text="Overall: 4", finish="stop", tokens=700, **more):
+def reply(text="Overall: 4", finish="stop", tokens=700, written=4, **more):
     """Return the body of a chat completion; ``more`` goes into its message."""
     message = {"role": "assistant", "content": text, **more}
-    usage = {"prompt_tokens": tokens, "completion_tokens": 4}
+    usage = {"prompt_tokens": tokens, "completion_tokens": written}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     return json.dumps({"model": "m-1", "choices": [choice], "usage": usage}).encode()
 
@@ -398,6 +398,13 @@ def test_an_answer_that_is_not_whole_is_asked_again_and_counted(own, capsys, fin
         # The ledger holds them; nothing is asked again.
         assert own(server.url) == 0 and server.requests == 18
         assert f"judgements without a rating: 3 x {why}" in capsys.readouterr().out
+
+
+def test_a_server_that_does_not_say_why_an_answer_ended(own, capsys):
+    """One as long as it may be was cut."""
+    with FaultServer(script=lambda n, body: reply("4", None, written=9 if "Well." in str(body) else 8)) as server:
+        assert own(server.url, "--max-tokens", 9) == 0
+    assert "judgements without a rating: 3 x cut by the token limit" in capsys.readouterr().out
 
 
 def test_where_all_answers_are_cut_the_error_names_the_limit(own, capsys):

@@ -371,7 +371,7 @@ def test_an_explanation_after_ratings_gives_none(rationale):
 CLOSING = [
     "</think>", "</thinking>", "</THINK>", "</ think >", "</Thought>", "</thoughts>", "</reasoning>", "</seed:think>",
     "</antThinking>", "</scratchpad>", "[/THINK]", "[ /think ]", "<|end_of_thought|>", "<|END_THINKING|>", "<|/think|>",
-    "<|think_end|>", "◁/think▷", "＜/think＞", "<｜end▁of▁thinking｜>", "&lt;/think&gt;", "<\\/think>", "<channel|>",
+    "<|think_end|>", "◁/think▷", "{/think}", "＜/think＞", "<｜end▁of▁thinking｜>", "&lt;/think&gt;", "<\\/think>", "<channel|>",
     "<unused95>",
     "<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>",
     "assistantfinal", "\n...done thinking.\n",

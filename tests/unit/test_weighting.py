@@ -162,9 +162,12 @@ def test_the_beginning_of_a_label_is_no_label():
     scale = {label: float(label) for label in ten}
     with pytest.raises(UnweightedError, match="'1' may be the beginning of '10', whose probability is not known"):
         expected_score({"1": 0.6, "9": 0.4}, scale)
-    with pytest.raises(UnweightedError, match="'Y' may be the beginning of 'yes'"):
-        expected_score({"Y": 0.6, "No": 0.4}, YES_NO)
+    for tokens in ({"Y": 0.6, "No": 0.4}, {"Y": 0.6, "Yes": 0.1, "No": 0.3}):
+        with pytest.raises(UnweightedError, match="'Y' may be the beginning of 'Y"):
+            expected_score(tokens, YES_NO)
     assert expected_score({"1 ": 0.6, "9": 0.4}, scale).value == pytest.approx(4.2)
     assert expected_score({"1 ": 0.02, "10": 0.98}, scale).value == pytest.approx(9.82)
     assert expected_score({"1": 0.001, "9": 0.999}, scale).value == pytest.approx(8.992)
-    assert expected_score({"Y": 0.1, "Yes": 0.6, "No": 0.3}, YES_NO).value == pytest.approx(2 / 3)
+    assert expected_score({"Y": 0.001, "Yes": 0.6, "No": 0.3}, YES_NO).value == pytest.approx(2 / 3)
+    # Where it is known how the word goes on, the word counts.
+    assert expected_score({"YES ": 0.6, "Y ": 0.1, "No": 0.3}, YES_NO).value == pytest.approx(2 / 3)

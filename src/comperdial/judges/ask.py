@@ -786,8 +786,8 @@ class Asker:
         if worst and cost is not None and cost > worst * (1 + 1e-9):
             self._stop(
                 f"the service billed {money(cost, 4)} for a call that can cost {money(worst, 4)} at most: "
-                f"{completion.input_tokens} tokens in, {completion.output_tokens} out, of at most {longest}. A budget holds only for a service that "
-                "keeps to the length that it is asked for"
+                f"{completion.input_tokens} tokens in, {completion.output_tokens} out, of at most {longest}. "
+                "A budget holds only for a service that keeps to the length that it is asked for"
             )
         if self._slowed and self._rates:
             self._slowed = False
@@ -1013,7 +1013,7 @@ def seeded(parameters: dict[str, Any], sample: int) -> dict[str, Any]:
     A seed below 0 stands, with servers that take one, for another seed each time.
     """
     seed = parameters.get("seed")
-    if isinstance(seed, bool) or not isinstance(seed, int | float) or seed < 0:
+    if isinstance(seed, bool) or not isinstance(seed, int | float) or seed < 0 or seed != int(seed):
         return parameters
     return {**parameters, "seed": int(seed) + sample}
 

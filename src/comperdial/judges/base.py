@@ -174,11 +174,13 @@ class Parsed:
 CUT = "cut by the token limit"
 WITHHELD = "withheld by the service"
 BROKEN = "broken off by the service"
+DENIED = "refused by the model"
 """Failures: why an answer is not whole."""
 
 _FINISHES = {
-    CUT: r".*length.*|max_.*|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",
-    WITHHELD: r".*content_?filter.*|.*safety|recitation|blocklist|prohibited_content|spii|refusal|guardrail.*|error_toxic",
+    CUT: r".*length.*|max_.*|truncated|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",
+    WITHHELD: r".*content_?filter.*|.*safety|recitation|blocklist|prohibited_content|spii|guardrail.*|error_toxic",
+    DENIED: r"refusal",
     BROKEN: r"error|abort(ed)?|cancel(l?ed)?|time_?(limit|out)|malformed_.*|insufficient_.*",
 }
 

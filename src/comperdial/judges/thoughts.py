@@ -24,7 +24,7 @@ _NAME = (
     r"|scratch[ _-]?pad|cot|chain[ _-]?of[ _-]?thoughts?)(?:[ _-]?(?:process|content|block|trace))?"
 )
 _GAP = r"[\s|]{0,3}"
-_OPENS, _CLOSES = r"(?:<|&lt;|◁)", r"(?:>|&gt;|▷)"
+_OPENS, _CLOSES = r"(?:[<◁{【]|&lt;)", r"(?:[>▷}】]|&gt;)"
 _END, _BEGIN = r"(?:end|close)[ _-]?(?:of[ _-]?)?", r"(?:begin|start|open)[ _-]?(?:of[ _-]?)?"
 _MARK = re.compile(
     rf"(?P<close>{_OPENS}{_GAP}(?:\\?/{_GAP}{_NAME}|{_END}{_NAME}|{_NAME}[ _-](?:end|close)){_GAP}{_CLOSES}"

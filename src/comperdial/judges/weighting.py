@@ -90,7 +90,7 @@ def expected_score_of_logs(logprobs: Mapping[str, float], labels: Labels) -> Wei
     worth = _worth(labels)
     found: list[tuple[float, float]] = []
     begun: dict[tuple[str, str], float] = {}
-    missing = worth.keys() - {_label(token) for token in logprobs}
+    known, missing = {_bare(token) for token in logprobs}, worth.keys() - {_label(token) for token in logprobs}
     for token, log in logprobs.items():
         if math.isnan(log) or log > _ROUNDING:
             raise UnweightedError(f"the log probability of the token {token!r} is {log}", expected="0 or below")
@@ -98,7 +98,10 @@ def expected_score_of_logs(logprobs: Mapping[str, float], labels: Labels) -> Wei
             found.append((worth[label], log))
         # A space says that the token is the whole word.
         if log > _UNSEEN and label and not token[-1].isspace():
-            begun |= {(token, longer): log for longer in missing if longer.startswith(label)}
+            # Of words each spelling has tokens of its own: YES may begin with Y where Yes is one.
+            open_ends = missing if label in worth else {way for each in worth for way in _cases(each)} - known
+            start = label if label in worth else _bare(token)
+            begun |= {(token, longer): log for longer in open_ends if longer.startswith(start) and longer != start}
     _check_begun(begun, [log for _, log in found])
     if not found:
         raise UnweightedError(
@@ -161,7 +164,15 @@ def _worth(labels: Labels) -> dict[str, float]:
     return worth
 
 
+def _bare(token: str) -> str:
+    return unicodedata.normalize("NFKC", token).strip().strip(RAW_SPACES).strip()
+
+
+def _cases(label: str) -> set[str]:
+    return {label, label.upper(), label.capitalize()}
+
+
 def _label(token: str) -> str:
     """Return the one way of writing a token that all its spellings come to."""
-    text = unicodedata.normalize("NFKC", token).strip().strip(RAW_SPACES).strip().casefold()
+    text = _bare(token).casefold()
     return f"{float(text):.15g}" if _NUMBER.fullmatch(text) else text
