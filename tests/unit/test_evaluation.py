@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -393,3 +395,66 @@ def test_one_kind_of_ratings_is_enough(made):
     assert [(sample.level, sample.against) for sample in alone] == [("dialogue", "dialogue"), ("system", "dialogue")]
     against_turns = list(evaluation.samples(whole, made["turn"], contexts=made["contexts"]))
     assert [(s.level, s.against) for s in against_turns] == [("dialogue", "turn"), ("system", "turn")]
+
+
+def test_scores_that_differ_by_rounding_alone_are_ties_in_every_grouping():
+    """0.1 + 0.2 is not 0.3 in the computer, and 0.7 times 3 not 2.1: no ranking may hang on the seventeenth digit."""
+    rng = np.random.default_rng(4)
+    units = [(f"c{c}", f"s{s}") for c in range(8) for s in range(5)]
+    exact = rng.integers(1, 5, len(units)).astype(float)
+    noise = np.array([0.0, 1e-16, -1e-16, 2e-16])[rng.integers(0, 4, len(units))]
+    keys = {"dataset": "d", "item_id": [c for c, _ in units], "system_id": [s for _, s in units]}
+    scores = pd.concat(
+        pd.DataFrame(
+            {**keys, "level": "turn", "metric": name, "output": "o", "value": values, "cut": 0, "signature": name}
+        )
+        for name, values in (("exact", exact / 10), ("rounded", exact / 10 * (1 + noise)))
+    )
+    ratings = pd.DataFrame(
+        {
+            "dataset": "d",
+            "context_id": keys["item_id"],
+            "system_id": keys["system_id"],
+            "annotator_id": "a",
+            "dimension": "x",
+        }
+        | {
+            "rating": rng.integers(1, 6, len(units)).astype(float),
+            "scale_min": 1.0,
+            "scale_max": 5.0,
+            "source": "human",
+        }
+    ).assign(position=None)
+    assert (scores.loc[scores["metric"] == "rounded", "value"].to_numpy() != exact / 10).any()
+    samples = list(evaluation.samples(scores, ratings))
+    found = evaluation.correlations(samples, detail=Detail(resamples=100))
+    one, other = (found[found["metric"] == name].reset_index(drop=True) for name in ("exact", "rounded"))
+    for column in ("value", "low", "high", "loso_value", "p"):
+        np.testing.assert_allclose(one[column].astype(float), other[column].astype(float), atol=1e-12)
+    tests = evaluation.comparisons(samples, detail=Detail(resamples=100))
+    assert (tests["difference"].abs() < 1e-12).all() and (tests["p"].dropna() == 1).all()
+
+
+def test_pairs_of_systems_are_tested_where_they_are_few_or_somebody_asks(monkeypatch, made):
+    samples = all_samples(made)
+    of_systems = lambda tests: {*tests.loc[(tests["level"] == "system"), "coefficient"]} - {*PLAIN}  # noqa: E731
+    assert of_systems(evaluation.comparisons(samples, detail=Detail(resamples=100))) == {"accuracy", "spa"}
+    asked = Detail(resamples=100, tests=("tau_c", "accuracy"))
+    assert of_systems(evaluation.comparisons(samples, detail=asked)) == {"accuracy", "spa", "tau_c"}
+    monkeypatch.setattr(sys.modules["comperdial.evaluation.correlations"], "FEW_SYSTEMS", 2)
+    assert not of_systems(evaluation.comparisons(samples, detail=Detail(resamples=100)))
+    assert of_systems(evaluation.comparisons(samples, detail=asked)) == {"accuracy", "tau_c"}
+    # Values are there all the same.
+    found = evaluation.correlations(samples, detail=Detail(resamples=100))
+    of_pairs = found[
+        (found["level"] == "system") & found["coefficient"].isin(["tau_c", "tau_23", "accuracy", "acc_eq", "spa"])
+    ]
+    assert of_pairs["value"].notna().all() and of_pairs["coefficient"].nunique() == 5
+
+
+def test_tests_take_over_what_correlations_computed(made):
+    samples, detail, known = all_samples(made), Detail(resamples=100), {}
+    evaluation.correlations(samples, detail=detail, known=known)
+    assert known
+    alone, after = (evaluation.comparisons(samples, detail=detail, known=one) for one in (None, known))
+    pd.testing.assert_frame_equal(alone, after)

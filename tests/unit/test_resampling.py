@@ -1,11 +1,15 @@
 """Correlations of resamples against scipy on the repeated rows, and intervals for what they promise."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from comperdial.stats import COEFFICIENTS as NAMES
+from comperdial.stats import resampling
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import coefficients, draw_within, intervals
@@ -289,3 +293,63 @@ def test_wrong_arguments(changes, message):
     arguments = {"scores": scores, "ratings": ratings, "names": NAMES, "seed": 1, **changes}
     with pytest.raises(ValueError, match=message):
         intervals(arguments.pop("scores"), arguments.pop("ratings"), design, arguments.pop("names"), **arguments)
+
+
+@pytest.mark.parametrize("limit", ["_SUMMED", "_COMPARED"])
+def test_pairs_too_many_to_look_at_are_sorted_with_the_same_result(monkeypatch, limit):
+    rng = np.random.default_rng(2)
+    systems, dialogues, _ = (axis.ravel() for axis in np.indices((7, 9, 3)))
+    y = rng.integers(1, 6, len(systems)).astype(float)
+    x = np.stack([y + rng.normal(size=len(y)), np.round(y + rng.normal(size=len(y))), rng.normal(size=len(y))])
+    x[1, 5] = np.nan
+    first = intervals(x, y, Design(systems, dialogues), ["kendall"], resamples=50, seed=3)
+    monkeypatch.setattr(resampling, limit, 0)
+    again = intervals(x, y, Design(systems, dialogues), ["kendall"], resamples=50, seed=3)
+    np.testing.assert_array_equal(first.low, again.low)
+    np.testing.assert_array_equal(first.high, again.high)
+
+
+@pytest.mark.parametrize("shared", [0, 2**22])
+def test_ranks_counted_by_group_are_those_of_units(monkeypatch, shared):
+    rng = np.random.default_rng(3)
+    systems, dialogues, _ = (axis.ravel() for axis in np.indices((6, 8, 2)))
+    y = rng.integers(1, 4, len(systems)).astype(float)
+    x = np.stack([y + rng.normal(size=len(y)), np.round(rng.normal(size=len(y)))])
+    x[0, 7] = np.nan
+    drawn = rng.multinomial(6, np.full(6, 1 / 6), size=40).astype(float)
+    monkeypatch.setattr(resampling, "_SHARED", shared)
+    found = resampling.weighted(x, y, Design(systems, dialogues), ["spearman"], [resampling.Weights(systems=drawn)])[0]
+    for times, values in zip(drawn.astype(int), found, strict=True):
+        for row, value in zip(x, values[:, 0], strict=True):
+            kept = np.repeat(np.arange(len(y)), np.where(np.isnan(row), 0, times[systems]))
+            assert value == pytest.approx(stats.spearmanr(row[kept], y[kept]).statistic, abs=1e-12)
+
+
+def test_a_resample_of_little_variance_beside_much_is_not_constant():
+    """Without one of four systems, all that is left of the scores is 1e-8 of what there was."""
+    rng = np.random.default_rng(5)
+    systems, dialogues = (axis.ravel() for axis in np.indices((4, 12)))
+    y = rng.normal(size=len(systems))
+    x = np.where(systems == 0, rng.random(len(y)), 1e-8 * (y + rng.normal(size=len(y))))[np.newaxis]
+    drawn = np.array([[0, 2, 1, 1], [0, 0, 1, 3], [1, 1, 1, 1]], dtype=float)
+    found = resampling.weighted(x, y, Design(systems, dialogues), ["pearson"], [resampling.Weights(systems=drawn)])[0]
+    for times, value in zip(drawn.astype(int), found[:, 0, 0], strict=True):
+        kept = np.repeat(np.arange(len(y)), times[systems])
+        assert value == pytest.approx(stats.pearsonr(x[0, kept], y[kept]).statistic, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+def test_memory_grows_with_the_units_and_not_with_their_contexts(name):
+    def peak(contexts):
+        rng = np.random.default_rng(6)
+        systems, dialogues = (axis.ravel() for axis in np.indices((3, contexts)))
+        y = rng.integers(1, 6, len(systems)).astype(float)
+        x = y + rng.normal(size=(1, len(y)))
+        tracemalloc.start()
+        intervals(x, y, Design(systems, dialogues), [name], resamples=20, seed=1)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    # Units times contexts would be four times as much.
+    assert peak(6000) < 2.6 * peak(3000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from comperdial.cli.common import add_analysis, add_rated_file, analysis_of, out
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name
-from comperdial.stats import COEFFICIENTS
+from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +53,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--target", nargs="+", metavar="DIMENSION", help="rated dimensions; default: all")
     command.add_argument("--level", nargs="+", choices=LEVELS, help="default: all")
     command.add_argument(
-        "--coefficient", nargs="+", choices=COEFFICIENTS, default=["spearman", "pearson"],
-        help="one or more (default: spearman pearson)",
+        "--coefficient", nargs="+", choices=(*COEFFICIENTS, *OF_SYSTEMS), default=["spearman", "pearson"],
+        help="one or more (default: spearman pearson); the last five are of pairs of systems, at system level",
     )  # fmt: skip
     add_analysis(command)
     command.add_argument(
@@ -135,7 +136,9 @@ def _compare(options: argparse.Namespace) -> None:
     if not options.level:
         samples, more = _tellable(samples)
         notes += more
-    detail = evaluation.Detail.named(None, None, options.resamples, options.seed)
+    samples, more = _with_coefficients(samples, options.coefficient)
+    notes += more
+    detail = evaluation.Detail.named(None, None, options.resamples, options.seed, only=options.coefficient)
     differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
     # Ranks are of all pairs.
     differences = against(differences, contrasted) if contrasted else differences
@@ -263,6 +266,24 @@ def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
     count = len(few[0].systems)
     return rest, [
         f"System level is left out: {count} system{'s' * (count > 1)}, and nothing can be tested below {FEWEST}"
+    ]
+
+
+def _with_coefficients(samples: list[Any], wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Leave out levels that have none of the coefficients, and say which of them are of systems alone."""
+    of_systems = [name for name in wanted if name in OF_SYSTEMS]
+    found = [sample for sample in samples if sample.design.average or len(of_systems) < len(wanted)]
+    if not found:
+        raise ConfigError(
+            f"{', '.join(of_systems)}: no system level",
+            where="--coefficient",
+            expected="three systems or more, and the level `system`, or one of " + ", ".join(COEFFICIENTS),
+        )
+    if not of_systems:
+        return found, []
+    here = any(sample.design.average for sample in found)
+    return found, [
+        f"{', '.join(of_systems)}: of pairs of systems, {'at system level alone' if here else 'which is not here'}"
     ]
 
 

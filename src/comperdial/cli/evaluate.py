@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from comperdial.cli.common import (
 )
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.names import LEVELS
-from comperdial.stats import COEFFICIENTS
+from comperdial.stats import COEFFICIENTS, OF_SYSTEMS, PairMeasure
 
 if TYPE_CHECKING:
     from comperdial.evaluation.options import Tables
@@ -70,6 +70,13 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         type=int,
         default=1000,
         help="for the details, intervals and tests (default: 1000); 0: no details",
+    )
+    command.add_argument(
+        "--tests",
+        nargs="+",
+        choices=OF_SYSTEMS,
+        default=[],
+        help="also test these over systems; accuracy and spa are tested anyway where there are few systems",
     )
     command.add_argument(
         "--expected",
@@ -279,7 +286,7 @@ def _tables(options: argparse.Namespace) -> Tables:
     )
 
 
-def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> Any:  # noqa: ANN401
+def _detail(options: argparse.Namespace, samples: list[Any], resamples: int, tests: Sequence[PairMeasure] = ()) -> Any:  # noqa: ANN401
     from comperdial.evaluation import Detail
     from comperdial.schema.dimensions import main_dimension
 
@@ -290,7 +297,7 @@ def _detail(options: argparse.Namespace, samples: list[Any], resamples: int) -> 
     if options.allow_missing and outputs is not None:
         # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
         outputs = outputs if {":".join(name) for sample in samples for name in sample.names} & set(outputs) else None
-    detail = Detail.named(outputs, targets, resamples, options.seed)
+    detail = Detail.named(outputs, targets, resamples, options.seed, tests)
     detail.check(samples, allow_missing=options.allow_missing)
     return detail
 
@@ -310,7 +317,7 @@ def _correlate(options: argparse.Namespace) -> None:
     )
     for note in notes:
         print(note, file=sys.stderr)
-    detail = _detail(options, found, options.resamples) if options.resamples else None
+    detail = _detail(options, found, options.resamples, options.tests) if options.resamples else None
     expected = None
     if options.expected and options.contexts:
         expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))

@@ -548,6 +548,9 @@ class Curves(Strict):
     repeats: Annotated[int, Field(ge=1), Expected("a whole number of subsets of a size, 1 or more")]
 
 
+OfSystems = Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]
+
+
 class Evaluation(Strict):
     """What is correlated with what."""
 
@@ -557,6 +560,7 @@ class Evaluation(Strict):
     systems: Literal["sampled", "fixed"] = "sampled"
     resamples: Resamples
     seed: Seed
+    tests: Distinct[OfSystems] = []
     curves: Curves
 
 

@@ -17,7 +17,7 @@ from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.schema.tables import OVER
-from comperdial.stats import COEFFICIENTS, Coefficient, Measure, PairMeasure
+from comperdial.stats import COEFFICIENTS, OF_SYSTEMS, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
 from comperdial.stats.grouped import Grouping, Replicates, all_replicates
 from comperdial.stats.intervals import intervals
@@ -27,8 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
-OF_SYSTEMS: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
-# Of these, what is tested without being asked for where there are so many systems or fewer. Tests of many systems take
+# Of OF_SYSTEMS, what is tested without being asked for where there are so many systems or fewer. Tests of many systems take
 # minutes, and Kendall's tau answers the same question.
 TESTED_OF_FEW: tuple[PairMeasure, ...] = ("accuracy", "spa")
 FEW_SYSTEMS = 12
@@ -76,6 +75,7 @@ class Detail:
         resamples: int,
         seed: int,
         tests: Sequence[PairMeasure] = (),
+        only: Sequence[Measure] | None = None,
     ) -> Detail:
         """Return the detail that ``metric:output`` texts name."""
         chosen = None if outputs is None else [output_name(name) for name in outputs]
@@ -83,7 +83,7 @@ class Detail:
             raise ConfigError(f"{resamples} resamples", expected="2 or more")
         if seed < 0:
             raise ConfigError(f"seed {seed}", expected="0 or more")
-        return cls(chosen, targets, resamples, seed, tests)
+        return cls(chosen, targets, resamples, seed, tests, only)
 
     def check(self, samples: Sequence[Sample], *, allow_missing: bool = False) -> None:
         """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result.

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import OF_SYSTEMS, Detail, grouped_measures
+from comperdial.evaluation.correlations import Detail, grouped_measures
 from comperdial.evaluation.samples import HUMAN, Sample
-from comperdial.stats import Coefficient, Measure
+from comperdial.stats import OF_SYSTEMS, Coefficient, Measure
 from comperdial.stats.comparison import FEWEST
 from comperdial.stats.grouped import Grouping, replicates, variances
 from comperdial.stats.intervals import coefficients

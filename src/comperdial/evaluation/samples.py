@@ -40,7 +40,7 @@ class Sample:
     names
         (metric, output) of each row of ``scores``, sorted.
     scores
-        Shape (outputs, units), NaN where there is no score.
+        Shape (outputs, units), NaN where there is no score. Scores, and ratings, that differ by rounding only are equal.
     annotators
         Who rated, in the order of the rows of ``single``.
     single
@@ -76,6 +76,11 @@ class Sample:
     coverage: tuple[float, ...]
     cut: tuple[int, ...]
     signatures: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        # A score of 0.1 + 0.2 and one of 0.3 are a tie, over all units as within items and over means.
+        for name in ("scores", "ratings"):
+            object.__setattr__(self, name, merge_ties(getattr(self, name)))
 
     @property
     def of_turns(self) -> bool:

@@ -11,6 +11,7 @@ from comperdial.core.artifact import files
 
 if TYPE_CHECKING:
     from comperdial.jobs.plan import Plan
+    from comperdial.stats import PairMeasure
 
 _STUDY = "results/studies/llm_evaluators"
 
@@ -60,10 +61,9 @@ class Evaluated:
                 allow_missing=True,
             )
         )
-
         return [sample.with_systems_given() for sample in made] if self.fixed else made
 
-    def detail(self, samples: Sequence[Any], resamples: int | None = None) -> Any:  # noqa: ANN401 - a Detail
+    def detail(self, samples: Sequence[Any], resamples: int | None = None, tests: Sequence[PairMeasure] = ()) -> Any:  # noqa: ANN401 - a Detail
         """Return which of these are looked at in detail, and how."""
         from comperdial.evaluation import Detail
         from comperdial.schema.dimensions import chosen_dimension
@@ -73,7 +73,7 @@ class Evaluated:
         # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
         there = {":".join(name) for sample in samples for name in sample.names}
         outputs = self.detailed if there & {*self.detailed} else None
-        detail = Detail.named(outputs, targets, resamples or Detail.resamples, self.seed)
+        detail = Detail.named(outputs, targets, resamples or Detail.resamples, self.seed, tests)
         detail.check(samples, allow_missing=True)
         return detail
 
@@ -90,18 +90,24 @@ class Evaluated:
     settings=lambda plan, dataset: {
         **plan.evaluation_settings(dataset),
         "resamples": plan.config["evaluation"]["resamples"],
+        "tests": plan.config["evaluation"].get("tests", []),
         "expected": plan.expected(dataset),
     },
     libraries=("scipy",),
 )
 def correlate(
-    evaluated: Evaluated, *, outputs: Mapping[str, Path], resamples: int, expected: Mapping[str, Any]
+    evaluated: Evaluated,
+    *,
+    outputs: Mapping[str, Path],
+    resamples: int,
+    expected: Mapping[str, Any],
+    tests: Sequence[Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]] = (),
 ) -> None:
     """Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests."""
     from comperdial import evaluation, schema
 
     found = evaluated.samples()
-    detail = evaluated.detail(found, resamples)
+    detail = evaluated.detail(found, resamples, tests)
     why = evaluation.Expected.of(expected, schema.read(evaluated.contexts, "contexts"))
     known: evaluation.Known = {}
     correlations = evaluation.correlations(found, detail=detail, expected=why, known=known)

@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial.report import leave_out
 from comperdial.report.document import Document, Section, number, records_by
 from comperdial.report.few import is_few
-from comperdial.report.tables import COEFFICIENT_NAMES, level_pairs, level_title, over_tests
+from comperdial.report.tables import COEFFICIENT_NAMES, MEASURE_NAMES, level_pairs, level_title, over_tests
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
@@ -55,7 +55,7 @@ def comparison_document(
     labels
         What to call each (metric, output), in the order of the table.
     coefficients
-        Which of Pearson, Spearman and Kendall.
+        Which coefficients; those of pairs of systems stand at system level alone.
     caption, notes
         What to say above the tables; what was left out, below.
     correction
@@ -76,12 +76,13 @@ def comparison_document(
             parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
             if _these_systems(*parts[:2]):
                 title += f" (over {OVER[1]})"
-            sections.append(_metrics(title, parts[0], parts[2], labels, coefficients, correction))
+            there = [name for name in coefficients if name in set(parts[0]["coefficient"])]
+            sections.append(_metrics(title, parts[0], parts[2], labels, there, correction))
             if len(labels) > 1:
                 pairs = f"{title}, pairs"
-                sections.append(_pairs(pairs, parts[0], parts[1], labels, coefficients, correction, contrasted))
+                sections.append(_pairs(pairs, parts[0], parts[1], labels, there, correction, contrasted))
                 counts = parts[1].groupby("coefficient")["p"].count()
-                tested |= {f"{title}, {COEFFICIENT_NAMES[name]}": int(counts.get(name, 0)) for name in coefficients}
+                tested |= {f"{title}, {MEASURE_NAMES[name]}": int(counts.get(name, 0)) for name in there}
     made = pooled.drop_duplicates(["metric", "output"])
     signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
     return Document(
@@ -152,9 +153,12 @@ def _metrics(
     for name, label in labels.items():
         of_metric = [cells.get((*name, coefficient)) for coefficient in coefficients]
         row = [label]
-        for cell in of_metric:
-            row += [_value(cell), _interval(cell)] if cell else ["–"] * 2
-            row += ([leave_out.lowest(cell) if cell else "–"] if robust else []) + [_p(_known_p(cell)) if cell else "–"]
+        for coefficient, cell in zip(coefficients, of_metric, strict=True):
+            row += [_value(cell) if cell else "–"]
+            if coefficient in COEFFICIENT_NAMES:
+                row += [_interval(cell)] if cell else ["–"]
+                row += [leave_out.lowest(cell) if cell else "–"] if robust else []
+                row += [_p(_known_p(cell)) if cell else "–"]
             row += [_rank(cell)] if ranked else []
         some = next((cell for cell in of_metric if cell), None)
         row += [str(some["n"]) if some else "0"]
@@ -164,13 +168,22 @@ def _metrics(
     if means.reindex(list(coefficients)).notna().any():
         row = ["(one rater)"]
         for coefficient in coefficients:
-            row += [number(means.get(coefficient)), *["–"] * (2 + robust + ranked)]
+            row += [
+                number(means.get(coefficient)),
+                *["–"] * ((2 + robust) * (coefficient in COEFFICIENT_NAMES) + ranked),
+            ]
         rows.append([*row, "–", *(["–"] if partial else [])])
     columns = [("", "Metric")]
     shown = ("value", "95 % interval", *(["without one system"] if robust else []), "p")
     shown += (_rank_name(correction),) if ranked else ()
     for coefficient in coefficients:
-        columns += [(COEFFICIENT_NAMES[coefficient], name) for name in shown]
+        # Of pairs of systems there is neither an interval nor a p of the value.
+        has = (
+            shown
+            if coefficient in COEFFICIENT_NAMES
+            else [name for name in shown if name.startswith(("value", "rank"))]
+        )
+        columns += [(MEASURE_NAMES[coefficient], name) for name in has]
     columns += [("", "n"), *([("", "scored")] if partial else [])]
     return Section(title, columns, rows)
 
@@ -203,7 +216,7 @@ def _pairs(
                 if pair
                 else f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
             )
-            rows.append([COEFFICIENT_NAMES[coefficient], said])
+            rows.append([MEASURE_NAMES[coefficient], said])
     return Section(title, [("", "Coefficient"), ("", "Pair")], rows)
 
 

@@ -15,6 +15,7 @@ from comperdial.report.document import Column, Document, Section, number, pivot,
 from comperdial.report.labels import label
 from comperdial.report.tables import (
     COEFFICIENT_NAMES,
+    MEASURE_NAMES,
     READING,
     best_first,
     coefficient_of,
@@ -34,20 +35,12 @@ ENOUGH = 0.8
 # A matrix of more metrics cannot be read; the rest is in the CSV file.
 _MOST = 30
 _STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-_MEASURES = COEFFICIENT_NAMES | {
-    "tau_c": "tau-c",
-    "tau_23": "tau-23",
-    "pairwise_pearson": "Pearson of differences",
-    "accuracy": "accuracy",
-    "acc_eq": "acc_eq",
-    "spa": "SPA",
-}
 _GROUPINGS = {"pooled": "pooled", "item": "by item", "system": "by system"}
 # A measure with its grouping, as tests and power have them; over all units or means of systems it is the measure alone.
 _GROUPED = {
     measure if grouping == "pooled" else f"{measure}_{grouping}": name if grouping == "pooled" else f"{name} {within}"
     for grouping, within in _GROUPINGS.items()
-    for measure, name in _MEASURES.items()
+    for measure, name in MEASURE_NAMES.items()
 }
 # What is shown of a level; the CSV file has the rest.
 _SHOWN = {
@@ -103,7 +96,7 @@ def measures_document(
         here = [name for name in detailed if any(key[:2] == name for key in cells)]
         names = best_first(here, cells, *(measures[0] if measures else ()))
         rows = {name: [label(name, labels or {})] for name in names}
-        columns = [Column(_MEASURES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
+        columns = [Column(MEASURE_NAMES[c], _GROUPINGS[g], _measure, (c, g)) for c, g in measures]
         sections.append(pivot(level_title(level, against), cells, rows, ["Metric"], columns))
         marked += [cell for key, cell in cells.items() if key[:2] in rows and key[2:] in measures]
     return Document(

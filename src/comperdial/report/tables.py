@@ -41,6 +41,14 @@ READING = (
     "too",
 )
 COEFFICIENT_NAMES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
+MEASURE_NAMES = COEFFICIENT_NAMES | {
+    "tau_c": "tau-c",
+    "tau_23": "tau-23",
+    "pairwise_pearson": "Pearson of differences",
+    "accuracy": "accuracy",
+    "acc_eq": "acc_eq",
+    "spa": "SPA",
+}
 LEVEL_NAMES = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 
 

@@ -8,5 +8,7 @@ COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 # ties as they are, with calibrated ties, and soft (comperdial.stats.pairs says what each is, and whose).
 PairMeasure = Literal["tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa"]
 PAIR_MEASURES: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa")
+# Those that are of systems: a pair is one of two systems.
+OF_SYSTEMS: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
 Measure = Coefficient | PairMeasure
 MEASURES: tuple[Measure, ...] = (*COEFFICIENTS, *PAIR_MEASURES)

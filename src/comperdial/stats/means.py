@@ -18,8 +18,8 @@ TIED = 2.0**-44
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
     """Make equal the means of a row that differ by rounding only.
 
-    A mean depends in its last digits on the order of summing: two systems with the same ratings would get different
-    ranks. Scores as computed need none of this: theirs are ties only where they are equal.
+    A mean, or a score, depends in its last digits on the order of summing: two systems with the same ratings would get
+    different ranks.
 
     Parameters
     ----------

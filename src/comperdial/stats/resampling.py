@@ -147,9 +147,9 @@ class _Units:
             return None
         codes = self.design.systems if scheme.dialogues is None else self.design.dialogues
         weights = scheme.systems if scheme.dialogues is None else scheme.dialogues
-        if weights is None:
-            weights = np.ones((1, int(codes.max()) + 1))
-        return (codes, weights.T) if len(codes) * len(weights.T) <= _SHARED else None
+        if weights is None or scheme.count < len(weights.T) or len(codes) * len(weights.T) > _SHARED:
+            return None
+        return codes, weights.T
 
     def ranked_by_side(self, codes: Integers, weights: Floats, found: Floats) -> None:
         """Do what :meth:`piece` does for ranks, given the weights of groups of units: shape (groups, resamples).
