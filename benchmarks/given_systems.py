@@ -5,7 +5,7 @@ contexts that all of them answer. A benchmark is the first contexts, 30, 100 or 
 of these systems, by these raters, over the other contexts, of which there are very many. Also counted: intervals of
 differences of two metrics, and how often the test finds a difference between two metrics that see the systems alike and
 differ by chance alone. Prints Markdown; everything is SIMULATED. `OMP_NUM_THREADS=1 python benchmarks/given_systems.py`
-takes some minutes.
+takes ten minutes.
 """
 
 from __future__ import annotations
