@@ -232,3 +232,30 @@ def test_mistakes_are_named_before_anything_is_scored(mine, capsys):
 def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, said):
     pair = {"difference": 0.11, "low": 0.04, "high": 0.19, "p": p, "p_adjusted": adjusted, "n": 7}
     assert sentence(pair, "a", "b", pairs) == said
+
+
+def test_pairs_of_systems_are_compared_where_they_are_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(
+        [
+            {
+                "context_id": f"c{c}",
+                "system": f"s{s}",
+                "response": "tea " * (s + c % 3 + 1),
+                "reference": "tea " * 6,
+                "rating": 1 + (s + c) % 5,
+            }
+            for c in range(6)
+            for s in range(5)
+        ]
+    ).to_csv("mine.csv", index=False)
+    command = ["mine.csv", "--metrics", "f1", "chrf", "--resamples", "100", "--coefficient"]
+    text = run(capsys, "compare", *command, "spearman", "accuracy").out
+    turn, system = text[: text.index("System level")], text[text.index("System level") :]
+    assert "accuracy" not in turn and "accuracy" in system
+    assert "accuracy: of pairs of systems, at system level alone" in text
+    rows = compared(capsys, *command, "accuracy", "spa")
+    assert set(rows["level"]) == {"system"} and set(rows["coefficient"]) == {"accuracy", "spa"}
+    values = rows[rows["minus"] == ""]
+    assert pd.to_numeric(values["value"]).between(0, 1).all() and len(values) == 4
+    assert "no system level" in fails(capsys, "compare", *command, "accuracy", "--level", "turn")
