@@ -327,3 +327,30 @@ def test_against_a_metric_that_is_not_among_the_others_adds_it_and_one_without_s
     assert "no response has references" in fails(capsys, "compare", *four, "--against", "chrf")
     alone = fails(capsys, "compare", *four, "--metrics", "x", "--against", "x")
     assert "no other metric than x has scores" in alone
+
+
+def test_pairs_of_systems_are_compared_where_they_are_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(
+        [
+            {
+                "context_id": f"c{c}",
+                "system": f"s{s}",
+                "response": "tea " * (s + c % 3 + 1),
+                "reference": "tea " * 6,
+                "rating": 1 + (s + c) % 5,
+            }
+            for c in range(6)
+            for s in range(5)
+        ]
+    ).to_csv("mine.csv", index=False)
+    command = ["mine.csv", "--metrics", "f1", "chrf", "--resamples", "100", "--coefficient"]
+    text = run(capsys, "compare", *command, "spearman", "accuracy").out
+    turn, system = text[: text.index("System level")], text[text.index("System level") :]
+    assert "accuracy" not in turn and "accuracy" in system
+    assert "accuracy: of pairs of systems, at system level alone" in text
+    rows = compared(capsys, *command, "accuracy", "spa")
+    assert set(rows["level"]) == {"system"} and set(rows["coefficient"]) == {"accuracy", "spa"}
+    values = rows[rows["minus"] == ""]
+    assert pd.to_numeric(values["value"]).between(0, 1).all() and len(values) == 4
+    assert "no system level" in fails(capsys, "compare", *command, "accuracy", "--level", "turn")

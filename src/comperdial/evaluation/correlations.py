@@ -17,7 +17,7 @@ from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.schema.tables import OVER
-from comperdial.stats import COEFFICIENTS, OF_SYSTEMS, Coefficient, Measure, PairMeasure
+from comperdial.stats import COEFFICIENTS, FEW_SYSTEMS, OF_SYSTEMS, TESTED_OF_FEW, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
 from comperdial.stats.grouped import Grouping, Replicates, all_replicates
 from comperdial.stats.intervals import intervals
@@ -27,10 +27,6 @@ Floats = npt.NDArray[np.float64]
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
-# Of OF_SYSTEMS, what is tested without being asked for where there are so many systems or fewer. Tests of many systems take
-# minutes, and Kendall's tau answers the same question.
-TESTED_OF_FEW: tuple[PairMeasure, ...] = ("accuracy", "spa")
-FEW_SYSTEMS = 12
 
 
 # Statistics within items or systems, or of pairs of systems, by sample and grouping: of which outputs, and the statistics.

@@ -28,6 +28,7 @@ from comperdial.report.tables import (
     significant,
     with_interval,
 )
+from comperdial.stats import FEW_SYSTEMS, OF_SYSTEMS
 from comperdial.stats.correlation import ALPHA
 
 # The power that is taken to be enough.
@@ -183,8 +184,21 @@ def comparisons_document(
             f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has "
             "every pair by the main coefficients, a positive difference where a agrees better than b; "
             "comparisons.parquet has them with more digits",
+            *_untested(chosen),
         ],
     )
+
+
+def _untested(pairs: pd.DataFrame) -> list[str]:
+    """Say which statistics of pairs of systems have values and no tests."""
+    of_systems = pairs[(pairs["level"] == "system") & (pairs["grouping"] == "pooled")]
+    missing = [MEASURE_NAMES[name] for name in OF_SYSTEMS if name not in set(of_systems["coefficient"])]
+    if of_systems.empty or not missing:
+        return []
+    return [
+        f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for tests; "
+        f"accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
+    ]
 
 
 def _matrix(heading: str, pairs: pd.DataFrame) -> Section:

@@ -10,5 +10,9 @@ PairMeasure = Literal["tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq
 PAIR_MEASURES: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa")
 # Those that are of systems: a pair is one of two systems.
 OF_SYSTEMS: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "accuracy", "acc_eq", "spa")
+# Of these, accuracy and SPA are tested without being asked for where there are so many systems or fewer. Tests of many systems
+# take minutes, and Kendall's tau answers the same question.
+TESTED_OF_FEW: tuple[PairMeasure, ...] = ("accuracy", "spa")
+FEW_SYSTEMS = 12
 Measure = Coefficient | PairMeasure
 MEASURES: tuple[Measure, ...] = (*COEFFICIENTS, *PAIR_MEASURES)
