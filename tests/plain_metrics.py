@@ -76,9 +76,7 @@ def _bleu_of_nlg_eval(hypothesis: str, references: list[str]) -> Row:
     ratio = (len(own) + 1e-15) / (closest + 1e-9)
     product, row = 1.0, []
     for order in (1, 2, 3, 4):
-        grams, *theirs = (
-            [tuple(text[i : i + order]) for i in range(len(text) - order + 1)] for text in (own, *others)
-        )
+        grams, *theirs = ([tuple(text[i : i + order]) for i in range(len(text) - order + 1)] for text in (own, *others))
         correct = sum(min(grams.count(gram), max(other.count(gram) for other in theirs)) for gram in set(grams))
         product *= (correct + 1e-15) / (len(grams) + 1e-9)
         score = product ** (1 / order)

@@ -30,7 +30,9 @@ LATIN = "Latin"
 _KANA = ("Hiragana", "Katakana")
 # Where the name of a character does not begin with its script's.
 _NAMED = {"Cjk": "Han", "Kangxi": "Han", "Ideographic": "Han"}
-_NO_SCRIPT = frozenset({"Modifier", "Mathematical", "Double", "Micro", "Feminine", "Masculine", "Script", "Blackletter"})
+_NO_SCRIPT = frozenset(
+    {"Modifier", "Mathematical", "Double", "Micro", "Feminine", "Masculine", "Script", "Blackletter"}
+)
 
 
 def _set_of(*ranges: tuple[int, int], marks: bool) -> str:
@@ -127,13 +129,16 @@ def script_of(text: str) -> str | None:
     if text.isascii():
         return LATIN if any(map(str.isalpha, text)) else None
     counts: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
     for word in words(text):
         inside = Counter(script for character in word if (script := _script(character)))
+        letters += inside
         if inside:
             counts[inside.most_common(1)[0][0]] += 1
     if any(name in counts for name in _KANA):
-        counts[JAPANESE] = sum(counts.pop(name, 0) for name in (*_KANA, "Han"))
-    return max(counts, key=lambda name: (counts[name], name == LATIN)) if counts else None
+        for counted in (counts, letters):
+            counted[JAPANESE] = sum(counted.pop(name, 0) for name in (*_KANA, "Han"))
+    return max(counts, key=lambda name: (counts[name], letters[name])) if counts else None
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,9 @@ class WithContext(Metric):
     def suited_to(self, writing: Writing) -> Self:
         """Return the metric with the inner one suited to texts of this writing."""
         inner = getattr(self.inner, "suited_to", lambda _: self.inner)(writing)
-        changed = {f.name: value for f in fields(inner) if (value := getattr(inner, f.name)) != getattr(self.inner, f.name)}
+        changed = {
+            f.name: value for f in fields(inner) if (value := getattr(inner, f.name)) != getattr(self.inner, f.name)
+        }
         return replace(self, options=tuple(sorted({**dict(self.options), **changed}.items()))) if changed else self
 
     def unavailable(self) -> str | None:
