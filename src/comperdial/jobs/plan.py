@@ -335,7 +335,7 @@ class Plan:
 
     @remembered
     def writing(self, dataset: str) -> Writing | None:
-        """Return how the texts of a user's file, or of a challenge's dialogues, are written; data of the catalogue are English."""
+        """Return how a user's file or a challenge's dialogues are written; None for the catalogue, whose data are English."""
         if dataset in self.own:
             from comperdial.data.readers.table import texts
 

@@ -83,7 +83,9 @@ def english_only(metric: Metric) -> bool:
 def why_unsuited(metric: Metric, writing: Writing) -> str | None:
     """Say why a metric is not run on data that are written so; None if it is."""
     script = writing.other_script
-    return f"English only, and the responses are in other scripts ({writing})" if script and english_only(metric) else None
+    return (
+        f"English only, and the responses are in other scripts ({writing})" if script and english_only(metric) else None
+    )
 
 
 def suited(metric: Metric, writing: Writing) -> Metric:
