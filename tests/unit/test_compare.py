@@ -56,6 +56,101 @@ def mine(tmp_path, root, monkeypatch):
     return tmp_path / "mine.csv"
 
 
+# Context, reference, and the responses of three systems rated 5, 3 and 1.
+LANGUAGES = {
+    "Han": [
+        ("周末做什么？", "我和家人去爬山。", "我和家人一起去爬山。", "山很高。", "不知道。"),
+        ("你喜欢咖啡吗？", "喜欢，我每天早上喝咖啡。", "我每天早上喝。", "咖啡很苦。", "算了。"),
+    ],
+    "Arabic": [
+        ("ماذا تفعل غدا؟", "سأذهب مع عائلتي إلى الجبل", "سأذهب مع عائلتي إلى البحر", "الجبل عال", "لا أعرف"),
+        ("هل تحب القهوة؟", "نعم أشرب القهوة كل صباح", "أشرب القهوة كل صباح", "القهوة مرة", "ربما"),
+    ],
+    "Cyrillic": [
+        ("что делаешь завтра?", "я иду с семьёй в горы", "я иду с семьёй на море", "горы высокие", "не знаю"),
+        ("ты любишь кофе?", "да, я пью кофе каждое утро", "я пью кофе каждое утро", "кофе горький", "может быть"),
+    ],
+    "mixed": [
+        ("what will you do?", "i will go to the mountains", "i will go to the sea", "mountains are high", "who knows"),
+        ("how was it?", "it was nice and sunny", "it was nice", "sunny indeed", "no idea"),
+        ("do you like coffee?", "yes i drink it every day", "i drink it every day", "it is bitter", "maybe"),
+        ("你喜欢咖啡吗？", "喜欢，我每天早上喝咖啡。", "我每天早上喝。", "咖啡很苦。", "算了。"),
+    ],
+}
+
+
+def write_language(path, rows):
+    lines = ["history,reference,system,response,rating"]
+    for history, reference, *answers in rows:
+        lines += [f'{history},"{reference}",{name},{said},{rating}' for (name, rating), said in
+                  zip((("good", 5), ("fair", 3), ("poor", 1)), answers, strict=True)]  # fmt: skip
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", LANGUAGES)
+def test_a_file_of_another_script(script, tmp_path, root, capsys, monkeypatch, real_wordnet):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text((root / "params.yaml").read_text())
+    write_language(tmp_path / "mine.csv", LANGUAGES[script])
+    validated = " ".join(run(capsys, "validate", "mine.csv").out.split())
+    english, split = script == "mixed", script in ("Han", "mixed")
+    assert (
+        "scripts of responses: Latin 75 %, Han 25 %" if english else f"scripts of responses: {script} 100 %"
+    ) in validated
+    assert ("not run: meteor, meteor_raw, bertscore-minilm" in validated) != english
+    assert ("into characters" in validated) == split
+    metrics = ("f1", "bleu:bleu-1", "rouge:rouge1-f", "distinct", "chrf", "meteor", "pmi")
+    said = run(
+        capsys,
+        "score",
+        "mine.csv",
+        "--metrics",
+        "f1",
+        "bleu",
+        "rouge",
+        "distinct",
+        "chrf",
+        "meteor",
+        "--output",
+        "s.csv",
+    )
+    scores = pd.read_csv("s.csv").set_index(["metric", "output", "system_id"])["value"].sort_index()
+    signatures = set(pd.read_csv("s.csv")["signature"])
+    assert ("meteor: not run: English only" in said.err) != english
+    assert all(
+        ("split:characters" in text) == split for text in signatures if text.startswith(("f1", "bleu", "rouge", "dis"))
+    )
+    assert any("|tokens:unicode|" in text for text in signatures)
+    for name in ("f1:f1", "bleu:bleu-1", "rouge:rouge1-f", "chrf:chrf"):
+        metric, output = name.split(":")
+        good, fair, poor = (scores[metric, output, system].mean() for system in ("good", "fair", "poor"))
+        assert good > fair > poor and good < 1, name
+    assert (scores["distinct", "distinct-1"] > 0.6).all()
+    if not english:
+        found = run(capsys, "compare", "mine.csv", "--metrics", *metrics, "--resamples", "10").out
+        assert "- meteor: not run: English only, and the responses are in other scripts" in found
+        assert "- pmi: not run: English only" in found and "\nchrf" in found
+
+
+def test_the_page_s_japanese_example_runs_as_it_stands(tmp_path, root, capsys, monkeypatch):
+    """docs/adding-a-dataset.md, its section on languages."""
+    page = (root / "docs/adding-a-dataset.md").read_text().split("### Languages other than English")[1]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text((root / "params.yaml").read_text())
+    (tmp_path / "japanese.csv").write_text(page.split("```csv\n")[1].split("```")[0])
+    commands = page.split("```sh\n")[1].split("```")[0].splitlines()
+    said = [run(capsys, *command.split()[1:]) for command in commands]
+    assert [command.split()[1] for command in commands] == ["validate", "score", "compare"]
+    assert "Japanese (Hiragana, Katakana, Han) 100 %" in said[0].out
+    scores = pd.read_csv(io.StringIO(said[1].out)).set_index(["metric", "output", "system_id"])["value"].sort_index()
+    # 家族と山に登る予定です。 and 家族と山へ行く予定です。 share 9 of 12 characters each, one of them the full stop.
+    assert scores["f1", "f1", "tanuki"].min() == pytest.approx(9 / 12)
+    assert scores["rouge", "rouge1-f", "tanuki"].min() == pytest.approx(8 / 11)
+    assert "meteor: not run: English only" in said[1].err
+    assert "- meteor: not run: English only" in said[2].out
+    assert re.search(r"^(f1|bleu:bleu-1|rouge|chrf) .*", said[2].out, re.MULTILINE)
+
+
 def test_the_page_s_example_runs_as_it_stands(tmp_path, root, capsys, monkeypatch):
     blocks = page(root)
     monkeypatch.chdir(tmp_path)

@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 import comperdial
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
+from comperdial.core.scripts import JAPANESE, alphanumeric_words, is_beyond_ascii, script_of
 from comperdial.metrics import create
 from comperdial.metrics.text import normalise
 
-words = st.lists(
-    st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "dogs", "bark", "it's"]), min_size=1, max_size=12
-).map(" ".join)
+words = (
+    st.lists(st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "dogs", "bark", "it's"]), min_size=1, max_size=12)
+    .map(" ".join)
+    .filter(normalise)
+)
 WITHOUT_WORDNET = ["bleu", "chrf", "f1", "rouge"]
 
 
@@ -30,7 +33,7 @@ def score(kind, response, references, **options):
         ("f1", {}, "I like tea!", ["i like green tea"], "precision", 1.0),
         ("f1", {}, "I like tea!", ["i like green tea"], "recall", 0.75),
         ("f1", {}, "tea tea tea", ["tea cup"], "f1", 0.4),
-        ("f1", {}, "the", ["a"], "f1", 0.0),
+        ("f1", {}, "the", ["a", "tea"], "f1", 0.0),
         ("f1", {}, "yes", ["no", "oh yes"], "f1", 2 / 3),
         ("f1", {"text": "raw"}, "Tea", ["tea"], "f1", 0.0),
         ("f1", {"text": "raw", "unit": "character"}, "ab c", ["abd"], "f1", 4 / 7),
@@ -39,6 +42,9 @@ def score(kind, response, references, **options):
         ("bleu", {}, "one two six", ["one two three"], "bleu-2", math.sqrt(2 / 3 * 1 / 2)),
         ("bleu", {}, "one two", ["one two three four"], "bleu-1", math.exp(1 - 4 / 2)),
         ("bleu", {}, "one two", ["six seven"], "bleu-4", 0.0),
+        # A reference of which normalisation leaves nothing does not switch off the brevity penalty.
+        ("bleu", {}, "one two", ["...", "one two three four"], "bleu-1", math.exp(1 - 4 / 2)),
+        ("bleu", {"smoothing": "nlg-eval"}, "one two", ["one two three four", "?!"], "bleu-1", math.exp(1 - 4 / 2)),
         # method1: the empty orders count epsilon; 3 words have no 4-gram, whose denominator nltk takes as 1.
         ("bleu", {}, "one two three", ["one two three"], "bleu-4", 1e-12**0.25),
         ("bleu", {"epsilon": 0.5}, "one two three", ["one two three"], "bleu-4", 0.5**0.25),
@@ -74,6 +80,95 @@ def score(kind, response, references, **options):
 )
 def test_by_hand(kind, options, response, references, output, expected):
     assert score(kind, response, references, **options)[output] == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", WITHOUT_WORDNET)
+def test_no_score_if_normalisation_leaves_nothing_of_all_references(kind):
+    found = create(kind).score(["tea", "tea", "tea"], [["!!!", "the"], ["tea", "-"], ["tea"]])
+    for values in found.values():
+        assert np.isnan(values[0])
+        assert values[1] == values[2] > 0 or math.isclose(values[1], values[2], abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"stem": True}, {"beta": 2.0}, {"tokens": "whitespace"}], ids=str)
+def test_each_rouge_takes_its_own_best_reference_whatever_their_order(options):
+    # The first is best for ROUGE-1, the second for ROUGE-2 and ROUGE-L.
+    response, references = "one two three four", ["four three two one", "one two nine nine nine"]
+    for several in (references, references[::-1]):
+        found = score("rouge", response, several, **options)
+        alone = [score("rouge", response, [reference], **options) for reference in references]
+        assert found["rouge1-f"] == alone[0]["rouge1-f"] > alone[1]["rouge1-f"]
+        assert found["rouge2-f"] == alone[1]["rouge2-f"] > alone[0]["rouge2-f"]
+        assert found["rougeL-f"] == alone[1]["rougeL-f"] > alone[0]["rougeL-f"]
+        # What has the same F as another one, but another precision.
+        tied = ["one nine", "one two nine nine nine nine nine nine"]
+        assert score("rouge", response, tied, **options) == score("rouge", response, tied[::-1], **options)
+
+
+# The same sentence in scripts with and without spaces, which is like itself and unlike the next.
+SENTENCES = {
+    "Japanese": ("緑茶がとても好きです。", "昨日コーヒーを飲んだ"),
+    "Chinese": ("我很喜欢绿茶", "昨天下雨了"),
+    "Thai": ("ผมชอบชาเขียว", "เมื่อวานฝนตก"),
+    "Khmer": ("ខ្ញុំចូលចិត្តតែ", "ភ្លៀងធ្លាក់"),
+    "Korean": ("저는 녹차를 아주 좋아해요", "어제 비가 왔어요"),
+    "Arabic": ("أحب الشاي الأخضر كثيرا", "هطل المطر أمس"),
+    "Russian": ("я очень люблю зелёный чай", "вчера шёл дождь"),
+    "Hindi": ("मुझे हरी चाय बहुत पसंद है", "कल बारिश हुई"),
+    "Greek": ("μου αρέσει πολύ το τσάι", "χθες έβρεξε"),
+    "German": ("ich mag schönen grünen Tee sehr", "übermäßiger Ärger"),
+    "emoji": ("👍🏽 👩\u200d👩\u200d👧 ❤️ ☕", "😀 🌧️"),
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+@pytest.mark.parametrize("form", ["normalised", "raw"])
+def test_a_text_of_any_script_is_like_itself(language, form):
+    same, other = SENTENCES[language]
+    for kind, options in (("f1", {}), ("bleu", {}), ("rouge", {}), ("rouge", {"tokens": "whitespace"}), ("chrf", {})):
+        main = create(kind).outputs[0]
+        copied = score(kind, same, [same], text=form, **options)[main]
+        assert copied == pytest.approx(1.0), kind
+        assert score(kind, same, [other], text=form, **options)[main] < 0.4, kind
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "shared", "lengths"),
+    [
+        ("私は茶が好き", "私は犬が好き", 5, (6, 6)),
+        ("我用GPT", "我不用GPT", 3, (3, 4)),
+        # A vowel sign stays with its consonant.
+        ("กินข้าว", "กินน้ำ", 2, (5, 4)),
+        ("나는 차가 좋다", "나는 개가 좋다", 2, (3, 3)),
+    ],
+)
+def test_scripts_without_spaces_are_split_into_characters(response, reference, shared, lengths):
+    expected = 2 * shared / sum(lengths)
+    assert score("f1", response, [reference])["f1"] == pytest.approx(expected)
+    assert score("rouge", response, [reference])["rouge1-f"] == pytest.approx(expected)
+    assert create("distinct").score([response])["distinct-1"][0] == 1.0
+
+
+def test_ascii_text_has_rouge_score_s_tokens():
+    text = "It's 3rd-rate, isn't_it? [OK] <b>x</b>"
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    assert alphanumeric_words(text) == DefaultTokenizer(False).tokenize(text)
+    # Curly quotes and dashes of English text change nothing, in the signature either.
+    assert alphanumeric_words("it’s “fine” — yes…") == ["it", "s", "fine", "yes"]
+    assert not is_beyond_ascii("it’s “fine” — yes…")
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("green tea", "Latin"), ("naïve façade", "Latin"), ("?! 12", None), ("👍", None), ("Привет, GPT", "Cyrillic"),
+        ("お茶", JAPANESE), ("コーヒー", JAPANESE), ("绿茶", "Han"), ("我喜欢GPT", "Han"), ("مرحبا", "Arabic"),
+        ("안녕", "Hangul"), ("ชา", "Thai"), ("चाय", "Devanagari"), ("ＡＢＣ", "Latin"), ("I say 茶", "Latin"),
+    ],
+)  # fmt: skip
+def test_script_of(text, script):
+    assert script_of(text) == script
 
 
 # m matches in c chunks of a response of h and a reference of r words: P = m/h, R = m/r,

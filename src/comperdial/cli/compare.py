@@ -77,8 +77,8 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables, against, analysed, corrected
     from comperdial.evaluation.rated_data import own_columns, read_rated
-    from comperdial.metrics.named import metric_named, read_entries
-    from comperdial.metrics.scoring import score_many
+    from comperdial.metrics.named import metric_named, read_entries, suited_to
+    from comperdial.metrics.scoring import batches, score_many
     from comperdial.report import few
     from comperdial.report.compared import comparison_document
     from comperdial.report.document import rendered
@@ -109,9 +109,14 @@ def _compare(options: argparse.Namespace) -> None:
         options=rated_file_options(options),
     )
     keep_embeddings(options)
-    scores, not_run = score_many(metrics, data.parts) if metrics else (None, {})
+    scores, not_run = None, {}
+    if metrics:
+        parts = data.parts if isinstance(data.parts, list) else batches(options.input)
+        metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))
+        scores, not_run = score_many(metrics, data.parts)
+        not_run |= unsuited
     if ready is None:
-        say_not_run(not_run, metrics, options.input)
+        say_not_run(not_run, {**metrics, **not_run}, options.input)
     found = [frame for frame in (ready, scores) if frame is not None and len(frame)]
     if not found:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")

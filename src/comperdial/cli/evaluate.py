@@ -195,7 +195,9 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 
 def _score(options: argparse.Namespace) -> None:
+    from comperdial import schema
     from comperdial.metrics import score_files, scoring
+    from comperdial.metrics.named import suited_to
 
     shard = shard_of(options)
     if options.shard and not options.input.is_dir():
@@ -210,10 +212,15 @@ def _score(options: argparse.Namespace) -> None:
     name = options.name or options.metric
     if not options.input.is_dir():
         _emit(score_files.score_file(metric, name, options.input), options.output, "scores")
+        return
+    metrics, unsuited = suited_to({name: metric}, (batch for _, batch in scoring.batches(options.input)))
+    if unsuited:
+        _name_not_run(unsuited)
+        _emit(schema.empty("scores"), options.output, "scores")
     elif options.output and options.output.suffix == ".parquet":
-        scoring.write_scores(metric, name, options.input, options.output, shard)
+        scoring.write_scores(metrics[name], name, options.input, options.output, shard)
     else:
-        _emit(scoring.score_tables(metric, name, options.input, shard), options.output, "scores")
+        _emit(scoring.score_tables(metrics[name], name, options.input, shard), options.output, "scores")
 
 
 def _merge(options: argparse.Namespace) -> None:
@@ -227,7 +234,7 @@ def _merge(options: argparse.Namespace) -> None:
 def _score_several(options: argparse.Namespace) -> None:
     """Score with ``--metrics`` into one table, as far as each can run."""
     from comperdial.metrics import score_files, scoring
-    from comperdial.metrics.named import metric_named, read_entries
+    from comperdial.metrics.named import metric_named, read_entries, suited_to
 
     for name in ("option", "options", "name", "shard"):
         if getattr(options, name):
@@ -238,11 +245,15 @@ def _score_several(options: argparse.Namespace) -> None:
     metrics = {name: metric_named(name, entries) for name in options.metrics}
     if options.input.is_dir():
         parts: Any = scoring.batches(options.input)
+        suited, unsuited = suited_to(metrics, (batch for _, batch in scoring.batches(options.input)))
     else:
         records = score_files.read_records(options.input)
         parts = [(records.responses, records.batch())]
-    scores, not_run = scoring.score_many(metrics, parts)
-    say_not_run(not_run, metrics, options.input)
+        suited, unsuited = suited_to(metrics, [parts[0][1]])
+    scores, not_run = scoring.score_many(suited, parts)
+    if suited:
+        say_not_run(not_run, suited, options.input)
+    _name_not_run(unsuited)
     _emit(scores, options.output, "scores")
 
 
@@ -251,6 +262,10 @@ def say_not_run(not_run: Mapping[str, str], metrics: Collection[str], where: Pat
     if len(not_run) == len(metrics):
         problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
         raise MissingResourceError(f"no metric could be run: {problem}", where=str(where))
+    _name_not_run(not_run)
+
+
+def _name_not_run(not_run: Mapping[str, str]) -> None:
     for name, why in not_run.items():
         print(f"{name}: not run: {why}", file=sys.stderr)
 

@@ -13,7 +13,9 @@ from comperdial.cli.common import add_rated_file, rated_file_options
 if TYPE_CHECKING:
     import pandas as pd
 
+    from comperdial.core.scripts import Writing
     from comperdial.data.readers.table import Content
+    from comperdial.metrics import Metric
 
 _FIELDS = ("references", "history", "facts")
 # What metrics call the fields of a context.
@@ -54,7 +56,7 @@ def _validate(options: argparse.Namespace) -> None:
         content = RatedFile(name, {"table": path}, rated_file_options(options)).content()
         print(f"{path}: a file of rated responses")
         _print(_understood(content))
-        missing = list(_missing(content, _needs(options.params)))
+        missing = list(_missing(content, _metrics(options.params)))
         if missing:
             print("What there will not be:")
             for line in missing:
@@ -74,6 +76,8 @@ def _understood(content: Content) -> list[tuple[str, str]]:
     """Return what is understood of a file: a name and a text each."""
     from comperdial.data.readers.table import with_hint
 
+    writing = _writing(content)
+    split = "; metrics of words split scripts without spaces into characters" if writing.without_spaces else ""
     contexts, responses = content.tables["contexts"], content.tables["responses"]
     turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
     systems = content.tables["systems"]
@@ -89,6 +93,7 @@ def _understood(content: Content) -> list[tuple[str, str]]:
         ("systems", f"{len(systems)}, with responses each: {_listed(names)}"),
         ("contexts", f"{len(contexts)} in {contexts['dialogue_id'].nunique()} dialogues{by}"),
         ("with", f"{', '.join(held)} of {len(contexts)} contexts"),
+        ("scripts", f"of responses: {writing}{split}"),
         ("ratings", f"{len(turn)} of responses, {len(dialogue)} of dialogues"),
         ("annotators", f"{len(raters)} ({of_raters})"),
     ]
@@ -127,20 +132,36 @@ def _rated_systems(content: Content) -> set[str]:
     return rated - set(systems.loc[systems["kind"] == "reference", "system_id"])
 
 
-def _missing(content: Content, needs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _writing(content: Content) -> Writing:
+    """Return how a file's responses and references are written."""
+    from comperdial.core.scripts import Writing
+
+    systems, responses = content.tables["systems"], content.tables["responses"]
+    agents = systems.loc[systems["kind"] != "reference", "system_id"]
+    references = {text for several in content.tables["contexts"]["references"] for text in several}
+    return Writing.of(responses.loc[responses["system_id"].isin(agents), "response"], references)
+
+
+def _missing(content: Content, metrics: Mapping[str, Metric]) -> Iterator[str]:
     """Yield what an evaluation of a file will lack, and why."""
+    from comperdial.metrics.named import why_unsuited
+
+    unsuited = {name: why for name, metric in metrics.items() if (why := why_unsuited(metric, _writing(content)))}
+    for why in dict.fromkeys(unsuited.values()):
+        yield f"{why}: not run: {', '.join(unsuited)}"
+    needs = {name: metric.needs for name, metric in metrics.items() if name not in unsuited}
     contexts = content.tables["contexts"]
     for field in _FIELDS:
         held = int((contexts[field].map(len) > 0).sum())
-        metrics = [name for name, needed in needs.items() if _NEEDS.get(field) in needed]
+        lacking = [name for name, needed in needs.items() if _NEEDS.get(field) in needed]
         if field == "facts" and not held:
             yield "no facts: outputs that compare responses with facts are not run"
-        elif metrics and not held:
-            yield f"no {field}: not run: {', '.join(metrics)}"
-        elif metrics and held < len(contexts):
+        elif lacking and not held:
+            yield f"no {field}: not run: {', '.join(lacking)}"
+        elif lacking and held < len(contexts):
             yield (
                 f"{field} in {held} of {len(contexts)} contexts: responses to the others are not scored by "
-                + ", ".join(metrics)
+                + ", ".join(lacking)
             )
     levels = _levels(content)
     rated = len(_rated_systems(content))
@@ -158,13 +179,13 @@ def _missing(content: Content, needs: Mapping[str, Sequence[str]]) -> Iterator[s
         yield "no item with ratings by two annotators: no agreement, and no ceiling"
 
 
-def _needs(params: Path) -> dict[str, tuple[str, ...]]:
-    """Return what each metric of ``params.yaml`` needs; without such a file, each kind of metric."""
+def _metrics(params: Path) -> dict[str, Metric]:
+    """Return the metrics of ``params.yaml``; without such a file, each kind of metric."""
     from comperdial.metrics import kinds
     from comperdial.metrics.named import metric_named, read_entries
 
     entries = read_entries(params) if params.is_file() else {}
-    return {name: metric_named(name, entries).needs for name in entries or kinds()}
+    return {name: metric_named(name, entries) for name in entries or kinds()}
 
 
 def _listed(names: Sequence[object]) -> str:

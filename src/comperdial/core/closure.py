@@ -25,8 +25,9 @@ PACKAGE = "comperdial"
 _CACHE = Path(".snakemake/code.json")
 
 
-# What reads, checks and writes files computes no value: an edit there makes nothing stale.
+# What reads, checks and writes files computes no value: an edit there makes nothing stale. How texts are split does.
 _PLUMBING = tuple(f"{PACKAGE}.{room}" for room in ("config", "core", "schema"))
+_COUNTS = f"{PACKAGE}.core.scripts"
 
 # How a name is used follows from where it stands; the other is the u of u"".
 _NO_MEANING = ("ctx", "kind")
@@ -117,7 +118,7 @@ def _digests(names: tuple[str, ...], root: Path) -> dict[str, str]:
     seen = set()
     while waiting:
         name = waiting.pop()
-        if name in modules and name not in seen and not name.startswith(_PLUMBING):
+        if name in modules and name not in seen and (name == _COUNTS or not name.startswith(_PLUMBING)):
             seen.add(name)
             path, parsed = modules[name]
             found[str(root / path)] = parsed.digest

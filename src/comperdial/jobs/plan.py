@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from comperdial.challenge.agents import kinds as agent_kinds
+from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
@@ -22,6 +23,7 @@ from comperdial.core.artifact import TABLES
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
+from comperdial.core.scripts import Writing
 from comperdial.data.catalogue import Catalogue, load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.recorded.entries import read_entries
@@ -44,7 +46,7 @@ from comperdial.judges.tasks import (
 )
 from comperdial.metrics import create, kinds
 from comperdial.metrics.base import Metric
-from comperdial.metrics.named import ABOUT
+from comperdial.metrics.named import ABOUT, suited, why_unsuited
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
@@ -336,6 +338,43 @@ class Plan:
             error.where = f"{where}, {error.where}" if error.where else where
             raise
 
+    @remembered
+    def writing(self, dataset: str) -> Writing | None:
+        """Return how a user's file or a challenge's dialogues are written; None for the catalogue, whose data are English."""
+        if dataset in self.own:
+            from comperdial.data.readers.table import texts
+
+            return Writing.of(*texts(self.own[dataset]["file"], self.own_options(dataset)))
+        if dataset in self.made:
+            dialogues = read_dialogues(self.challenges[dataset]["dialogues"])
+            return Writing.of(text for dialogue in dialogues for text in dialogue.texts)
+        return None
+
+    @remembered
+    def unsuited(self, dataset: str) -> dict[str, str]:
+        """Return the metrics that are for English alone, where a data set's texts are in other scripts, with the reason."""
+        writing = self.writing(dataset)
+        if writing is None:
+            return {}
+        return {name: why for name, metric in self.metrics.items() if (why := why_unsuited(metric, writing))}
+
+    @remembered
+    def metric(self, dataset: str, name: str) -> Metric:
+        """Return a metric as a data set is scored with it: on texts of some scripts its signature says how it splits them."""
+        writing = self.writing(dataset)
+        return suited(self.metrics[name], writing) if writing else self.metrics[name]
+
+    @remembered
+    def options(self, dataset: str, name: str) -> dict[str, Any]:
+        """Return what a metric is made with for a data set."""
+        made, plain = self.metric(dataset, name), self.metrics[name]
+        changed = {
+            field.name: dict(value) if field.name == "options" else value
+            for field in dataclasses.fields(made)
+            if (value := getattr(made, field.name)) != getattr(plain, field.name)
+        }
+        return {**self.metric_options(name), **changed}
+
     def metric_options(self, name: str) -> dict[str, Any]:
         """Return what a metric is made with: the entry, less what says what it is and of which data sets."""
         return _without(self.config["metrics"][name], "kind", *ABOUT)
@@ -348,7 +387,9 @@ class Plan:
     @remembered
     def has_scores(self, dataset: str, metric: str) -> bool:
         """Say whether there are or can be scores: the metric runs here, or fitting scores made elsewhere were pulled."""
-        can = metric in self.here or _fits(self.score_file(dataset, metric), self.metrics[metric].signature())
+        if metric in self.unsuited(dataset):
+            return False
+        can = metric in self.here or _fits(self.score_file(dataset, metric), self.metric(dataset, metric).signature())
         return can and self.is_wanted(dataset, metric)
 
     @cached_property
@@ -365,7 +406,7 @@ class Plan:
             name
             for name, part in self.combined[metric].items()
             if name in self.metrics
-            and self.metrics[name].signature() == part.signature()
+            and self.metric(dataset, name).signature() == part.signature()
             and self.has_scores(dataset, name)
         ]
 
@@ -408,6 +449,8 @@ class Plan:
             for metric, why in self.unavailable.items()
             if not all(self.has_scores(name, metric) for name in datasets if self.is_wanted(name, metric))
         }
+        for dataset in datasets:
+            missing |= {name: why for name, why in self.unsuited(dataset).items() if self.is_wanted(dataset, name)}
         return missing | self._judges_not_run(datasets)
 
     def _judges_not_run(self, datasets: Collection[str]) -> dict[str, str]:
@@ -422,7 +465,9 @@ class Plan:
     def expected(self, dataset: str) -> dict[str, Any]:
         """Return what a data set's scores take: by this the table of correlations says why some are missing."""
         return {
-            name: expected_of(self.metrics[name]) for name in self.metrics if name in self.scores_by_metric(dataset)
+            name: expected_of(self.metric(dataset, name))
+            for name in self.metrics
+            if name in self.scores_by_metric(dataset)
         }
 
     # Scores and answers that others recorded

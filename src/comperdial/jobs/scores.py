@@ -22,16 +22,16 @@ def _scored(plan: Plan, *, sharded: bool) -> Iterator[dict[str, str]]:
         if (plan.shards(dataset) > 1) == sharded:
             for metric in plan.here:
                 # Scores of a metric that cannot run here are nobody's output: pulled ones are taken as they are.
-                if metric not in plan.combined:
+                if metric not in plan.combined and metric not in plan.unsuited(dataset):
                     yield {"dataset": dataset, "metric": metric}
 
 
 def _how_scored(plan: Plan, dataset: str, metric: str, shard: str = "1-of-1") -> dict[str, Any]:
-    made = plan.metrics[metric]
+    made = plan.metric(dataset, metric)
     return {
         "kind": made.kind,
         "metric": metric,
-        "options": plan.metric_options(metric),
+        "options": plan.options(dataset, metric),
         # The versions of libraries, and of the metric itself.
         "signature": made.signature(),
         "shard": shard,
@@ -109,7 +109,12 @@ def merge_scores(*, outputs: Mapping[str, Path], shards: Sequence[Path], **_: An
 
 @files(
     {"scores": "results/{dataset}/scores/{metric}.parquet"},
-    of=lambda plan: [{"dataset": dataset, "metric": metric} for dataset in plan.datasets for metric in plan.combined],
+    of=lambda plan: [
+        {"dataset": dataset, "metric": metric}
+        for dataset in plan.datasets
+        for metric in plan.combined
+        if metric not in plan.unsuited(dataset)
+    ],
     inputs=lambda plan, dataset, metric: {
         **_scored_tables(plan, dataset, metric),
         "parts": [plan.score_file(dataset, part) for part in plan.parts_of(dataset, metric)],

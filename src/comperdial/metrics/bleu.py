@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+from comperdial.core.scripts import words
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import Bounds, OverlapMetric, check_choice, check_number
+from comperdial.metrics._overlap import WordMetric
+from comperdial.metrics.base import Bounds, check_choice, check_number
 
 # nltk's method6 is left out: it fails on responses without a shared pair of words.
 _NLTK = tuple(f"method{number}" for number in (0, 1, 2, 3, 4, 5, 7))
@@ -24,7 +26,7 @@ _TINY, _SMALL = 1e-15, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bleu(OverlapMetric):
+class Bleu(WordMetric):
     """Sentence BLEU with uniform weights, no re-weighing, all references at once; 0 to 1.
 
     Sources: nltk's ``method1`` with epsilon 1e-12 is ComperDial's (appendix C.2); ``nlg-eval`` is what Mehri and
@@ -62,7 +64,7 @@ class Bleu(OverlapMetric):
 
     def prepare(self, text: str) -> Ngrams:
         """Return the text's words."""
-        return Ngrams(tuple(text.split()))
+        return Ngrams(tuple(words(text)))
 
     def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
         """Return the four orders against one reference."""

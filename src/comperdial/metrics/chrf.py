@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import Bounds, OverlapMetric, check_number
+from comperdial.metrics._overlap import ReferenceMetric
+from comperdial.metrics.base import Bounds, check_number
 
 # nltk's engine for regular expressions does not count these four separators as white space; Python's does.
 _WHITE_SPACE = re.compile(r"[^\S\x1c-\x1f]+")
@@ -17,7 +18,7 @@ _NOTHING_SHARED = 1e-16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chrf(OverlapMetric):
+class Chrf(ReferenceMetric):
     """nltk's ``sentence_chrf`` without white space, best reference; 0 to 1.
 
     nltk averages the F of the n-gram orders; sacrebleu takes the F of the averaged precision and recall, so the two

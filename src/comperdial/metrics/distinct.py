@@ -9,6 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from comperdial.core.scripts import words
+from comperdial.metrics._overlap import SplitsWords
 from comperdial.metrics.base import Batch, Bounds, Metric, Scores, check_choice
 from comperdial.metrics.text import clean
 
@@ -16,7 +18,7 @@ _TEXTS = 16_384
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct(Metric):
+class Distinct(SplitsWords, Metric):
     """The different words, and pairs of neighbouring words, of a response over the number of its words; 0 to 1.
 
     Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models", where the texts
@@ -32,10 +34,13 @@ class Distinct(Metric):
     text: Literal["normalised", "raw"] = "normalised"
     """``normalised`` as the word-overlap metrics have it, or ``raw``: the text as it is."""
     over: Literal["words", "ngrams"] = "words"
+    split: Literal["words", "characters"] = "words"
+    """As word-overlap metrics have it."""
 
     def __post_init__(self) -> None:
         check_choice(self, "text", ("normalised", "raw"))
         check_choice(self, "over", ("words", "ngrams"))
+        check_choice(self, "split", ("words", "characters"))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -47,10 +52,10 @@ class Distinct(Metric):
 
         @lru_cache(maxsize=_TEXTS)
         def row(response: str) -> tuple[float, float]:
-            words = clean(response, self.text).split()
-            pairs = list(pairwise(words))
-            below = len(words) if self.over == "words" else len(pairs)
-            return _share(len(set(words)), len(words)), _share(len(set(pairs)), below)
+            found = words(clean(response, self.text))
+            pairs = list(pairwise(found))
+            below = len(found) if self.over == "words" else len(pairs)
+            return _share(len(set(found)), len(found)), _share(len(set(pairs)), below)
 
         values = np.array([row(response) for response in batch.responses], dtype=np.float64).reshape(len(batch), 2)
         return Scores({name: values[:, column] for column, name in enumerate(self.outputs)})

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from comperdial.core.scripts import words
 from comperdial.metrics._ngrams import Ngrams, matches
-from comperdial.metrics.base import Bounds, OverlapMetric, check_choice
+from comperdial.metrics._overlap import WordMetric
+from comperdial.metrics.base import Bounds, check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class F1(OverlapMetric):
+class F1(WordMetric):
     """Harmonic mean of the precision and recall of shared words (a multiset), best reference; 0 to 1.
 
     Source: ComperDial, Table 14 (``Word F1``). ``unit: character`` counts characters, spaces included, which is what
@@ -34,14 +36,14 @@ class F1(OverlapMetric):
 
     def prepare(self, text: str) -> Ngrams:
         """Return the text's words, or its characters."""
-        return Ngrams(text if self.unit == "character" else tuple(text.split()))
+        return Ngrams(text if self.unit == "character" else tuple(words(text)))
 
     def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
         """Return F1, precision and recall of one pair."""
         (common,) = matches(hypothesis, [reference], 1)
         if not common:
             return 0.0, 0.0, 0.0
-        words, others = len(hypothesis), len(reference)
+        length, other = len(hypothesis), len(reference)
         # One division of whole numbers: 2PR/(P+R) is the same but its rounding makes equal scores differ in the last
         # digit, which breaks ties and moves rank correlations in the fourth decimal (docs/reproduction-notes.md).
-        return 2 * common / (words + others), common / words, common / others
+        return 2 * common / (length + other), common / length, common / other

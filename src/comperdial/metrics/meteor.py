@@ -10,12 +10,13 @@ from typing import ClassVar
 from comperdial.core.errors import MissingResourceError
 from comperdial.data import wordnet
 from comperdial.metrics._alignment import Words, align, chunks
+from comperdial.metrics._overlap import ReferenceMetric
 from comperdial.metrics._synonyms import Thesaurus, thesaurus
-from comperdial.metrics.base import Batch, Bounds, OverlapMetric, Scores, check_number
+from comperdial.metrics.base import Batch, Bounds, Scores, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meteor(OverlapMetric):
+class Meteor(ReferenceMetric):
     """nltk's ``meteor_score`` on white-space tokens, best reference; 0 to 1.
 
     This is the METEOR of Banerjee and Lavie 2005 (matches of words, stems and synonyms), not the Java METEOR 1.5 that

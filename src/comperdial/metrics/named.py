@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed, registered
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.metrics import Metric, create, kinds
+from comperdial.core.scripts import Writing
+from comperdial.metrics import Batch, Metric, create, kinds
 
 Entries = Mapping[str, Mapping[str, Any]]
 
@@ -18,6 +19,11 @@ ABOUT = ("datasets", "skip", "apart", "main", "label")
 """What an entry of a metric says besides ``kind`` and the kind's options."""
 _NO_OPTIONS = ("kind", *ABOUT)
 PARAMS = Path("params.yaml")
+# Metrics whose words, stems or questions are English, whatever their model.
+_ENGLISH = frozenset({"meteor", "fed", "unieval", "usr_mlm", "density", "local"})
+# Of the models that `comperdial models` lists, the ones that were trained on more languages than English. A model that a user
+# brings may know any language.
+_MULTILINGUAL = frozenset({"BLEURT-20"})
 
 
 def read_entries(path: str | Path | None = None) -> Entries:
@@ -65,6 +71,46 @@ def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None 
     kind = entry["kind"]
     chosen = {key: value for key, value in entry.items() if key not in _NO_OPTIONS} | dict(map(option, pairs))
     return create(kind, **chosen | dict(options or {}))
+
+
+def english_only(metric: Metric) -> bool:
+    """Say whether a metric is for English alone: by its words, or by a model of ours that was trained on English."""
+    from comperdial.models import registry
+
+    inner = getattr(metric, "inner", metric)
+    model = getattr(inner, "model", None)
+    return inner.kind in _ENGLISH or (model in registry.names() and model not in _MULTILINGUAL)
+
+
+def why_unsuited(metric: Metric, writing: Writing) -> str | None:
+    """Say why a metric is not run on data that are written so; None if it is."""
+    script = writing.other_script
+    return (
+        f"English only, and the responses are in other scripts ({writing})" if script and english_only(metric) else None
+    )
+
+
+def suited(metric: Metric, writing: Writing) -> Metric:
+    """Return a metric whose signature says how it splits texts that are written so."""
+    found: Metric = metric.suited_to(writing) if hasattr(metric, "suited_to") else metric
+    return found
+
+
+def suited_to(metrics: Mapping[str, Metric], batches: Iterable[Batch]) -> tuple[dict[str, Metric], dict[str, str]]:
+    """Return metrics as they suit responses, each by its name, and of those that do not: why."""
+    writing = writing_of(batches)
+    unsuited = {name: why for name, metric in metrics.items() if (why := why_unsuited(metric, writing))}
+    return {name: suited(metric, writing) for name, metric in metrics.items() if name not in unsuited}, unsuited
+
+
+def writing_of(batches: Iterable[Batch]) -> Writing:
+    """Return how responses and their references are written."""
+    responses: list[str] = []
+    references: set[str] = set()
+    for batch in batches:
+        responses += batch.responses
+        references.update(text for several in batch.references for text in several)
+    return Writing.of(responses, references)
 
 
 def option(text: str) -> tuple[str, str]:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
+from comperdial.core.scripts import Writing, alphanumeric_words, has_no_spaces, words
 from comperdial.metrics._ngrams import Ngrams, longest_common_subsequence, matches
+from comperdial.metrics._overlap import WordMetric
 from comperdial.metrics._stems import stem
-from comperdial.metrics.base import Bounds, OverlapMetric, check_choice, check_number
+from comperdial.metrics.base import Bounds, check_choice, check_number
 
 _NAMES = ("rougeL", "rouge1", "rouge2")
-_WORD = re.compile("[a-z0-9]+")
 # rouge-score leaves shorter words as they are.
 _SHORTEST_TO_STEM = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rouge(OverlapMetric):
-    """rouge-score's ROUGE with an F that can weigh recall; the reference with the best ROUGE-L counts; 0 to 1.
+class Rouge(WordMetric):
+    """rouge-score's ROUGE with an F that can weigh recall; each type takes its own best reference; 0 to 1.
 
     The counts are our own, equal to rouge-score's: its tokens, its stems, its precision and recall.
-    F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
+    rouge-score reads letters and digits of ASCII alone; here those of other scripts, and emoji, are tokens too
+    (:func:`comperdial.core.scripts.alphanumeric_words`), which the signature calls ``tokens:unicode`` on data that have
+    such. F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
 
     ``tokens: nlg-eval`` and ``beta: 1.2`` give the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021 report. Its
     tokens are what stands between single spaces, so that a double space holds an empty one; of several references,
@@ -33,15 +35,15 @@ class Rouge(OverlapMetric):
     libraries: ClassVar[tuple[str, ...]] = ("rouge-score", "nltk")
     limits: ClassVar[Bounds | None] = (0.0, 1.0)
 
-    tokens: Literal["rouge-score", "whitespace", "nlg-eval"] = "rouge-score"
+    tokens: Literal["rouge-score", "unicode", "whitespace", "nlg-eval"] = "rouge-score"
     stem: bool = False
     beta: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, "tokens", ("rouge-score", "whitespace", "nlg-eval"))
+        check_choice(self, "tokens", ("rouge-score", "unicode", "whitespace", "nlg-eval"))
         check_number(self, "beta", 0.0, 1000.0)
-        if self.stem and self.tokens != "rouge-score":
+        if self.stem and not self._alphanumeric:
             check_choice(self, "stem", (False,))
 
     @property
@@ -49,37 +51,49 @@ class Rouge(OverlapMetric):
         """Return F, precision and recall of each ROUGE, ROUGE-L's F first."""
         return tuple(f"{name}-{part}" for name in _NAMES for part in ("f", "p", "r"))
 
+    @property
+    def _alphanumeric(self) -> bool:
+        return self.tokens in ("rouge-score", "unicode")
+
+    def suited_to(self, writing: Writing) -> Self:
+        """Name the tokens where they are not those that rouge-score has."""
+        found = super().suited_to(writing)
+        return replace(found, tokens="unicode") if writing.beyond_ascii and found.tokens == "rouge-score" else found
+
     def prepare(self, text: str) -> Ngrams:
         """Return the text's tokens."""
         if self.tokens == "whitespace":
-            return Ngrams(tuple(text.split()))
+            return Ngrams(tuple(words(text)))
         if self.tokens == "nlg-eval":
+            if has_no_spaces(text):
+                return Ngrams(tuple(words(text)))
             # A text of which normalisation leaves nothing has no tokens, like everywhere else.
             return Ngrams(tuple(text.split(" ")) if text else ())
-        words = _WORD.findall(text.lower())
+        found = alphanumeric_words(text)
         if not self.stem:
-            return Ngrams(tuple(words))
-        stems = (stem(word) if len(word) >= _SHORTEST_TO_STEM else word for word in words)
+            return Ngrams(tuple(found))
+        stems = (stem(word) if len(word) >= _SHORTEST_TO_STEM and word.isascii() else word for word in found)
         return Ngrams(tuple(token for token in stems if token))
 
     def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
         """Return the nine numbers of one pair."""
-        words, pairs = matches(hypothesis, [reference], 2)
-        longest = longest_common_subsequence(hypothesis, reference) if words else 0
+        singles, pairs = matches(hypothesis, [reference], 2)
+        longest = longest_common_subsequence(hypothesis, reference) if singles else 0
         numbers: list[float] = []
-        for shared, order in ((longest, 1), (words, 1), (pairs, 2)):
+        for shared, order in ((longest, 1), (singles, 1), (pairs, 2)):
             below, above = max(1, hypothesis.total(order)), max(1, reference.total(order))
             numbers += self._parts(shared / below, shared / above)
         return numbers
 
     def best(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
-        """Return the nine numbers against the best reference, or as nlg-eval has it."""
-        if self.tokens != "nlg-eval":
-            return super().best(hypothesis, references)
+        """Return the nine numbers, those of each type against the reference that is best for it, or as nlg-eval has it."""
         rows = [self.pair(hypothesis, reference) for reference in references]
         numbers: list[float] = []
         for place in range(0, len(self.outputs), 3):
-            numbers += self._parts(max(row[place + 1] for row in rows), max(row[place + 2] for row in rows))
+            if self.tokens == "nlg-eval":
+                numbers += self._parts(max(row[place + 1] for row in rows), max(row[place + 2] for row in rows))
+            else:
+                numbers += max(tuple(row[place : place + 3]) for row in rows)
         return numbers
 
     def _parts(self, precision: float, recall: float) -> tuple[float, float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,10 @@ from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.core.files import check_columns
 from comperdial.data.own_files import entries, read_columns, utterances
 from comperdial.metrics import Batch, Metric
+from comperdial.metrics.named import suited_to
 from comperdial.metrics.scoring import score_many
+
+log = logging.getLogger(__name__)
 
 _COLUMNS = {
     "response": "the text to score (required)",
@@ -92,7 +96,8 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log.
+        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log. It is empty where
+        the metric is for English alone and the responses are in other scripts, as the log says.
 
     Raises
     ------
@@ -104,7 +109,12 @@ def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
     if problem := metric.unavailable():
         raise MissingResourceError(problem, where=f"metric {name!r}")
     records = read_records(path)
-    scores, not_run = score_many({name: metric}, [(records.responses, records.batch())])
+    batch = records.batch()
+    metrics, unsuited = suited_to({name: metric}, [batch])
+    for why in unsuited.values():
+        log.warning("%s: not run: %s", name, why)
+        return schema.empty("scores")
+    scores, not_run = score_many(metrics, [(records.responses, batch)])
     for problem in not_run.values():
         needs = " and ".join(metric.needs)
         raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")

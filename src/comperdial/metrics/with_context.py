@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from comperdial.core.errors import ConfigError
+from comperdial.core.scripts import Writing
 from comperdial.metrics import create
 from comperdial.metrics._history import utterances
+from comperdial.metrics._overlap import ReferenceMetric
 from comperdial.metrics.base import Batch, Bounds, Metric, Scores, check_choice
 from comperdial.metrics.options import Options
 
@@ -72,6 +74,14 @@ class WithContext(Metric):
         """Return this module's name and the inner metric's."""
         return (*super().modules, *self.inner.modules)
 
+    def suited_to(self, writing: Writing) -> Self:
+        """Return the metric with the inner one suited to texts of this writing."""
+        inner = getattr(self.inner, "suited_to", lambda _: self.inner)(writing)
+        changed = {
+            f.name: value for f in fields(inner) if (value := getattr(inner, f.name)) != getattr(self.inner, f.name)
+        }
+        return replace(self, options=tuple(sorted({**dict(self.options), **changed}.items()))) if changed else self
+
     def unavailable(self) -> str | None:
         """Say what the inner metric lacks."""
         return self.inner.unavailable()
@@ -84,4 +94,6 @@ class WithContext(Metric):
         """Score with the context as the one reference."""
         scope = "last" if self.of == "last" else "all"
         contexts = [[" ".join(utterances(history, scope))] for history in batch.histories]
-        return self.inner.compute(replace(batch, references=contexts))
+        batch = replace(batch, references=contexts)
+        # A context without a word is one of which nothing can be repeated.
+        return self.inner.compare_all(batch) if isinstance(self.inner, ReferenceMetric) else self.inner.compute(batch)

@@ -515,6 +515,21 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
     return Rated(tuple(level for level in RATED_LEVELS if level in levels), frozenset(dimensions), frozenset(raters))
 
 
+def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
+    """Return the responses of a file, and their references, without checking its records.
+
+    Parameters
+    ----------
+    path, options
+        As :func:`rated` takes them.
+    """
+    frame, _ = _read(Path(path), options or {})
+    responses = [str(cell) for cell in frame["response"] if not is_missing(cell)]
+    cells = frame.get("references", [])
+    references = [str(text) for row, cell in enumerate(cells, 1) for text in entries(cell, f"{path}, record {row}")]
+    return responses, references
+
+
 def with_hint(column: str) -> str:
     """Return the name of a column that is not used, with the name of ours that may be meant by it."""
     plain = re.sub(r"[\s_-]+", "_", column.strip().lower())

@@ -1,0 +1,79 @@
+"""What metrics that compare a response with references on words or characters have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from comperdial.core.scripts import Writing
+from comperdial.metrics.base import Batch, OverlapMetric, Scores, check_choice
+from comperdial.metrics.text import clean
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceMetric(OverlapMetric):
+    """An overlap metric that ignores references of which normalisation leaves nothing, such as ``!!!``.
+
+    A response all of whose references are such has no score. Of several references, the one with the best main output
+    counts; among equals, the one with the better next output, so that their order does not matter.
+    """
+
+    def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
+        """Return the outputs for one response against all its references."""
+        return max(tuple(self.pair(hypothesis, reference)) for reference in references)
+
+    def compute(self, batch: Batch) -> Scores:
+        """Score every response in turn, NaN where no reference is left."""
+
+        @lru_cache(maxsize=1024)
+        def is_filled(text: str) -> bool:
+            return bool(clean(text, self.text))
+
+        kept = [[text for text in references if is_filled(text)] for references in batch.references]
+        held = np.array([len(references) > 0 for references in kept], dtype=np.bool_)
+        batch = replace(batch, references=kept)
+        if held.all():
+            return self.compare_all(batch)
+        found = self.compare_all(batch.only(held))
+        values = {output: np.full(len(batch), np.nan) for output in found}
+        for output, column in found.items():
+            values[output][held] = column
+        return Scores(values)
+
+    def compare_all(self, batch: Batch) -> Scores:
+        """Score every response against all its references, those included of which nothing is left."""
+        return super().compute(batch)
+
+
+class SplitsWords:
+    """A metric of words: texts in scripts without spaces are split into characters (:func:`comperdial.core.scripts.words`).
+
+    They always are. ``split`` makes the signature say so, on data that have such texts.
+    """
+
+    split: Literal["words", "characters"] = "words"
+
+    def suited_to(self, writing: Writing) -> Self:
+        """Return the metric with a signature that says how texts of this writing are split."""
+        return replace(self, split="characters") if writing.without_spaces else self  # type: ignore[type-var]
+
+    def signature(self) -> str:
+        """Name the split where it is into characters."""
+        return super().signature().replace("|split:words", "")  # type: ignore[misc]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordMetric(SplitsWords, ReferenceMetric):
+    """A metric that compares the words of a response with those of its references."""
+
+    split: Literal["words", "characters"] = "words"
+    """``characters`` says in the signature that texts in scripts without spaces are split into characters; it is set for
+    data that have such texts, and changes no score."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "split", ("words", "characters"))
