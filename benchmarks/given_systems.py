@@ -115,6 +115,13 @@ def main() -> None:
     rejected = found[:, :, :, -1, -1, :, 0] < ALPHA
     overall.append(" / ".join(f"{100 * share:.1f}" for share in rejected.mean(axis=(0, 1, 2))))
     table(heads, [*rows, ["all", "all", *overall]])
+    print("The default by metric, all shapes.\n")
+    by_metric = 100 * np.nanmean(found[:, :, :, 0, :, :, 0], axis=(0, 1, 2))
+    names = [*METRICS, "equal", "equal"]
+    table(
+        ["metric", *NAMES],
+        [[name, *(f"{share:.1f}" for share in of)] for name, of in zip(names, by_metric, strict=True)],
+    )
 
 
 def _cell(covered: Floats, width: Floats) -> str:

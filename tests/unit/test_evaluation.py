@@ -458,3 +458,33 @@ def test_tests_take_over_what_correlations_computed(made):
     assert known
     alone, after = (evaluation.comparisons(samples, detail=detail, known=one) for one in (None, known))
     pd.testing.assert_frame_equal(alone, after)
+
+
+def test_systems_are_given_where_there_are_few_or_params_ask_for_it():
+    rng = np.random.default_rng(1)
+    names = [(f"c{context}", system) for context in range(12) for system in "ABCDE"]
+    frame = pd.DataFrame(names, columns=["item_id", "system_id"])
+    same = {"dataset": "m", "level": "turn", "metric": "f", "output": "f", "cut": 0, "signature": "f|v:1"}
+    rated = {"dataset": "m", "annotator_id": "r", "position": None, "dimension": "d", "scale_min": 1, "scale_max": 5}
+    made = frame.assign(**same, value=rng.normal(size=len(frame)))
+    scores = pd.concat([made, made.assign(metric="g", output="g", value=rng.normal(size=len(frame)))])
+    ratings = frame.rename(columns={"item_id": "context_id"}).assign(
+        **rated, source="human", rating=rng.integers(1, 6, len(frame))
+    )
+    detail = evaluation.Detail(resamples=100, seed=1)
+    for systems, fixed, over, test in (
+        ("ABCDE", False, "systems and contexts", "jackknife|perm-both"),
+        ("ABCDE", True, "contexts, these systems", "jackknife|dialogues|perm-both"),
+        ("AB", False, "contexts, these systems", "jackknife|dialogues|perm-both"),
+        ("A", False, "contexts", "jackknife|perm-both"),
+    ):
+        of = [table[table["system_id"].isin(list(systems))] for table in (scores, ratings)]
+        found = list(evaluation.samples(*of, levels=["turn"]))
+        found = [sample.with_systems_given() for sample in found] if fixed else found
+        pooled = evaluation.correlations(found, detail=detail)
+        pooled = pooled[(pooled["grouping"] == "pooled") & pooled["low"].notna()]
+        assert set(pooled["over"]) == {over}
+        tests = evaluation.comparisons(found, detail=detail)
+        assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
+        within = tests.loc[tests["grouping"] == "item", "test"]
+        assert not within.str.contains("jackknife|systems", regex=False).any() or over == "systems and contexts"

@@ -217,6 +217,8 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
             | {"results/demo/curves.parquet"}
             | {f"results/demo/figures/{kind}" for kind in ("length_bias", "judge_agreement")},
         ),
+        ("evaluation/systems", "fixed", CORRELATED | {"results/demo/curves.parquet"}),
+        ("evaluation/systems", "sampled", set()),
         (
             "metrics/f1/text",
             "raw",
@@ -331,6 +333,7 @@ def test_what_is_told_of_a_job_names_no_folder_of_this_machine(config, tmp_path,
             "'bleu' is the name of a metric",
         ),
         ("recorded_judges/f1", {"dataset": "demo", "format": "gpt4_rounds"}, "recorded_judges.f1"),
+        ("evaluation/systems", "few", "evaluation.systems"),
     ],
 )
 def test_wrong_configuration_is_one_message(config, setting, value, message):

@@ -151,7 +151,7 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
         values = coefficients(part.scores, part.ratings, part.design, [subsampling.coefficient])[:, 0]
         pairs = _asked(values)
         found = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
-        drawn: tuple[str, ...] = ("systems", "dialogues")
+        drawn = ["systems", "dialogues"]
         if part.design.given:
             found, drawn = [replace(one, systems=0.0) for one in found], drawn[1:]
         rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, found, drawn)

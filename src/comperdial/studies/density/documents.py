@@ -39,8 +39,9 @@ INTERVALS = (
     "responses taken as independent. The paper's asterisks are not in the text that its numbers were taken from"
 )
 FEW_SYSTEMS = (
-    "USR-Persona has four systems, GRADE-DailyDialog and GRADE-EmpatheticDialogues two: what holds for other systems, so few can "
-    "hardly say, and intervals are wide"
+    "USR-Persona has four systems: what holds for other systems, so few can hardly say, and intervals are wide. "
+    "GRADE-DailyDialog and GRADE-EmpatheticDialogues have two, FED three, which count as given: intervals and tests are over "
+    "contexts, these systems"
 )
 REFERENCES = (
     "Reference-based metrics have no score of DailyDialog-Zhao's own human responses, which are their references: they are of "
@@ -337,7 +338,7 @@ def paired_tests(
         tidy=frame,
         notes=[
             "In brackets the 95 % interval, which leaves out 0 just where p < 0.05. The test takes systems and dialogues as "
-            "what was sampled (docs/meta-evaluation.md)",
+            "what was sampled; two or three systems count as given (docs/meta-evaluation.md)",
             "Holm: p after Holm's correction for the metrics of one kind, on one data set, by one coefficient: "
             + over_tests(counts),
             "Significantly: p < 0.05 after Holm's correction, by our test and by PERM-BOTH",
