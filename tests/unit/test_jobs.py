@@ -379,7 +379,7 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
     assert plan.labels_of("usr_persona", ["f1_mine:f1"])["f1_mine:f1"] == "Mine"
     for text, message in (
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
-        ("metrics: {f1: {kind: f1}}", "'f1' is the name of another one"),
+        ("metrics: {f1: {kind: f1, text: raw}}", "'f1' is the name of another one"),
         ("perturbed: {datasets: [], strategies: all, sample: 1, seed: 1}", "study mine: `perturbed`"),
     ):
         with pytest.raises(ComperdialError, match=re.escape(message)):
@@ -389,6 +389,28 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
     table("mine_{dataset}", of=lambda plan: plan.sets_of["mine"])(maker)
     with pytest.raises(ComperdialError, match=r"studies/mine/study\.yaml, datasets: unknown dataset 'usr_person'"):
         made("datasets: [usr_person]\n")
+
+
+@pytest.mark.parametrize("name", ["local", "distinct", "f1_context"])
+def test_a_metric_of_a_study_may_stand_in_params_too(config, root, name):
+    """The same metric under the same name is one metric, in general tables and in the study's."""
+    own = load_yaml(root / "src/comperdial/studies/local_metrics/study.yaml")["metrics"][name]
+    entry = {key: value for key, value in own.items() if key != "apart"}
+    plan = Jobs(with_(config, f"metrics/{name}", entry | {"label": "Mine"})).plan
+    assert plan.config["metrics"][name]["label"] == "Mine"
+    assert "apart" not in plan.config["metrics"][name]
+    with pytest.raises(ComperdialError, match=f"'{name}' is the name of another one"):
+        Jobs(with_(config, f"metrics/{name}", {"kind": "f1"}))
+
+
+def test_local_scores_a_users_file_and_not_the_demo(config, tmp_path):
+    rows = "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,hello,warmth,3\n"
+    (tmp_path / "mine.csv").write_text(rows)
+    plan = Jobs(with_(config, "datasets", ["demo", "mine.csv"])).plan
+    assert plan.is_wanted("mine", "local")
+    assert not plan.is_wanted("demo", "local")
+    # Where its parts cannot run it is named, with the reason.
+    assert plan.has_scores("mine", "local") != ("local" in plan.not_run(["mine"]))
 
 
 def test_two_results_of_one_name_are_refused(config, tmp_path):
