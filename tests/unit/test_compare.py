@@ -11,12 +11,16 @@ import pytest
 
 from comperdial import evaluation, schema
 from comperdial.cli import main
+from comperdial.cli.compare_default import default_metrics
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed
 from comperdial.evaluation import aggregate
 from comperdial.metrics import scoring
+from comperdial.metrics.local import Local
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
+from comperdial.report.document import rendered
+from comperdial.report.tables import correlation_document
 from comperdial.stats.comparison import benjamini_hochberg, holm
 from minidata import mini_items, write_mirror
 
@@ -449,3 +453,52 @@ def test_pairs_of_systems_are_compared_where_they_are_asked_for(tmp_path, capsys
     values = rows[rows["minus"] == ""]
     assert pd.to_numeric(values["value"]).between(0, 1).all() and len(values) == 4
     assert "no system level" in fails(capsys, "compare", *command, "accuracy", "--level", "turn")
+
+
+def test_without_names_the_metrics_of_params_are_compared(mine, capsys):
+    (mine.parent / "params.yaml").write_text(
+        "metrics:\n  f1: {kind: f1, main: f1}\n  chrf: {kind: chrf, main: chrf}\n  no_main: {kind: bleu}\n"
+        "  elsewhere: {kind: f1, main: f1, datasets: [other]}\n  far: {kind: bleurt, main: bleurt}\n"
+    )
+    assert {name.partition(":")[0] for name in compared(capsys, mine)["metric"]} == {"f1", "chrf"}
+
+
+def test_what_takes_long_on_a_large_file_is_left_out_in_one_line(root, monkeypatch):
+    monkeypatch.setattr(Local, "unavailable", lambda _: None)
+    entries = {"f1": {"kind": "f1", "main": "f1"}, "local": {"kind": "local", "main": "local"}}
+    assert default_metrics(entries, 100) == (["f1", "local"], [])
+    names, lines = default_metrics(entries, 20_000)
+    assert names == ["f1"]
+    assert lines == [
+        "local: left out, about 181 min of processor time for 20,000 responses; `--metrics local` includes it"
+    ]
+    # The shipped entry is among them, for files that are small enough.
+    monkeypatch.setattr(Local, "unavailable", lambda _: "its part density: no weights")
+    assert default_metrics(entries, 100) == (["f1"], ["local: not run: its part density: no weights"])
+    monkeypatch.setattr(Local, "unavailable", lambda _: None)
+    shipped = read_entries(root / "params.yaml")
+    assert "local" in default_metrics({"local": shipped["local"]}, 300)[0]
+
+
+def test_the_table_has_local_within_systems_beside_its_pooled_value():
+    rows = [
+        {
+            "dataset": "mine", "level": "turn", "against": "turn", "target": "overall", "metric": metric, "output": metric,
+            "grouping": grouping, "coefficient": "spearman", "value": value, "p": 0.001, "n": 40, "coverage": 1.0, "cut": 0,
+            "signature": f"{metric}|v:1",
+        }
+        for metric in ("local", "f1")
+        for grouping, value in (("pooled", 0.6), ("system", 0.25))
+    ]  # fmt: skip
+    columns = schema.table("correlations").columns
+    frame = schema.validate(pd.DataFrame(rows).reindex(columns=columns), "correlations")
+    made = correlation_document(frame, "Mine", "overall", {})
+    assert made.tidy.set_index("metric").loc["local", "within_systems"] == 0.25
+    text = rendered(made, "markdown", label="tab:x")
+    row = next(line for line in text.splitlines() if line.startswith("| local |"))
+    assert "0.600" in row
+    assert "0.250" in row
+    assert "`local` is weaker there" in text
+    # Tables without it are as they were.
+    without = correlation_document(frame[frame["metric"] == "f1"], "Mine", "overall", {})
+    assert "ithin systems" not in rendered(without, "markdown", label="tab:x")

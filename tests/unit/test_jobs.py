@@ -391,7 +391,7 @@ def test_a_study_brings_metrics_of_its_own(config, root, tmp_path, monkeypatch):
     assert plan.labels_of("usr_persona", ["f1_mine:f1"])["f1_mine:f1"] == "Mine"
     for text, message in (
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
-        ("metrics: {f1: {kind: f1}}", "'f1' is the name of another one"),
+        ("metrics: {f1: {kind: f1, text: raw}}", "'f1' is the name of another one"),
         ("perturbed: {datasets: [], strategies: all, sample: 1, seed: 1}", "study mine: `perturbed`"),
     ):
         with pytest.raises(ComperdialError, match=re.escape(message)):
@@ -407,6 +407,28 @@ def test_a_data_set_with_the_name_of_a_folder_of_results_is_refused(config, tmp_
     (tmp_path / "studies.csv").write_text("system,history,response,dimension,rating\na,hi,ho,warmth,2\n")
     with pytest.raises(ComperdialError, match=r"'studies' is a folder of results.*Rename"):
         Jobs(with_(config, "datasets", ["studies.csv"]))
+
+
+@pytest.mark.parametrize("name", ["local", "distinct", "f1_context"])
+def test_a_metric_of_a_study_may_stand_in_params_too(config, root, name):
+    """The same metric under the same name is one metric, in general tables and in the study's."""
+    own = load_yaml(root / "src/comperdial/studies/local_metrics/study.yaml")["metrics"][name]
+    entry = {key: value for key, value in own.items() if key != "apart"}
+    plan = Jobs(with_(config, f"metrics/{name}", entry | {"label": "Mine"})).plan
+    assert plan.config["metrics"][name]["label"] == "Mine"
+    assert "apart" not in plan.config["metrics"][name]
+    with pytest.raises(ComperdialError, match=f"'{name}' is the name of another one"):
+        Jobs(with_(config, f"metrics/{name}", {"kind": "f1"}))
+
+
+def test_local_scores_a_users_file_and_not_the_demo(config, tmp_path):
+    rows = "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,hello,warmth,3\n"
+    (tmp_path / "mine.csv").write_text(rows)
+    plan = Jobs(with_(config, "datasets", ["demo", "mine.csv"])).plan
+    assert plan.is_wanted("mine", "local")
+    assert not plan.is_wanted("demo", "local")
+    # Where its parts cannot run it is named, with the reason.
+    assert plan.has_scores("mine", "local") != ("local" in plan.not_run(["mine"]))
 
 
 # What it costs

@@ -18,7 +18,7 @@ from comperdial.jobs.dag import Jobs
 from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
 from comperdial.stats.comparison import holm
-from comperdial.studies.local_metrics.frame import ablation_scores, contrasts, evaluate
+from comperdial.studies.local_metrics.frame import ablation_scores, contrasts, evaluate, restricted
 from making import make
 
 METRICS = {"distinct": {"kind": "distinct"}, "f1_context": {"kind": "with_context", "metric": "f1"}}
@@ -267,6 +267,12 @@ def made_table(tmp_path):
     for name in ("one", "two"):
         frame = pd.DataFrame([row for row in rows if row["dataset"] == name])
         schema.write(tmp_path / f"{name}.parquet", frame[schema.table("correlations").columns], "correlations")
+    parts = [
+        correlated(value=0.25, grouping="system", low=np.nan, high=np.nan, rank=None),
+        correlated(value=0.35, rank=None),
+    ]
+    frame = pd.DataFrame(parts)[schema.table("correlations").columns]
+    schema.write(tmp_path / "restricted.parquet", frame, "correlations")
     (tmp_path / "rows.yaml").write_text(
         "rows:\n  - {label: PMI, metric: pmi, output: pmi, figure: true}\n  - {label: METEOR, metric: meteor, output: meteor}\n"
         "  - {label: DEnsity, metric: density, output: density}\n"
@@ -279,6 +285,7 @@ def made_table(tmp_path):
         tmp_path / "local_metrics",
         {
             "correlations": [tmp_path / "one.parquet", tmp_path / "two.parquet"],
+            "restricted": [tmp_path / "restricted.parquet"],
             "rows": tmp_path / "rows.yaml",
             "costs": tmp_path / "costs.csv",
         },
@@ -295,6 +302,33 @@ def test_the_table_shows_values_intervals_ranks_costs_and_what_was_not_run(tmp_p
     assert "| METEOR | – | 0.200 [0.30, 0.70] #1 | – |" in page
     assert "not run: density: no weights" in page
     assert "| PMI | 12.3 | 0.00 | measured |" in page
+
+
+def test_values_within_systems_and_without_human_responses_stand_below_their_row(tmp_path):
+    page = made_table(tmp_path)
+    lines = [line for line in page[page.index("Spearman") :].splitlines() if line.startswith("| PMI")]
+    assert lines[:3] == [
+        "| PMI | 0.400 | 0.500 [0.30, 0.70] #1 | 0.300‡ #2 |",
+        "| PMI, within systems | – | 0.250 | – |",
+        "| PMI, without human responses | – | 0.350 [0.30, 0.70] | – |",
+    ]
+
+
+def test_responses_of_one_system_and_without_human_ones(study, coefficients, tmp_path):
+    shutil.copytree(study / "tables/one", folder := tmp_path / "one")
+    scores = scored(study, coefficients, "one")
+    how = {"target": "overall", "main_target": None, "resamples": 50, "seed": 1}
+    # No system is human: nothing is left out.
+    assert set(restricted(folder, scores, [("local", "local")], **how)["grouping"]) == {"system"}
+    systems = schema.read(folder / "systems.parquet", "systems").assign(kind=["agent", "human"])
+    schema.write(folder / "systems.parquet", systems, "systems")
+    found = restricted(folder, scores, [("local", "local")], **how).query("coefficient == 'pearson'")
+    found = found.set_index("grouping")["value"]
+    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    both = scores.merge(ratings, left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    of = {name: np.corrcoef(part["value"], part["rating"])[0, 1] for name, part in both.groupby("system_id")}
+    assert found["pooled"] == pytest.approx(of["x"], abs=1e-6)
+    assert found["system"] == pytest.approx((of["x"] + of["y"]) / 2, abs=1e-6)
 
 
 def test_readme_gets_the_short_form(tmp_path):

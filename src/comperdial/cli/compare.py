@@ -34,7 +34,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         nargs="+",
         default=[],
         metavar="METRIC[:OUTPUT]",
-        help="kinds or names of params.yaml (`comperdial metrics`); options follow, as in bleu,text=raw",
+        help="kinds or names of params.yaml (`comperdial metrics`); options follow, as in bleu,text=raw; default, without "
+        "--scores: those of params.yaml with `main` that run here in up to three minutes each",
     )
     command.add_argument(
         "--against",
@@ -85,8 +86,13 @@ def _compare(options: argparse.Namespace) -> None:
 
     form = _format(options)
     analysis = replace(analysis_of(options), systems=options.systems)
+    data = None
     if not options.metrics and not options.scores:
-        raise ConfigError("no metrics", expected="--metrics, --scores or both")
+        data = read_rated(
+            options.input, ratings=options.ratings, dialogue_ratings=options.dialogue_ratings, contexts=options.contexts,
+            options=rated_file_options(options),
+        ) if options.input else None  # fmt: skip
+        options.metrics = _default(options, data)
     ready = aggregate.read_scores(options.scores) if options.scores else None
     known = set() if ready is None else set(ready["metric"])
     named = [*options.metrics, *([options.against] if options.against else [])]
@@ -100,7 +106,7 @@ def _compare(options: argparse.Namespace) -> None:
         raise ConfigError(f"nothing to score with {next(iter(metrics))!r}", expected="a file or folder of responses")
     wanted = _wanted(options.metrics, metrics, ready, options.against)
     contrasted = next(iter(wanted)) if options.against else None
-    data = read_rated(
+    data = data or read_rated(
         options.input,
         ratings=options.ratings,
         dialogue_ratings=options.dialogue_ratings,
@@ -177,6 +183,28 @@ def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_ru
         raise ConfigError(
             f"no other metric than {text} has scores", where="--against", expected="others: --metrics, --scores or both"
         )
+
+
+def _default(options: argparse.Namespace, data: Any) -> list[str]:  # noqa: ANN401
+    """Return the metrics that are compared where none is named, and say which of params.yaml would take long."""
+    from comperdial import schema
+    from comperdial.cli.compare_default import default_metrics
+    from comperdial.metrics.named import read_entries
+
+    if data is None:
+        raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
+    if options.input.is_dir():
+        responses = schema.count(options.input / "responses.parquet", "responses")
+    else:
+        responses = sum(len(some) for some, _ in data.parts)
+    names, lines = default_metrics(read_entries(options.params), responses)
+    for line in lines:
+        print(line, file=sys.stderr)
+    if not names:
+        raise ConfigError(
+            "no metrics: none of params.yaml with `main` runs here", expected="--metrics, --scores or both"
+        )
+    return names
 
 
 def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401

@@ -248,6 +248,22 @@ def few_notes(frame: pd.DataFrame) -> list[str]:
     return [few.NOTE] if any(few.is_few(record) for record in frame.to_dict("records")) else []
 
 
+_WITHIN = (
+    "Within systems: the mean of the coefficients within each system, of metrics with `main`. `local` is weaker there, and among "
+    "responses of programs alone, than over all (docs/local-metric.md): `comperdial compare --subset kind=agent` leaves human "
+    "systems out"
+)
+
+
+def _with_within(chosen: pd.DataFrame, correlations: pd.DataFrame) -> pd.DataFrame:
+    """Add the coefficients within systems where a table has the learned metric `local`, which is weaker there."""
+    if not chosen["signature"].str.startswith("local|").any():
+        return chosen
+    key = ["dataset", "level", "against", "target", "metric", "output", "coefficient"]
+    within = correlations.loc[correlations["grouping"] == "system", [*key, "value"]]
+    return chosen.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
+
+
 def correlation_document(
     correlations: pd.DataFrame,
     title: str,
@@ -263,7 +279,7 @@ def correlation_document(
     the caption; with one, the ratings are not called human.
     """
     labels = labels or {}
-    chosen = of_target(pooled(correlations), target)
+    chosen = _with_within(of_target(pooled(correlations), target), of_target(correlations, target))
     sections = []
     for level, against in level_pairs(chosen):
         of_pair = chosen[(chosen["level"] == level) & (chosen["against"] == against)]
@@ -275,6 +291,8 @@ def correlation_document(
         ways: dict[str, Callable[[Mapping[Any, Any]], str]]
         ways = {"value": with_interval, "without one system": leave_out.lowest}
         shown = ways if of_pair["loso_system"].notna().any() else {"value": with_interval}
+        if "within_systems" in of_pair and of_pair["within_systems"].notna().any():
+            shown = {**shown, "within systems": lambda cell: number(cell["within_systems"])}
         columns = [
             Column(name, way, write, (coefficient,))
             for coefficient, name in COEFFICIENT_NAMES.items()
@@ -296,13 +314,14 @@ def correlation_document(
         # The signatures stand in the notes: once a metric, not once a value.
         tidy=leave_out.with_halved(chosen)
         .drop(columns=["target", "grouping", "signature"])
-        .round({"value": 4, "low": 3, "high": 3, "loso_value": 4})
+        .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
         .assign(p=lambda frame: significant(frame["p"], 2))
         .sort_values(["metric", "output", "level", "against", "coefficient"])
         .reset_index(drop=True),
         notes=[
             *READING,
             *corrected_over(chosen),
+            *([_WITHIN] if "within_systems" in chosen else []),
             *few_notes(chosen),
             *leave_out.notes(chosen),
             *partial_notes(

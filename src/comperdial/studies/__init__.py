@@ -15,6 +15,7 @@ from comperdial.config.parameters import Study
 from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.tasks import DEFAULT
+from comperdial.metrics.named import ABOUT
 
 FOLDER = Path(__file__).parent
 ALONE = "llm_evaluators"
@@ -78,9 +79,17 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_metrics(known: Mapping[str, Any], study: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the metrics with those of a study, which score its data sets: its own, and those that it takes as they are."""
+    """Return the metrics with those of a study, which score its data sets: its own, and those that it takes as they are.
+
+    A metric that the configuration has too, with the same kind and options, is one metric: what the configuration says of
+    its data sets and labels holds.
+    """
     said, datasets = study.get("metrics") or {}, study.get("datasets") or []
-    own = {metric: {"datasets": datasets, **entry} for metric, entry in said.items() if entry}
+    own = {
+        metric: {"datasets": datasets, **entry}
+        for metric, entry in said.items()
+        if entry and not (metric in known and _made_of(entry) == _made_of(known[metric]))
+    }
     found = _joined({"metrics": known}, {"metrics": own}, "metrics", name)
     for metric in said.keys() - own:
         if metric not in known:
@@ -88,6 +97,10 @@ def _with_metrics(known: Mapping[str, Any], study: Mapping[str, Any], name: str)
         if "datasets" in known[metric]:
             found[metric] = {**known[metric], "datasets": list(dict.fromkeys([*known[metric]["datasets"], *datasets]))}
     return found
+
+
+def _made_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in ABOUT}
 
 
 def _joined(there: Mapping[str, Any], study: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:

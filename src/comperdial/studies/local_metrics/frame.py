@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,22 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.names import Output, output_name
-from comperdial.evaluation import Detail, Sample, correlations, differences, ranked
+from comperdial.evaluation import Detail, correlations, differences, ranked
 from comperdial.evaluation.fitting import FittedSet, held_out
 from comperdial.evaluation.rated import RatedSet
+from comperdial.evaluation.samples import Sample
 from comperdial.metrics.local import Coefficients, Features
 from comperdial.report.tables import pooled
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import Coefficient
 from comperdial.stats.comparison import holm
+from comperdial.stats.correlation import correlate
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
 # What people did not rate and GPT-4 did, where Zhang et al. 2024 recorded it; the mean of its dimensions.
 RATER, RECORDED = "gpt-4", ("gpt-4_recorded", "mean")
+# What of a data set a row's values are of.
+ALL, WITHIN, AGENTS = "all responses", "within systems", "without human responses"
 WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
 
 
@@ -146,6 +151,79 @@ def contrast_frame(
     return frame
 
 
+def restricted(
+    folder: str | Path,
+    scores: pd.DataFrame,
+    outputs: Sequence[Output],
+    *,
+    target: str | None,
+    main_target: str | None,
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Correlate some outputs with people's ratings within systems, and without the responses of human systems.
+
+    Returns
+    -------
+    DataFrame
+        Table ``correlations``. Grouping ``system``: the mean of the coefficients within each system, where there are
+        several; ``n`` counts their responses. Grouping ``pooled``: all responses but those of systems whose kind is ``human``,
+        where there are such systems and others.
+    """
+    one = RatedSet.read(folder)
+    wanted = chosen_dimension(target, main_target, one.ratings.loc[one.ratings["source"] == "human", "dimension"])
+    shown = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(outputs)]
+
+    def sampled(some: RatedSet) -> list[Sample]:
+        found = some.samples(shown, "human") if len(shown) else []
+        return [sample for sample in found if sample.target == wanted and sample.level == "turn"]
+
+    rows = [row for sample in sampled(one) for row in _within(sample)]
+    frames = [pd.DataFrame(rows, columns=schema.table("correlations").columns)] if rows else []
+    agents = without_human(one)
+    if agents is not None:
+        detail = Detail(targets=[wanted], resamples=resamples, seed=seed)
+        found = pooled(correlations(sampled(agents), detail=detail))
+        frames.append(found[found["coefficient"].isin(COEFFICIENTS)])
+    if not frames:
+        return schema.empty("correlations")
+    return schema.validate(pd.concat(frames, ignore_index=True), "correlations")
+
+
+def without_human(one: RatedSet) -> RatedSet | None:
+    """Return a data set without the ratings of human systems; None where there is no such system, or no other."""
+    if one.systems is None:
+        return None
+    human = set(one.systems.loc[one.systems["kind"] == "human", "system_id"])
+    left = one.ratings[~one.ratings["system_id"].isin(human)]
+    return None if len(left) in (0, len(one.ratings)) else replace(one, ratings=left)
+
+
+def _within(sample: Sample) -> list[dict[str, Any]]:
+    systems = np.array([system for _, system in sample.units])
+    names = np.unique(systems)
+    rows = []
+    for place, (metric, output) in enumerate(sample.names if len(names) > 1 else ()):
+        there = ~np.isnan(sample.scores[place])
+        for coefficient in COEFFICIENTS:
+            values = [
+                correlate(sample.scores[place, own], sample.ratings[own], coefficient).value
+                for own in (there & (systems == name) for name in names)
+            ]
+            known = [value for value in values if not np.isnan(value)]
+            rows.append(
+                sample.key
+                | {"metric": metric, "output": output, "grouping": "system", "coefficient": coefficient}
+                | {
+                    "value": np.mean(known) if known else np.nan,
+                    "n": int(there.sum()),
+                    "coverage": sample.coverage[place],
+                }
+                | {"cut": sample.cut[place], "signature": sample.signatures[place]}
+            )
+    return rows
+
+
 def _as_scores(one: RatedSet) -> pd.DataFrame:
     """Return the recorded ratings of GPT-4 as table ``scores``: the mean over the dimensions that people did not rate."""
     ratings = one.ratings[one.ratings["source"] == RATER]
@@ -159,29 +237,47 @@ def _as_scores(one: RatedSet) -> pd.DataFrame:
 
 
 def local_frame(
-    correlated: pd.DataFrame, rows: Sequence[Mapping[str, Any]], costs: pd.DataFrame, datasets: Sequence[str]
+    correlated: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
+    costs: pd.DataFrame,
+    datasets: Sequence[str],
+    restrictions: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Put the rows' correlations beside what the metrics cost.
+
+    ``restrictions`` are what :func:`restricted` gives: rows of their own, each below the row that it belongs to.
 
     Returns
     -------
     DataFrame
         One row a row, data set and coefficient that has a value: label, metric, output, figure, value, p, low, high, rank, tests,
         n, coverage, cut, lacking, the lowest value without a system, and ``seconds`` and ``usd`` for 1,000 responses,
-        missing where neither was measured nor estimated.
+        missing where neither was measured nor estimated; ``responses``: all of them, within systems, or without those of
+        human systems.
     """
     named = pd.DataFrame(
         [{"place": place, "figure": False, **row} for place, row in enumerate(rows)]
     )  # fmt: skip
+    correlated = correlated.assign(responses=ALL)
+    if restrictions is not None and len(restrictions):
+        of = restrictions["grouping"].map({"system": WITHIN, "pooled": AGENTS})
+        correlated = pd.concat([correlated, restrictions.assign(responses=of)], ignore_index=True)
     paid = costs[["metric", "seconds", "usd"]]
     order = {name: number for number, name in enumerate(datasets)}
     found = named.merge(correlated, on=["metric", "output"]).merge(paid, on="metric", how="left")
-    found = found.assign(set=found["dataset"].map(order)).sort_values(["place", "set", "coefficient"], kind="stable")
+    part = found["responses"].map([ALL, WITHIN, AGENTS].index)
+    found = found.assign(set=found["dataset"].map(order), part=part, label=_labels(found))
+    found = found.sort_values(["place", "part", "set", "coefficient"], kind="stable")
     columns = [
-        "label", "metric", "output", "figure", "dataset", "target", "level", "against", "coefficient", "value", "p", "low",
-        "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd", "signature",
+        "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
+        "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
+        "signature",
     ]  # fmt: skip
     return found[columns].reset_index(drop=True)
+
+
+def _labels(frame: pd.DataFrame) -> pd.Series:
+    return frame["label"].where(frame["responses"] == ALL, frame["label"] + ", " + frame["responses"])
 
 
 def variants(features: Features) -> dict[str, list[str]]:

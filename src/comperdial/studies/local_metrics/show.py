@@ -21,7 +21,7 @@ from comperdial.report.tables import (
     partial_notes,
     with_interval,
 )
-from comperdial.studies.local_metrics.frame import COEFFICIENTS, WHOLE, variants, weights_frame
+from comperdial.studies.local_metrics.frame import AGENTS, ALL, COEFFICIENTS, WHOLE, WITHIN, variants, weights_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,10 +61,28 @@ def _sections(
     for coefficient in reversed(COEFFICIENTS):
         cells = records_by(whole[whole["coefficient"] == coefficient], [row, "dataset"])
         means = frame[frame["coefficient"] == coefficient].groupby(row)["value"].mean()
-        order = sorted(names, key=lambda name: ((name, _MEAN) not in cells, -means.get(name, -np.inf)))
+        first = _first_of(frame, row)
+        order = sorted(
+            names,
+            key=lambda name: ((first[name], _MEAN) not in cells, -means.get(first[name], -np.inf), names.index(name)),
+        )
         rows = {(name,): [name] for name in (order if ranked else names)}
         found.append(pivot(COEFFICIENT_NAMES[coefficient], cells, rows, [head], _columns(titles), empty=("–",)))
     return found
+
+
+def _first_of(frame: pd.DataFrame, row: str) -> dict[str, str]:
+    """Return for each row the one that it stands below: itself, or the row of all responses that it is a part of."""
+    names = {str(name): str(name) for name in frame[row]}
+    if "responses" not in frame:
+        return names
+    whole = frame[frame["responses"] == ALL].drop_duplicates(["metric", "output"])
+    above = whole.set_index(["metric", "output"])[row]
+    parts = frame[frame["responses"] != ALL].drop_duplicates(row)
+    return names | {
+        str(name): str(above.get((metric, output), name))
+        for name, metric, output in parts[[row, "metric", "output"]].itertuples(index=False, name=None)
+    }
 
 
 def local_document(
@@ -77,7 +95,8 @@ def local_document(
     """Render the frame of :func:`comperdial.studies.local_metrics.frame.local_frame`."""
     there = set(frame["metric"])
     absent = {row["metric"]: not_run.get(row["metric"], "no scores") for row in rows if row["metric"] not in there}
-    spans = frame.groupby("dataset")["n"].max()
+    whole = frame[frame["responses"] == ALL]
+    spans = whole.groupby("dataset")["n"].max()
     shown = costs[costs["metric"].isin(there)]
     return Document(
         title="Metrics that run here, next to recorded judges",
@@ -89,12 +108,14 @@ def local_document(
             "which some data sets lack.",
             frame,
         ),
-        sections=[*_sections(frame, "label", "Metric", titles, ranked=True), _cost_section(frame, shown)],
+        sections=[*_sections(frame, "label", "Metric", titles, ranked=True), _cost_section(whole, shown)],
         tidy=leave_out.with_halved(frame).drop(columns="signature"),
         notes=[
             _HELD_OUT,
             *READING,
             *corrected_over(frame, titles),
+            f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several: what it says of "
+            f"responses of one system. {AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
             "Mean is over all data sets, of the metrics that have a value on each",
             "With fewer than four systems an interval takes dialogues alone as what was sampled",
             *leave_out.notes(frame, titles),
@@ -236,6 +257,7 @@ def local_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Figure
     from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 
     shown = frame[frame["figure"] & (frame["coefficient"] == "spearman") & frame["value"].notna()]
+    shown = shown[shown["responses"] == ALL]
     labels = list(dict.fromkeys(shown["label"]))
     datasets = [name for name in titles if name in set(shown["dataset"])]
     columns = min(3, len(datasets))
@@ -272,4 +294,4 @@ def local_figure(frame: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Figure
             "another of its source. Triangles: judges that others ran and recorded. A metric that needs a reference has no "
             "mark where there is none.",
         )
-    return drawn, shown.drop(columns=["figure", "signature"])
+    return drawn, shown.drop(columns=["figure", "responses", "signature"])

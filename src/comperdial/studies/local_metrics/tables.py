@@ -118,7 +118,11 @@ def local_contrasts(
 
 
 @files(
-    {"correlations": f"{_RESULTS}/{{dataset}}.parquet"},
+    {
+        "correlations": f"{_RESULTS}/{{dataset}}.parquet",
+        # Of `local`: within systems, and without the responses of human systems.
+        "restricted": f"{_RESULTS}/restricted/{{dataset}}.parquet",
+    },
     of=_datasets,
     inputs=lambda plan, dataset: {
         "tables": _tables(plan, dataset),
@@ -144,34 +148,33 @@ def local_correlations(
 
     from comperdial import schema
     from comperdial.core.names import output_name
-    from comperdial.studies.local_metrics.frame import evaluate
+    from comperdial.studies.local_metrics.frame import evaluate, restricted
 
-    found = evaluate(
-        tables[0].parent,
-        pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True),
-        [output_name(name) for name in names],
-        target=target,
-        main_target=main_target,
-        resamples=resamples,
-        seed=seed,
-    )
-    schema.write(outputs["correlations"], found, "correlations")
+    read = pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True)
+    shown = [output_name(name) for name in names]
+    how: dict[str, Any] = {"target": target, "main_target": main_target, "resamples": resamples, "seed": seed}
+    schema.write(outputs["correlations"], evaluate(tables[0].parent, read, shown, **how), "correlations")
+    own = [output for output in shown if output[0] == "local"]
+    schema.write(outputs["restricted"], restricted(tables[0].parent, read, own, **how), "correlations")
 
 
 def _inputs(plan: Plan) -> dict[str, Any]:
     return {
         "correlations": [f"{_RESULTS}/{dataset}.parquet" for dataset in _datasets(plan)],
+        "restricted": [f"{_RESULTS}/restricted/{dataset}.parquet" for dataset in _datasets(plan)],
         "rows": f"{_FOLDER}/rows.yaml",
         "costs": f"{_FOLDER}/costs.csv",
     }
 
 
-def _frame(correlations: Sequence[Path], rows: Path, costs: Path, datasets: Sequence[str]) -> pd.DataFrame:
+def _frame(
+    correlations: Sequence[Path], restricted: Sequence[Path], rows: Path, costs: Path, datasets: Sequence[str]
+) -> pd.DataFrame:
     from comperdial.report.inputs import read_correlations, read_reported
     from comperdial.studies.local_metrics.frame import local_frame
 
     known = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
-    return local_frame(read_correlations(correlations), read_rows(rows), known, datasets)
+    return local_frame(read_correlations(correlations), read_rows(rows), known, datasets, read_correlations(restricted))
 
 
 def _contrast_files(plan: Plan) -> list[str]:
@@ -221,6 +224,7 @@ def local_contrasts_table(
 def local_metrics(
     *,
     correlations: Sequence[Path],
+    restricted: Sequence[Path],
     rows: Path,
     costs: Path,
     titles: Mapping[str, str],
@@ -233,7 +237,7 @@ def local_metrics(
     from comperdial.studies.local_metrics.show import local_document, with_contrasts
 
     said = read_reported(costs, ("metric", "how", "machine", "date"), ("seconds", "usd"))
-    frame = _frame(correlations, rows, costs, list(titles))
+    frame = _frame(correlations, restricted, rows, costs, list(titles))
     document = local_document(frame, read_rows(rows), titles, not_run, said)
     return with_contrasts(document, _contrast_frame(contrasts, planned, rows), planned, titles) if planned else document
 
@@ -247,12 +251,12 @@ def local_metrics(
     category="Figures",
 )
 def local_metrics_figure(
-    *, correlations: Sequence[Path], rows: Path, costs: Path, titles: Mapping[str, str]
+    *, correlations: Sequence[Path], restricted: Sequence[Path], rows: Path, costs: Path, titles: Mapping[str, str]
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the table of local metrics, with intervals."""
     from comperdial.studies.local_metrics.show import local_figure
 
-    frame = _frame(correlations, rows, costs, list(titles))
+    frame = _frame(correlations, restricted, rows, costs, list(titles))
     return local_figure(frame, titles)
 
 
