@@ -12,7 +12,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import check_columns, read_json
-from comperdial.data.own_files import read_columns
+from comperdial.core.names import plain_name
+from comperdial.data.own_files import number, read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats import Coefficient
 from comperdial.stats.agreement import pairwise_agreement
@@ -57,7 +58,8 @@ def read_ratings(
             where=str(path),
             expected="a column `annotator_id` that says whose each is",
         )
-    numbers = pd.to_numeric(frame["rating"], errors="coerce")
+    found = [value if isinstance(value := number(cell), float) else None for cell in frame["rating"]]
+    numbers = pd.Series(found, dtype="float64")
     filled = {
         "dataset": dataset or path.stem,
         "annotator_id": "1",
@@ -103,7 +105,9 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
     turn = ["turn"] if "turn" in frame else []
-    frame = frame[["dataset", *needed, *turn]].astype(dict.fromkeys(["dataset", *needed], str))
+    frame = frame[["dataset", *needed, *turn]].copy()
+    for column in ("dataset", *needed):
+        frame[column] = frame[column].map(plain_name).astype(str)
     if frame.duplicated(["dataset", "context_id"]).any():
         name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
         raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")
