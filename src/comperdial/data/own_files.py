@@ -119,6 +119,19 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
+# Judges and metrics by name: what they gave is no rating by people unless `columns` says so.
+_MACHINES = re.compile(
+    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|judge|g_?eval|bleu|rouge|meteor|chrf"
+    r"|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood|logprob|levenshtein"
+    r"|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct|dist_?[12]|mauve|nubia)(?![a-z0-9])",
+)
+
+
+def is_of_machine(column: str) -> bool:
+    """Return whether a column's name is that of a judge or a metric, such as ``gpt4_score``."""
+    return bool(_MACHINES.search(_plain(column)))
+
+
 def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list[str]]:
     """Propose for each missing column what may be meant by it, by the values alone; ``???`` where nothing fits."""
     cells = {str(name): [cell for cell in others[name] if not is_missing(cell)] for name in others}
@@ -127,8 +140,9 @@ def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list
     texts = {name: [v for v in values if isinstance(v, str)] for name, values in filled.items() if name not in numbers}
     texts = {name: values for name, values in texts.items() if values}
     found: dict[str, str | list[str]] = dict.fromkeys(missing, "???")
-    if "rating" in missing and numbers:
-        found["rating"] = numbers[0] if len(numbers) == 1 else numbers
+    by_people = [name for name in numbers if not is_of_machine(name)]
+    if "rating" in missing and by_people:
+        found["rating"] = by_people[0] if len(by_people) == 1 else by_people
     if "response" in missing and texts:
         longest = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
         found["response"] = longest
