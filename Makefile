@@ -17,7 +17,14 @@ RUN := snakemake --logger comperdial
 
 # Another spelling would silently run what params.yaml says.
 $(foreach name,datasets dataset DATASET,$(if $(filter command,$(origin $(name))),\
-  $(error The data sets are chosen by DATASETS: make $(MAKECMDGOALS) DATASETS="$($(name))")))
+  $(error The data sets are chosen by DATASETS: make $(MAKECMDGOALS) DATASETS="$(value $(name))")))
+
+# Names reach programs by the environment. As text of a recipe, or expanded by make, a file's name could run commands.
+OLD ?= HEAD
+override DATASETS := $(value DATASETS)
+override TABLES := $(value TABLES)
+override OLD := $(value OLD)
+export DATASETS TABLES OLD
 
 .PHONY: help setup reproduce notebooks llm-evaluators site test lint format publish publish-all-only plots-diff prune-store keep-summaries lock clean
 
@@ -56,32 +63,17 @@ $(STAMP): pyproject.toml requirements.lock requirements.hashes.txt
 	  echo 'DEnsity and what is made of it will be left out of the tables.' >&2
 	@touch $@
 
-CHOSEN = $(or $(DATASETS),$(shell sed -n 's/^datasets: *\[\(.*\)\].*/\1/p' params.yaml | tr , ' '))
-# Only those that exist after the run are named.
-# A file's data set has its name in lower case, letters, digits and underscores only.
-NAMES = $(foreach path,$(CHOSEN),$(shell printf %s '$(basename $(notdir $(path)))' | tr A-Z a-z | tr -cs a-z0-9_ _))
-START = $(foreach name,$(NAMES),results/$(name)/report.html results/local/$(name).html) \
-  $(if $(findstring usr_,$(CHOSEN)),results/studies/usr/tables/usr.html results/notebooks/06_reading_the_usr_table.html) \
-  $(if $(DATASETS),,results/notebooks/01_the_benchmark_at_a_glance.html)
-
 reproduce: setup
-	$(RUN) $(if $(DATASETS),--config 'datasets=[$(call commas,$(DATASETS))]')
-	@echo
-	@echo 'What to read first, and the folders with the rest:'
-	@for path in $(START) $(addprefix results/,$(NAMES)) results/studies results/notebooks; do \
-	  if test -e $$path; then echo "  $$path"; fi; done
-	$(if $(filter demo,$(CHOSEN)),@echo 'Everything about demo is SIMULATED.')
-	$(if $(DATASETS),@echo 'Results of data sets that were not chosen are left as earlier runs made them.',\
-	  @echo 'Real data: make reproduce DATASETS="usr_persona usr_topical"')
+	@sh workflow/reproduce.sh $(RUN)
 	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
 notebooks: setup
-	@test -x $(BIN)/jupyter-lab || $(STAGE) 'Installing JupyterLab' \
+	@test -x $(VENV)/bin/jupyter-lab || $(STAGE) 'Installing JupyterLab' \
 	  $(INSTALL) --constraint requirements.lock --editable '.[jupyter]'
 	jupyter lab notebooks
 
 llm-evaluators: setup
-	$(RUN) -- $(or $(TABLES),llm_evaluators)
+	@set -f; $(RUN) -- $${TABLES:-llm_evaluators}
 	@echo
 	@echo 'Start with results/studies/llm_evaluators/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
 
@@ -108,12 +100,12 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 	python -c 'from comperdial.config.parameters import json_schema; print(json_schema(), end="")' > $@
 
 # Everything that this repository publishes.
-PUBLISHED := demo usr_persona usr_topical
+PUBLISHED := demo, usr_persona, usr_topical
 STUDIES := all llm_evaluators density local_metrics acute_eval continuity overall
 
 publish: $(if $(DATASETS),publish-all-only,setup)
-	$(RUN) --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES)
-	@! snakemake --list-untracked --config 'datasets=[$(call commas,$(PUBLISHED))]' -- $(STUDIES) 2>&1 | grep -E '^results/(studies|notebooks|personas|$(subst $(space),|,$(PUBLISHED)))/' || \
+	$(RUN) --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES)
+	@! snakemake --list-untracked --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES) 2>&1 | grep -E '^results/(studies|notebooks|personas|demo|usr_persona|usr_topical)/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	comperdial readme results/studies/usr/tables/usr.csv --output docs/results.md
 	comperdial readme results/studies/local_metrics/tables/local_metrics.csv --output docs/results.md
@@ -126,10 +118,9 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	@echo 'Now commit what was published together with what it was made from: git add --all && git commit'
 
 # dvc plots diff OLD, as a page that opens without a network.
-OLD ?= HEAD
 plots-diff: setup
 	@mkdir -p .dvc/tmp && python workflow/plots_page.py > .dvc/tmp/plots.html
-	dvc plots diff $(OLD) --html-template .dvc/tmp/plots.html
+	dvc plots diff "$$OLD" --html-template .dvc/tmp/plots.html
 
 # Drop from data/store what HEAD does not need.
 prune-store:
@@ -162,8 +153,3 @@ lock:
 
 clean:
 	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/ results/shards
-
-empty :=
-space := $(empty) $(empty)
-comma := ,
-commas = $(subst $(space),$(comma),$(strip $(1)))

@@ -289,6 +289,131 @@ def test_ratings_in_one_file_or_in_two_and_scores_made_before(mine, tmp_path, ca
     assert "nothing to score with 'chrf'" in fails(capsys, "compare", "--metrics", "chrf", *before)
 
 
+def rated_rows(systems=("a", "b", "c"), contexts=8):
+    """Return ratings by context and system, and a score that agrees with most of them."""
+    return [
+        {
+            "context_id": f"c{item}",
+            "system_id": system,
+            "rating": 1 + (item * 3 + place * 2) % 5,
+            "value": (item + place * 3) % 7,
+        }
+        for item in range(contexts)
+        for place, system in enumerate(systems)
+    ]
+
+
+def test_scores_of_any_program_are_compared(tmp_path, capsys, monkeypatch):
+    """The docs' file of three columns; more columns, fewer, other names of files and empty values change nothing."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(rated_rows())
+    frame[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
+    scores = frame[["context_id", "system_id", "value"]]
+    scores.to_csv("theirs.csv", index=False)
+    plain = compared(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv")
+    assert set(plain["metric"]) == {"theirs:score"} and set(plain.loc[plain["level"] == "turn", "n"]) == {24}
+    assert set(plain["dataset"]) == {"ratings"}
+    mixed = scores.rename(columns={"context_id": "Item ID", "system_id": "System", "value": "Value"})
+    mixed = mixed.assign(metric="theirs", level="turn", output="", seconds=1.5, prompt="x")
+    mixed.sample(frac=1, random_state=1).to_csv("mixed.csv", index=False, sep=";")
+    assert compared(capsys, "--scores", "mixed.csv", "--ratings", "ratings.csv").equals(plain)
+    scores.assign(metric="theirs").to_parquet("other.parquet")
+    assert compared(capsys, "--scores", "other.parquet", "--ratings", "ratings.csv").equals(plain)
+    (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in scores.to_dict("records")))
+    assert compared(capsys, "--scores", "theirs.jsonl", "--ratings", "ratings.csv", "--metrics", "theirs").equals(plain)
+    gaps = scores.assign(value=scores["value"].astype(object).where(scores["value"] != 3, ""))
+    gaps.to_csv("theirs.csv", index=False)
+    some = compared(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv", "--level", "turn")
+    assert set(some["n"]) == {24 - (scores["value"] == 3).sum()}
+
+
+def test_names_that_look_like_numbers_join_all_rows(tmp_path, capsys, monkeypatch):
+    """`score` and other programs write 1.0, 1 or the number."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(rated_rows(systems=("1.0", "1.5", "2.0", "007")))
+    frame["response"] = [f"tea {'green ' * n}" for n in frame["value"]]
+    frame["reference"] = "green tea green tea"
+    frame["context_id"] = frame["context_id"].str[1:] + ".0"
+    frame.drop(columns="value").to_csv("mine.csv", index=False)
+    frame[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
+    run(capsys, "score", "mine.csv", "--metrics", "f1", "--output", "f1.csv")
+    whole = compared(capsys, "mine.csv", "--metrics", "f1")
+    assert set(whole.loc[whole["level"] == "turn", "n"]) == {32}
+    numbers = {
+        "context_id": frame["context_id"].astype(float),
+        "system_id": frame["system_id"].replace({"1.0": 1, "2.0": 2.0}),
+    }
+    scored = pd.read_csv("f1.csv", dtype=str)
+    scored.assign(item_id=scored["item_id"] + ".0").to_json("f1.jsonl", orient="records", lines=True)
+    frame[["rating"]].assign(**numbers).to_json("ratings.jsonl", orient="records", lines=True)
+    for scores in ("f1.csv", "f1.jsonl"):
+        for ratings in ("ratings.csv", "ratings.jsonl"):
+            found = compared(capsys, "--scores", scores, "--ratings", ratings)
+            assert found[["value", "n"]].equals(whole[["value", "n"]]), (scores, ratings)
+
+
+def test_what_scores_of_other_programs_lack_is_one_clear_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(rated_rows())
+    frame[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
+    scores = frame[["context_id", "system_id", "value"]]
+    for made, message in (
+        (scores.drop(columns="context_id"), "theirs.csv: no column 'context_id'"),
+        (scores.drop(columns="value"), "theirs.csv: no column 'value'"),
+        (scores.assign(value="high"), "theirs.csv, record 1, column 'value': holds 'high'; expected a number"),
+        (scores.assign(value="1e308"), "record 1, column 'value': holds '1e308'"),
+        (scores.assign(value=""), "theirs.csv: no scores"),
+        (scores.assign(context_id="x"), "the same key a second time"),
+        (
+            scores.assign(context_id="x-" + scores["context_id"]),
+            "none of the 24 scores of 'theirs' is of something rated: the first is of 'x-c0', system 'a'; expected the names",
+        ),
+        (scores.assign(dataset="other"), "scores of the data set 'other'"),
+    ):
+        made.to_csv("theirs.csv", index=False)
+        assert message in fails(capsys, "compare", "--scores", "theirs.csv", "--ratings", "ratings.csv")
+    scores.to_csv("theirs.csv", index=False)
+    for name in ("their", "f1"):
+        said = fails(capsys, "compare", "--scores", "theirs.csv", "--ratings", "ratings.csv", "--metrics", name)
+        assert said.count("error:") == 1 and "--scores has: theirs" in said
+
+
+def test_a_judge_s_column_is_compared_and_is_no_rating(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(rated_rows()).rename(columns={"value": "gpt4_score"})
+    frame["response"] = frame["system_id"] + frame["context_id"] + " tea"
+    frame["reference"] = "tea"
+    frame.to_csv("mine.csv", index=False)
+    found = compared(
+        capsys, "mine.csv", "--metrics", "gpt4_score", "f1", "--level", "turn", "--coefficient", "spearman"
+    )
+    assert {"gpt4_score:score", "f1:f1"} <= set(found["metric"])
+    value = found.loc[(found["metric"] == "gpt4_score:score") & (found["minus"] == ""), "value"].astype(float).item()
+    assert value == pytest.approx(frame["gpt4_score"].corr(frame["rating"], method="spearman"))
+    assert "columns of the file that may be compared: gpt4_score" in fails(
+        capsys, "compare", "mine.csv", "--metrics", "gpt5_score"
+    )
+    twice = pd.concat([frame.assign(annotator="x"), frame.assign(annotator="y")])
+    twice.to_csv("twice.csv", index=False)
+    assert "gpt4_score:score" in set(compared(capsys, "twice.csv", "--metrics", "gpt4_score")["metric"])
+    twice["gpt4_score"] = range(len(twice))
+    twice.to_csv("twice.csv", index=False)
+    assert "record 25, column 'gpt4_score': holds 24, and 0 in record 1 of the same response" in fails(
+        capsys, "compare", "twice.csv", "--metrics", "gpt4_score"
+    )
+    frame.assign(gpt4_score="good").to_csv("words.csv", index=False)
+    assert "record 1, column 'gpt4_score': holds 'good'" in fails(
+        capsys, "compare", "words.csv", "--metrics", "gpt4_score"
+    )
+    others = frame.assign(Claude=1, llm_judge=2, BLEU_4=0.5, bertscore=0.1).rename(columns={"rating": "stars"})
+    others.to_csv("others.csv", index=False)
+    assert '"rating": "stars"' in fails(capsys, "validate", "others.csv")
+    others.drop(columns="stars").to_csv("others.csv", index=False)
+    assert '"rating": "???"' in fails(capsys, "validate", "others.csv")
+    chosen = json.dumps({"rating": "llm_judge"})
+    assert main(["validate", "others.csv", "--columns", chosen, "--scale", "1", "5"]) == 0
+
+
 def test_several_raters_and_dimensions_in_one_file(mine, capsys):
     frame = pd.read_csv(mine)
     rows = [

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from conftest import ROOT
 
@@ -20,6 +21,7 @@ def make(tmp_path):
         "params.yaml",
         "Makefile",
         "workflow/stage.sh",
+        "workflow/reproduce.sh",
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -30,7 +32,7 @@ def make(tmp_path):
     page = '[ -z "$MADE" ] || install -D /dev/null "$MADE"'
     failing = 'case "$*" in $FAILS) echo "no index can be reached"; exit 1; esac'
     for name, does in {"snakemake": page, "python": failing, "comperdial": "", "dvc": "", "jupyter": ""}.items():
-        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" | tee -a called\n{does}\n')
+        (programs / name).write_text(f"#!/bin/sh\nprintf '%s\\n' \"{name} $*\" | tee -a called\n{does}\n")
         (programs / name).chmod(0o755)
 
     def run(*arguments, made="", fails="nothing"):
@@ -56,6 +58,51 @@ def test_the_run_ends_by_naming_pages_that_exist(make, tmp_path, arguments, made
     named = re.findall(r"results/[\w./*-]+", done.stdout)
     assert made in named
     assert not [name for name in named if name != made and not (tmp_path / name).exists()]
+
+
+# What a shell, make or YAML would run, expand or end a word at.
+HOSTILE = [
+    "a';touch${IFS}x;'.csv",
+    "b$(shell touch x).csv",
+    "c`touch${IFS}x`.csv",
+    "d$$(touch${IFS}x).csv",
+    'e";touch${IFS}x;".csv',
+    "f]$(touch${IFS}x)[#.csv",
+    "g\\;&|>x.csv",
+    "$(file >x,)",
+]
+
+
+@pytest.mark.parametrize("dry", [[], ["-n"]])
+@pytest.mark.parametrize("variable", ["DATASETS", "TABLES", "OLD", "datasets"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_never_run(make, tmp_path, name, variable, dry):
+    goal = {"TABLES": "llm-evaluators", "OLD": "plots-diff"}.get(variable, "reproduce")
+    done = make(goal, f"{variable}={name}", *dry)
+    assert not (tmp_path / "x").exists()
+    if variable == "datasets":
+        assert done.returncode == 2 and f'DATASETS="{name}"' in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    if not dry and variable == "DATASETS":
+        (line,) = [line for line in (tmp_path / "called").read_text().splitlines() if line.startswith("snakemake")]
+        chosen = yaml.safe_load(line.partition("--config datasets=")[2])
+        assert chosen == name.split()
+    assert not make("publish", f"DATASETS={name}").stdout and not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_from_the_environment_is_never_run(make, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("DATASETS", name)
+    assert make("reproduce").returncode == 0
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_with_a_quote_in_its_name_is_run_and_its_page_named(make):
+    done = make("reproduce", "DATASETS=data/anna's.csv usr_persona", made="results/report/anna_s.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert """snakemake --logger comperdial --config datasets=["data/anna's.csv", "usr_persona"]""" in done.stdout
+    assert "results/report/anna_s.html" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["datasets", "dataset", "DATASET"])

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -199,6 +200,80 @@ def test_what_spreadsheets_do_to_a_file(tmp_path):
     assert_same(readers.read("table", "mine", {"table": tmp_path / "mine.parquet"}), read(tmp_path, plain))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        lambda texts: str(np.array(texts)),
+        lambda texts: repr(np.array(texts)),
+        lambda texts: repr(np.array(texts, dtype=object)),
+        lambda texts: str(list(np.array(texts))),
+        lambda texts: repr(tuple(texts)),
+        lambda texts: "[" + ", ".join(f"np.str_({text!r})" for text in texts) + "]",
+    ],
+    ids=["list", "array", "array's repr", "objects", "texts of numpy", "tuple", "np.str_"],
+)
+def test_a_list_in_a_cell_is_the_list_however_it_was_printed(tmp_path, write):
+    """Numpy prints no commas, breaks long lines, and changes quotes where a text has an apostrophe."""
+    texts = ["It's a boat.", 'She calls it "Ann".', "[rocks] and sand", "a line\nand another", "b\\c, d"] * 3
+    rows = [
+        {"context_id": f"c{number}", "system": system, "response": f"{system} {number}", "rating": number}
+        | dict.fromkeys(("references", "facts", "history"), texts[number:])
+        for number in range(4)
+        for system in ("a", "b")
+    ]
+    lists = read(tmp_path, rows, name="mine.jsonl")
+    cells = pd.DataFrame(rows)
+    for column in ("references", "facts", "history"):
+        cells[column] = cells[column].map(write)
+    assert_same(read(tmp_path, cells.to_csv(index=False)), lists)
+
+
+def test_lists_of_speakers_and_of_other_lists_as_pandas_prints_them(tmp_path):
+    said = [{"speaker": "A", "text": "What's up?"}, {"speaker": "B", "text": "Not much."}]
+    row = {"context_id": "c", "system": "a", "response": "x", "rating": 1, "history": said}
+    lists = read(tmp_path, [row], name="mine.jsonl")
+    for written in (str(said), str(np.array(said, dtype=object))):
+        assert_same(read(tmp_path, pd.DataFrame([row | {"history": written}]).to_csv(index=False)), lists)
+
+
+@pytest.mark.parametrize(
+    "text", ["[laughs] ok", "[laughs]", "(smiles)", "['tis late]", "[1] is a note", "array of rocks"]
+)
+def test_a_text_that_begins_like_a_list_is_a_text(tmp_path, text):
+    found = read(tmp_path, f"system,response,references,rating\na,x,{text},1\nb,y,{text},2\n")
+    assert found["contexts"]["references"].map(list).tolist() == [[text]]
+
+
+@pytest.mark.parametrize("text", ["NA", "N/A", "null", "None", "nan", "NaN", "#N/A", "-"])
+@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv.csv", "mine.jsonl"])
+def test_columns_of_texts_and_names_hold_texts(tmp_path, text, name):
+    """Only an empty cell is missing; of a rating such a word is."""
+    columns = ("dialogue_id", "context_id", "system", "annotator", "response", "references", "facts", "history")
+    rows = [dict.fromkeys(columns, text) | {"rating": 1, "scale_min": 1, "scale_max": 5}]
+    rows += [rows[0] | {"annotator": "b", "rating": text}, rows[0] | {"system": "s", "response": "x", "rating": 2}]
+    cells = pd.DataFrame(rows)
+    written = rows if name.endswith("jsonl") else cells.to_csv(index=False, sep="\t" if "tsv" in name else ",")
+    found = read(tmp_path, written, name=name)
+    assert rows and found["dialogue_ratings"].empty
+    assert found["turn_ratings"][["system_id", "annotator_id", "rating"]].to_numpy().tolist() in (
+        [[text, text, 1.0], ["s", text, 2.0]],
+        [["s", text, 2.0], [text, text, 1.0]],
+    )
+    (context,) = found["contexts"].to_dict("records")
+    assert (list(context["references"]), list(context["facts"])) == ([text], [text])
+    assert [said["text"] for said in context["history"]] == [text]
+    assert set(found["responses"]["response"]) == {text, "x"}
+
+
+def test_names_that_are_numbers_are_the_same_names_in_every_file(tmp_path):
+    csv = read(tmp_path, "context_id,system,response,rating\n1,1.0,x,1\n1,1.5,y,2\n1,007,z,3\n")
+    assert csv["responses"]["system_id"].tolist() == ["1", "1.5", "007"]
+    numbers = [{"context_id": 1.0, "system": s, "response": r, "rating": n} for s, r, n in ((1, "x", 1), (1.5, "y", 2))]
+    jsonl = read(tmp_path, [*numbers, {**numbers[0], "system": "007", "response": "z", "rating": 3}], name="mine.jsonl")
+    assert_same(jsonl, csv)
+
+
 def assert_same(found, expected):
     assert found.keys() == expected.keys()
     for name, frame in expected.items():
@@ -262,7 +337,21 @@ def assert_same(found, expected):
         ),
         ([{"response": 7, "system": "a", "rating": 1}], {}, "record 1, column 'response': holds 7; expected a text"),
         ([{"response": "x", "system": "a", "rating": [1, 2]}], {}, r"record 1, column 'rating': holds \[1, 2\]"),
-        ([{"response": "x", "system": 1.5, "rating": 1}], {}, "record 1, column 'system_id': holds 1.5"),
+        ([{"response": "x", "system": [1], "rating": 1}], {}, r"record 1, column 'system_id': holds \[1\]"),
+        (f"response,system,rating\nx,a,{'9' * 400}\n", {}, "record 1, column 'rating': holds '9999"),
+        ([{"response": "x", "system": "a", "rating": 10**400}], {}, "record 1, column 'rating': holds 1000"),
+        ("response,system,rating\nx,a,1e308\n", {}, "record 1, column 'rating': holds '1e308'; expected a number"),
+        ("response,system,rating\nx,a,-inf\n", {}, "record 1, column 'rating': holds '-inf'"),
+        (
+            "response,system,rating,references\nx,a,1,\"['it's', 'so']\"\n",
+            {},
+            "record 1, column 'references': holds .* not a readable list; expected a list as JSON",
+        ),
+        (
+            "response,system,rating,references\nx,a,1,['one' 'two' ... 'nine']\n",
+            {},
+            "record 1, column 'references': holds .* not a readable list",
+        ),
     ],
 )
 def test_faults_are_named(tmp_path, content, options, message):

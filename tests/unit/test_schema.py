@@ -67,7 +67,8 @@ def check(table, *rows):
         ("responses", [RESPONSE | {"response": ["hi"]}], "column 'response' holds ['hi']; expected a response"),
         ("responses", [RESPONSE | {"response": 5}], "column 'response' holds 5; expected a response"),
         ("responses", [RESPONSE | {"system_id": True}], "column 'system_id' holds True; expected a name"),
-        ("responses", [RESPONSE | {"system_id": 1.0}], "column 'system_id' holds 1.0; expected a name"),
+        ("responses", [RESPONSE | {"system_id": float("inf")}], "column 'system_id' holds inf; expected a name"),
+        ("turn_ratings", [RATING | {"rating": 1e308}], "column 'rating' holds 1e+308; expected a finite number"),
         ("turn_ratings", [RATING, RATING], "record 2 (context_id=c1, system_id=s1, annotator_id=ann"),
         ("responses", [RESPONSE | {"response": "  "}], "column 'response' holds '  '; expected a response that is not"),
         ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
@@ -118,12 +119,14 @@ def test_an_unknown_table_gets_a_suggestion():
 
 
 def test_ids_that_look_like_numbers_become_text():
-    assert check("responses", RESPONSE | {"context_id": 7})["context_id"].tolist() == ["7"]
+    for name in (7, 7.0, "7", "7.0", " 7"):
+        assert check("responses", RESPONSE | {"context_id": name})["context_id"].tolist() == ["7"]
+    assert check("responses", RESPONSE | {"context_id": 1.5})["context_id"].tolist() == ["1.5"]
 
 
 def test_names_survive_every_format(tmp_path):
     """Names that look like numbers are names: 007 is not 7, and 1e5 is not 100000."""
-    names = ["007", "7", "1e5", "0x1", "NA", "null", "True", "1.0"]
+    names = ["007", "7", "1e5", "0x1", "NA", "null", "True", "1.5"]
     frame = pd.DataFrame([RESPONSE | {"context_id": name, "response": name} for name in names])
     for suffix in ("parquet", "csv", "jsonl"):
         schema.write(tmp_path / f"r.{suffix}", frame, "responses")

@@ -2,8 +2,10 @@
 
 import ast
 import json
+import os
 import re
 import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -42,6 +44,34 @@ def test_every_command_quotes_all_that_it_is_told(root):
         words = shlex.split(re.sub(r"\{[^}]*\}", "HOSTILE", command))
         expected = [word.replace("HOSTILE", HOSTILE) for word in words]
         assert shlex.split(formatter.format(command, **told)) == expected, command
+
+
+# What whoever runs `make` says in shell words of their own, and what the Makefile itself sets.
+OPERATOR = {"PYTHON", "TORCH", "HASHES", "VENV", "INSTALL", "STAGE", "RUN", "PUBLISHED", "STUDIES"}
+
+
+def test_no_name_is_text_of_a_recipe(root):
+    """Names of files and data sets reach programs by the environment: make would expand them, and a shell run them."""
+    makefile = (root / "Makefile").read_text()
+    recipes = re.findall(r"^\t.*", makefile.replace("\\\n", " "), re.MULTILINE)
+    used = set(re.findall(r"(?<!\$)\$[({]([\w-]+)", "\n".join(recipes))) - {"if"}
+    assert used and used <= OPERATOR, used - OPERATOR
+    assert not re.search(r"(?<!\$)\$\((shell|eval|call|file|guile)\b", makefile)
+    exported = re.search(r"^export (DATASETS.*)$", makefile, re.MULTILINE)[1].split()
+    for name in exported:
+        assert f"override {name} := $(value {name})\n" in makefile, "make expands it on the way to the environment"
+
+
+@pytest.mark.parametrize("goal", [["reproduce"], ["-n", "reproduce"]])
+def test_make_runs_nothing_that_a_name_says(hostile, goal):
+    (hostile.path / ".venv/bin").mkdir(parents=True, exist_ok=True)
+    (hostile.path / ".venv/.installed").touch()
+    for name in ("a';touch x;'.csv", "b$(shell touch x).csv", HOSTILE):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+        subprocess.run(
+            ["make", *goal, f"DATASETS={name}"], cwd=hostile.path, env=environment, capture_output=True, check=False
+        )
+        assert not (hostile.path / "x").exists()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from typing import Any
 from comperdial.challenge.agent import Conversation
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
+from comperdial.core.names import plain_name
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ def _sentences(value: Any, where: str) -> list[str]:  # noqa: ANN401
 def _name(value: Any, where: str) -> str:  # noqa: ANN401
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
         raise SchemaError(f"its name is {value!r}", where=where, expected="a number or a text")
-    return str(value)
+    return str(plain_name(value))
 
 
 def _keys(entry: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from comperdial.challenge.dialogues import Dialogue, items
 from comperdial.challenge.tables import Answer
 from comperdial.core.errors import ComperdialError, FileError, SchemaError
 from comperdial.core.files import printable, read_jsonl, read_table, replacing
+from comperdial.core.names import plain_name
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +56,9 @@ class Submissions:
             systems.setdefault(file, set()).add(system)
         for file, chosen in systems.items():
             for _, record in _records(file):
-                system = record.get("system_id", file.stem)
+                system = plain_name(record.get("system_id", file.stem))
                 if system in chosen:
-                    yield system, str(record["dialogue_id"]), int(record["turn"]), record["response"]
+                    yield system, str(plain_name(record["dialogue_id"])), int(record["turn"]), record["response"]
 
     @property
     def responses(self) -> dict[str, dict[tuple[str, int], str]]:
@@ -189,7 +190,7 @@ def _check_file(path: Path, wanted: Mapping[Item, int]) -> dict[str, _Checked]:
         where = f"{path}, record {number}"
         if "system_id" not in record:
             unnamed = unnamed or where
-        system = record.get("system_id", path.stem)
+        system = plain_name(record.get("system_id", path.stem))
         if problem is None and not (isinstance(system, str) and _NAME.fullmatch(system)):
             problem = SchemaError(f"system_id {system!r}", where=where, expected="a name as a file's")
         if problem is None:
@@ -229,7 +230,7 @@ class _Checked:
 
     def _add(self, record: Mapping[str, Any], where: str) -> None:
         dialogue, turn, response = (record.get(name) for name in _FIELDS)
-        key = (str(dialogue), int(turn) if _is_whole(turn) else -1)
+        key = (str(plain_name(dialogue)), int(turn) if _is_whole(turn) else -1)
         place = self._wanted.get(key)
         if place is None:
             raise SchemaError(
@@ -270,5 +271,5 @@ def _read_systems(path: Path) -> dict[str, dict[str, Any]]:
         system, kind, track, description = row
         if kind not in _KINDS:
             raise SchemaError(f"kind {kind!r}", where=f"{path}, line {number}", expected=" or ".join(_KINDS))
-        found[system] = {"kind": kind, "track": track or None, "description": description}
+        found[str(plain_name(system))] = {"kind": kind, "track": track or None, "description": description}
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+log = logging.getLogger(__name__)
+
 _FORMATS = ("text", "markdown", "latex", "csv")
 
 
@@ -34,8 +37,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         nargs="+",
         default=[],
         metavar="METRIC[:OUTPUT]",
-        help="kinds or names of params.yaml (`comperdial metrics`); options follow, as in bleu,text=raw; default, without "
-        "--scores: those of params.yaml with `main` that run here in up to three minutes each",
+        help="kinds or names of params.yaml (`comperdial metrics`), with options as in bleu,text=raw; columns of the input; "
+        "default, without --scores: those of params.yaml with `main` that run here in up to three minutes each",
     )
     command.add_argument(
         "--against",
@@ -44,7 +47,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     add_params(command)
     command.add_argument(
-        "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="ready-made tables `scores`"
+        "--scores",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="scores of any program: context_id, system_id, value",
     )
     add_rated_file(command)
     command.add_argument("--ratings", type=Path, help="ratings of responses, if the input has none")
@@ -77,7 +85,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables, against, analysed, corrected
-    from comperdial.evaluation.rated_data import own_columns, read_rated
+    from comperdial.evaluation.rated_data import column_scores, columns_of, own_columns, read_rated
     from comperdial.metrics.named import metric_named, read_entries, suited_to
     from comperdial.metrics.scoring import batches, score_many
     from comperdial.report import few
@@ -93,18 +101,30 @@ def _compare(options: argparse.Namespace) -> None:
             options=rated_file_options(options),
         ) if options.input else None  # fmt: skip
         options.metrics = _default(options, data)
-    ready = aggregate.read_scores(options.scores) if options.scores else None
+    ready = aggregate.read_scores(options.scores, unnamed=True) if options.scores else None
     known = set() if ready is None else set(ready["metric"])
     named = [*options.metrics, *([options.against] if options.against else [])]
     names = list(dict.fromkeys(output_name(text, "")[0] for text in named))
     entries = read_entries(options.params)
-    try:
-        metrics = {name: metric_named(name, entries) for name in names if name not in known}
-    except UnknownNameError as error:
-        raise _with_tables(error, known) if known else error from None
+    metrics, own = {}, []
+    others = columns_of(options.input, rated_file_options(options)) if options.input and options.input.is_file() else []
+    for name in (name for name in names if name not in known):
+        try:
+            metrics[name] = metric_named(name, entries)
+        except UnknownNameError as error:
+            if name not in others:
+                raise _with_tables(error, known, others) from None
+            own.append(name)
     if metrics and options.input is None:
-        raise ConfigError(f"nothing to score with {next(iter(metrics))!r}", expected="a file or folder of responses")
-    wanted = _wanted(options.metrics, metrics, ready, options.against)
+        raise ConfigError(
+            f"nothing to score with {next(iter(metrics))!r}",
+            expected="a file or folder of responses",
+            hint=f"--scores has: {', '.join(sorted(known))}",
+        )
+    baseline = None if options.against in own else options.against
+    wanted = _wanted([text for text in options.metrics if text not in own], metrics, ready, baseline)
+    columns = {(name, "score"): name for name in sorted(own, key=lambda name: name != options.against)}
+    wanted = columns | wanted if options.against in own else wanted | columns
     contrasted = next(iter(wanted)) if options.against else None
     data = data or read_rated(
         options.input,
@@ -114,6 +134,7 @@ def _compare(options: argparse.Namespace) -> None:
         dataset=_only(ready),
         options=rated_file_options(options),
     )
+    ready = _of_dataset(ready, data)
     keep_embeddings(options)
     scores, not_run = None, {}
     if metrics:
@@ -121,13 +142,15 @@ def _compare(options: argparse.Namespace) -> None:
         metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))
         scores, not_run = score_many(metrics, data.parts)
         not_run |= unsuited
-    if ready is None:
+    in_columns = column_scores(options.input, data, own, rated_file_options(options)) if own else None
+    if ready is None and in_columns is None:
         say_not_run(not_run, {**metrics, **not_run}, options.input)
-    found = [frame for frame in (ready, scores) if frame is not None and len(frame)]
+    found = [frame for frame in (ready, in_columns, scores) if frame is not None and len(frame)]
     if not found:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
     scores = pd.concat(found, ignore_index=True)
     _check_datasets(scores, data)
+    _check_items(ready, data)
     there = set(zip(scores["metric"], scores["output"], strict=True))
     none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
     not_run |= {text: why for text, why in none.items() if output_name(text, "")[0] not in not_run}
@@ -234,14 +257,64 @@ def _format(options: argparse.Namespace) -> str:
     return by_suffix[options.output.suffix]
 
 
-def _with_tables(error: UnknownNameError, known: set[str]) -> ConfigError:
-    """Say of a name that is no metric which ones the tables of scores have."""
-    found = ", ".join(sorted(known))
-    return ConfigError(error.problem, expected=error.expected, hint=f"{error.hint or ''} --scores has: {found}".strip())
+def _with_tables(error: UnknownNameError, known: set[str], columns: list[str]) -> UnknownNameError | ConfigError:
+    """Add to the error of a name that is no metric what the tables of scores and the file's own columns are called."""
+    found = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
+    more = [f"{what}: {', '.join(names)}" for what, names in found if names]
+    if not more:
+        return error
+    return ConfigError(
+        error.problem, expected=error.expected, hint=" ".join([error.hint or "", "; ".join(more)]).strip()
+    )
+
+
+def _of_dataset(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None:  # noqa: ANN401
+    """Take scores that name no data set as those of the only one that was rated."""
+    from comperdial.evaluation.aggregate import UNNAMED
+
+    if scores is None or UNNAMED not in set(scores["dataset"]):
+        return scores
+    tables = [table for table in (data.ratings, data.dialogue_ratings) if table is not None]
+    rated = sorted({str(name) for table in tables for name in table["dataset"].unique()})
+    if len(rated) != 1:
+        raise ConfigError(
+            f"scores without a column 'dataset', and ratings of {', '.join(rated)}",
+            where="--scores",
+            expected="the column, where several data sets were rated",
+        )
+    return scores.assign(dataset=scores["dataset"].replace(UNNAMED, rated[0]))
+
+
+def _check_items(scores: pd.DataFrame | None, data: Any) -> None:  # noqa: ANN401
+    """Refuse a metric none of whose scores is of something rated: its names are others than those of the ratings."""
+    if scores is None:
+        return
+    rated: set[tuple[str, str]] = set()
+    for table, items in ((data.ratings, ["context_id"]), (data.dialogue_ratings, ["dialogue_id"])):
+        for item in items if table is not None else []:
+            rated |= set(zip(table[item], table["system_id"], strict=True))
+    # The dialogues of rated responses, of which a score of a dialogue may be.
+    if data.ratings is not None and data.contexts is not None:
+        names = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
+        rated |= {(names.get(context, context), system) for context, system in rated}
+    for metric, rows in scores.groupby("metric", sort=True):
+        named = list(zip(rows["item_id"], rows["system_id"], strict=True))
+        matched = sum(pair in rated for pair in named)
+        if not matched:
+            raise ConfigError(
+                f"none of the {len(named):,} scores of {metric!r} is of something rated: the first is of "
+                f"{named[0][0]!r}, system {named[0][1]!r}",
+                where="--scores",
+                expected=f"the names of the ratings, such as {min(rated)[0]!r}, system {min(rated)[1]!r}",
+            )
+        if matched < len(named):
+            log.info("%s: %s of %s scores are of something rated", metric, f"{matched:,}", f"{len(named):,}")
 
 
 def _only(scores: pd.DataFrame | None) -> str | None:
-    names = set() if scores is None else {str(name) for name in scores["dataset"]}
+    from comperdial.evaluation.aggregate import UNNAMED
+
+    names = set() if scores is None else {str(name) for name in scores["dataset"]} - {UNNAMED}
     return names.pop() if len(names) == 1 else None
 
 

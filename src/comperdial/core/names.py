@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+from numbers import Integral, Real
+
 from comperdial.core.errors import ConfigError
 
 LEVELS = ("turn", "dialogue", "system")
@@ -49,3 +53,19 @@ def perturbed(dataset: str) -> str:
 def unperturbed(dataset: str) -> str:
     """Return the data set that generated perturbations are of; of any other data set, its own name."""
     return dataset.removesuffix(PERTURBED)
+
+
+def plain_name(value: object) -> object:
+    """Return a name of a system, context, dialogue or annotator as every table spells it.
+
+    Names are texts. Programs that take them for numbers add and drop ``.0``: ``1``, ``1.0`` and the number 1 are the same
+    name; ``007`` and ``1.50`` stay as they are. White space around a name is dropped. What can be no name is returned as it is.
+    """
+    if isinstance(value, str):
+        text = value.strip() or value
+        return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return value
+    if isinstance(value, Integral) or float(value).is_integer():
+        return str(int(value))
+    return repr(float(value))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import math
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import read_table
+from comperdial.core.names import plain_name
+from comperdial.schema.tables import LARGEST_RATING
 
 ALIASES = {"reference": "references", "system": "system_id", "annotator": "annotator_id"}
 
-# What spreadsheets and R write for a missing value; of a number, in any case.
-_NO_TEXT = frozenset({"NA", "N/A", "#N/A", "NaN"})
+# What spreadsheets and R write for a missing number, in any case. In a column of texts these are texts.
 _NO_NUMBER = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "-"})
+# A longer cell is no list that is spelled as a text.
+_LONGEST = 1_000_000
 _WIDTH = 60
 
 
@@ -115,6 +119,19 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
+# Judges and metrics by name: what they gave is no rating by people unless `columns` says so.
+_MACHINES = re.compile(
+    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|judge|g_?eval|bleu|rouge|meteor|chrf"
+    r"|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood|logprob|levenshtein"
+    r"|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct|dist_?[12]|mauve|nubia)(?![a-z0-9])",
+)
+
+
+def is_of_machine(column: str) -> bool:
+    """Return whether a column's name is that of a judge or a metric, such as ``gpt4_score``."""
+    return bool(_MACHINES.search(_plain(column)))
+
+
 def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list[str]]:
     """Propose for each missing column what may be meant by it, by the values alone; ``???`` where nothing fits."""
     cells = {str(name): [cell for cell in others[name] if not is_missing(cell)] for name in others}
@@ -123,8 +140,9 @@ def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list
     texts = {name: [v for v in values if isinstance(v, str)] for name, values in filled.items() if name not in numbers}
     texts = {name: values for name, values in texts.items() if values}
     found: dict[str, str | list[str]] = dict.fromkeys(missing, "???")
-    if "rating" in missing and numbers:
-        found["rating"] = numbers[0] if len(numbers) == 1 else numbers
+    by_people = [name for name in numbers if not is_of_machine(name)]
+    if "rating" in missing and by_people:
+        found["rating"] = by_people[0] if len(by_people) == 1 else by_people
     if "response" in missing and texts:
         longest = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
         found["response"] = longest
@@ -137,16 +155,16 @@ def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list
 
 
 def is_missing(cell: object) -> bool:
-    """Say whether a cell holds nothing: it is empty, or what spreadsheets and R write for a missing value."""
+    """Return whether a cell of a column of texts is empty; ``NA`` and ``null`` are texts."""
     if isinstance(cell, str):
-        return not cell.strip() or cell.strip() in _NO_TEXT
+        return not cell.strip()
     if isinstance(cell, list | tuple | dict | np.ndarray):
         return len(cell) == 0
     return cell is None or bool(pd.isna(cell))  # type: ignore[call-overload]
 
 
 def number(cell: object) -> float | str | None:
-    """Return a finite number, None for a missing one, or what the cell holds instead, as a message shows it.
+    """Return a finite number up to ``LARGEST_RATING``, None for a missing one, or what the cell holds instead, for a message.
 
     A comma may stand for the decimal point, unless three digits follow it, which it may as well part in thousands.
     """
@@ -164,51 +182,118 @@ def number(cell: object) -> float | str | None:
     elif isinstance(cell, bool | np.bool_) or not isinstance(cell, int | float | np.number):
         return shown(cell)
     else:
-        value = float(cell)
-    return value if math.isfinite(value) else shown(cell)
+        try:
+            value = float(cell)
+        except OverflowError:
+            return shown(cell)
+    return value if abs(value) <= LARGEST_RATING else shown(cell)
 
 
 def identifier(cell: object, where: str) -> str | None:
-    """Return a name, None for a missing one; ``1`` and ``1.0`` are the same name, since programs add and drop ``.0``.
+    """Return a name as :func:`~comperdial.core.names.plain_name` spells it, None for a missing one.
 
     Raises
     ------
     SchemaError
-        When the cell is neither a text nor a whole number.
+        When the cell is neither a text nor a number.
     """
     if is_missing(cell):
         return None
-    if isinstance(cell, str):
-        text = cell.strip()
-        return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
-    whole = isinstance(cell, int | float | np.number) and not isinstance(cell, bool) and float(cell).is_integer()
-    if not whole:
-        raise SchemaError(f"holds {shown(cell)}", where=where, expected="a name or a whole number")
-    return str(int(cell))  # type: ignore[call-overload]
+    name = plain_name(cell)
+    if not isinstance(name, str):
+        raise SchemaError(f"holds {shown(cell)}", where=where, expected="a name or a number")
+    return name
 
 
 def entries(cell: object, where: str) -> list[Any]:
-    """Return what a cell lists: the entries of a list, which a text may spell as JSON; a text alone is one entry.
+    """Return what a cell lists: the entries of a list, which a text may spell; a text alone is one entry.
+
+    A list may be spelled as JSON, as Python and pandas print lists and tuples, or as numpy prints arrays.
 
     Raises
     ------
     SchemaError
-        When the cell is neither a text nor a list.
+        When the cell is neither a text nor a list, or a text that spells a list wrongly.
     """
-    if isinstance(cell, list | np.ndarray):
+    if isinstance(cell, list | tuple | np.ndarray):
         return list(cell)
     if is_missing(cell):
         return []
     if not isinstance(cell, str):
         raise SchemaError(f"holds {shown(cell)}", where=where, expected="a text or a list")
-    if not cell.lstrip().startswith("["):
+    text = cell.strip()
+    if text[0] not in "[(" and not _CALL.match(text):
         return [cell]
     try:
-        value = json.loads(cell)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        # A text may well start with a bracket: "[laughs] me too".
-        return [cell]
-    return list(value)
+        value = _printed_list(text)
+    if isinstance(value, list):
+        return value
+    if _LIKE_A_LIST.match(text):
+        raise SchemaError(
+            f"holds {shown(cell)}, which is not a readable list",
+            where=where,
+            expected='a list as JSON, such as ["one", "two"], with every entry in it',
+        )
+    # A text may well start with a bracket: "[laughs] me too".
+    return [cell]
+
+
+# What numpy and pandas print around a value: array([...], dtype=object), np.str_('a').
+_CALL = re.compile(r"(?:(?:np|numpy)\.)?(?:array|list|tuple|str_|float(?:32|64)|int(?:32|64))\s*\(")
+_DTYPE = re.compile(r",\s*dtype\s*=\s*(?:'[^']*'|\"[^\"]*\"|[\w.<>]+)\s*(?=\))")
+_TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<value>u?'(?:[^'\\]|\\.)*'|u?\"(?:[^\"\\]|\\.)*\""
+    r"|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|None|True|False)|(?P<open>[\[({])|(?P<close>[\])}])|(?P<other>[,:])",
+    re.DOTALL,
+)
+_LIKE_A_LIST = re.compile(r"""\[\s*(['"]).*\1(?:\s*,\s*|\s+)(?:\.\.\.\s+)?\1.*\1\s*,?\s*\]$""", re.DOTALL)
+
+
+def _printed_list(text: str) -> list[Any] | None:
+    """Return the list that Python, pandas or numpy printed; None for any other text.
+
+    Between entries of an array numpy prints no commas, and in ``literal_eval`` two texts without one would be joined.
+    """
+    if len(text) > _LONGEST:
+        return None
+    written: list[str] = []
+    opened: list[str] = []
+    after_value, place = False, 0
+    while place < len(text):
+        if call := _CALL.match(text, place):
+            kind, place, written_as = "open", call.end(), "("
+        elif opened and opened[-1] == "call" and (dtype := _DTYPE.match(text, place)):
+            place = dtype.end()
+            continue
+        elif token := _TOKEN.match(text, place):
+            kind, place, written_as = str(token.lastgroup), token.end(), token[0]
+        else:
+            return None
+        if kind == "space":
+            continue
+        if kind in ("value", "open") and after_value:
+            if not opened or opened[-1] != "[":
+                return None
+            written.append(",")
+        if kind == "open":
+            opened.append("call" if call else written_as)
+        elif kind == "close":
+            if not opened:
+                return None
+            opened.pop()
+        after_value = kind in ("value", "close")
+        written.append(written_as)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            value = ast.literal_eval("".join(written))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    if not isinstance(value, list | tuple):
+        return None
+    return [list(entry) if isinstance(entry, tuple) else entry for entry in value]
 
 
 def utterances(cell: object, where: str) -> list[Any]:
@@ -230,5 +315,10 @@ def spoken(history: Sequence[Any]) -> list[Any]:
 
 def shown(value: object) -> str:
     """Return a value as a message shows it."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    value = value.item() if isinstance(value, np.generic) else value
+    try:
+        text = repr(value)
+    except ValueError:
+        # Python refuses to write whole numbers of more than 4,300 digits.
+        text = "a number of thousands of digits"
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

@@ -12,7 +12,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import check_columns, read_json
-from comperdial.data.own_files import read_columns
+from comperdial.core.names import plain_name
+from comperdial.data.own_files import is_missing, number, read_columns
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 from comperdial.stats import Coefficient
 from comperdial.stats.agreement import pairwise_agreement
@@ -57,7 +58,8 @@ def read_ratings(
             where=str(path),
             expected="a column `annotator_id` that says whose each is",
         )
-    numbers = pd.to_numeric(frame["rating"], errors="coerce")
+    found = [value if isinstance(value := number(cell), float) else None for cell in frame["rating"]]
+    numbers = pd.Series(found, dtype="float64")
     filled = {
         "dataset": dataset or path.stem,
         "annotator_id": "1",
@@ -103,7 +105,9 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
     turn = ["turn"] if "turn" in frame else []
-    frame = frame[["dataset", *needed, *turn]].astype(dict.fromkeys(["dataset", *needed], str))
+    frame = frame[["dataset", *needed, *turn]].copy()
+    for column in ("dataset", *needed):
+        frame[column] = frame[column].map(plain_name).astype(str)
     if frame.duplicated(["dataset", "context_id"]).any():
         name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
         raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")
@@ -158,9 +162,25 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
         schema.write(folder / f"{name}.parquet", without, name)
 
 
-def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Read and join tables ``scores``; a score that stands twice, or one metric made in two ways, is an error."""
-    tables = [schema.read(path, "scores") for path in paths]
+UNNAMED = "(no data set named)"
+"""Stands for the data set of scores whose file does not say it."""
+_ELSEWHERE = "computed elsewhere"
+_SCORED = ("context_id", "dialogue_id", "item_id")
+
+
+def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
+    """Read and join scores: tables ``scores``, or files of any program with at least ``context_id, system_id, value``.
+
+    For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
+    filled in: its name as ``metric``, ``score`` as ``output``. An empty value is no score. ``unnamed`` says that the data set
+    may be left out too, and is then :data:`UNNAMED`.
+
+    Raises
+    ------
+    SchemaError
+        When a column is missing, a value is no number, a score stands twice, or one metric was made in two ways.
+    """
+    tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
     scores = pd.concat(tables, ignore_index=True)
     where = ", ".join(map(str, paths))
     for metric, of_metric in scores.groupby("metric"):
@@ -176,6 +196,55 @@ def read_scores(paths: Sequence[str | Path]) -> pd.DataFrame:
     if scores["metric"].nunique() < sum(table["metric"].nunique() for table in tables):
         return schema.validate(scores, "scores", where=where)
     return scores
+
+
+def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
+    columns = schema.table("scores").columns
+    # A complete table is read as what it is: without a value where one should be, it is broken.
+    if path.suffix == ".parquet" and path.is_file() and set(columns) <= set(schema.column_names(path)):
+        return schema.read(path, "scores")
+    frame = read_columns(path, [*columns, *_SCORED], ["system_id", "value", *([] if unnamed else ["dataset"])])
+    if set(columns) == set(frame.columns):
+        return schema.read(path, "scores")
+    items = [name for name in _SCORED if name in frame]
+    if len(items) != 1 and items != ["context_id", "dialogue_id"]:
+        raise SchemaError(
+            f"columns {' and '.join(map(repr, items))}" if items else "no column 'context_id'",
+            where=str(path),
+            expected="context_id, or dialogue_id for scores of whole dialogues, with system_id and value",
+            hint=f"It has: {', '.join(frame.columns)}",
+        )
+    if others := [name for name in frame.columns if name not in {*columns, *_SCORED}]:
+        log.info("%s: columns not used: %s", path, ", ".join(others))
+    # Of a response the dialogue may be named too.
+    item = items[0]
+    values = [number(cell) for cell in frame["value"]]
+    for record, value in enumerate(values, start=1):
+        if isinstance(value, str):
+            raise SchemaError(
+                f"holds {value}", where=f"{path}, record {record}, column 'value'", expected="a number, or nothing"
+            )
+    filled = {
+        "dataset": UNNAMED,
+        "level": "dialogue" if item == "dialogue_id" else "turn",
+        "metric": path.stem,
+        "output": "score",
+        "cut": 0,
+        "signature": _ELSEWHERE,
+    }
+    named = frame.assign(value=pd.Series(values, dtype="float64", index=frame.index), item_id=frame[item])
+    for column, value in filled.items():
+        if column not in named:
+            named[column] = value
+        elif column != "cut":
+            named[column] = named[column].where(~named[column].map(is_missing), value)
+    without = named["value"].isna()
+    if without.all():
+        raise SchemaError("no scores", where=str(path), expected="numbers in column 'value'")
+    if without.any():
+        log.info("%s: %d of %d records have no value", path, int(without.sum()), len(named))
+    named = named.loc[~without, columns]
+    return schema.validate(schema.parse_cells(named, "scores", path), "scores", where=str(path))
 
 
 def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, FileError
+from comperdial.core.errors import ConfigError, FileError, SchemaError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.data.own_files import read_columns
+from comperdial.data.own_files import number, read_columns
 from comperdial.data.readers.table import COLUMNS, RatedFile
 from comperdial.evaluation import aggregate
 from comperdial.metrics import Batch, scoring
@@ -172,3 +173,66 @@ def own_columns(path: str | Path, data: RatedData, options: Mapping[str, Any] | 
         for item in ("context_id", "dialogue_id")
     ]
     return [rows for rows in said if len(rows)]
+
+
+def column_scores(
+    path: str | Path, data: RatedData, names: Sequence[str], options: Mapping[str, Any] | None = None
+) -> pd.DataFrame | None:
+    """Return the scores that a file of responses holds in columns of its own, such as a judge's.
+
+    Parameters
+    ----------
+    path, data, options
+        As :func:`own_columns` takes them.
+    names
+        The columns, as the file calls them.
+
+    Returns
+    -------
+    DataFrame
+        Table ``scores``: a metric a column, with the output ``score``; None for no names.
+
+    Raises
+    ------
+    SchemaError
+        When a cell is no number, or the rows of one response differ.
+    """
+    if not names or data.units is None:
+        return None
+    frame = read_columns(path, COLUMNS, ["response"], (options or {}).get("columns") or {})
+    units = data.units.assign(
+        level=np.where(data.units["context_id"].notna(), "turn", "dialogue"),
+        item_id=data.units["context_id"].where(data.units["context_id"].notna(), data.units["dialogue_id"]),
+    )
+    found = []
+    for name in names:
+        seen: dict[tuple[str, ...], tuple[float, int]] = {}
+        keys = units[["dataset", "level", "item_id", "system_id"]].itertuples(index=False, name=None)
+        for record, (key, cell) in enumerate(zip(keys, frame[name], strict=True), start=1):
+            value = number(cell)
+            if value is None or pd.isna(key[2]):
+                continue
+            where = f"{path}, record {record}, column {name!r}"
+            if isinstance(value, str):
+                raise SchemaError(f"holds {value}", where=where, expected="a number, one score a response")
+            first, earlier = seen.setdefault(key, (value, record))
+            if first != value:
+                raise SchemaError(
+                    f"holds {value:g}, and {first:g} in record {earlier} of the same response",
+                    where=where,
+                    expected="one score a response",
+                )
+        if not seen:
+            raise SchemaError(f"no number in column {name!r}", where=str(path), expected="the scores of responses")
+        rows = pd.DataFrame(list(seen), columns=["dataset", "level", "item_id", "system_id"])
+        found.append(rows.assign(value=[value for value, _ in seen.values()], metric=name))
+    made = pd.concat(found, ignore_index=True).assign(output="score", cut=0, signature="column of the rated file")
+    return schema.validate(made, "scores", where=str(path))
+
+
+def columns_of(path: str | Path, options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the columns of a file of responses that are none of ours, ratings included."""
+    mapped = (options or {}).get("columns") or {}
+    rated = mapped.get("rating", [])
+    taken = {*COLUMNS, *([rated] if isinstance(rated, str) else rated)}
+    return [str(name) for name in read_columns(path, COLUMNS, ["response"], mapped) if name not in taken]

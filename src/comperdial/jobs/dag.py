@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from comperdial.config.checking import Lines
@@ -19,6 +20,7 @@ from comperdial.config.registry import completed
 from comperdial.core.artifact import Artifact
 from comperdial.core.closure import code_version
 from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.files import sha256
 from comperdial.jobs import discover
 from comperdial.jobs.plan import Plan
 from comperdial.studies import ALONE
@@ -47,6 +49,7 @@ class Jobs:
         # Rules name files' makers by their functions; what is rendered goes by its path.
         self.artifacts = {artifact.make.__name__: artifact for artifact in found if artifact.kind == "files"}
         self.rendered = [artifact for artifact in found if artifact.kind != "files"]
+        self._hashes: dict[str, str] = {}
         self._check_outputs()
 
     @cached_property
@@ -163,7 +166,42 @@ class Jobs:
             ),
             "libraries": {name: version(name) for name in artifact.libraries},
         }
+        # Snakemake looks at times first: a file that an older one replaced (`cp -p`, `mv`, `tar x`) would pass for unchanged.
+        if content := {path: self._sha256(path) for path in _flat(job["inputs"]) if self._is_own(path)}:
+            job["content"] = content
         return json.dumps(job, sort_keys=True, separators=(",", ":"))
+
+    def _is_own(self, path: str) -> bool:
+        """Return whether an input is a file that no job makes."""
+        made = {path, str(Path(path).with_suffix("")), path.removesuffix(".provenance.json")} & self._outputs
+        return not made and Path(path).is_file()
+
+    @cached_property
+    def _outputs(self) -> frozenset[str]:
+        """All that jobs can make; of a table, figure or page its path without suffix."""
+        return frozenset(
+            pattern.format(**names)
+            for artifact in [*self.artifacts.values(), *self.rendered]
+            for names in self._names_of(artifact)
+            for pattern in artifact.outputs.values()
+        )
+
+    def _sha256(self, path: str) -> str:
+        """Return the hash of a file's content, which is read once while the workflow is planned."""
+        if path not in self._hashes:
+            self._hashes[path] = sha256(path)
+        return self._hashes[path]
+
+
+def _flat(value: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the paths among the inputs of a job."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, str):
+        yield value
+    elif value is not None:
+        for part in value:
+            yield from _flat(part)
 
 
 def one_of(names: Iterable[str]) -> str:

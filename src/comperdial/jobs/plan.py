@@ -476,7 +476,7 @@ class Plan:
         self.recorded = read_entries(
             self.config.get("recorded"),
             taken={*self.metrics, *kinds()},
-            datasets=[*self.config["challenges"], *self.catalogue.datasets],
+            datasets=self.names,
             catalogue=self.catalogue,
         )
         # As <data set>/<name>: what was recorded of one data set is of no other.

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.names import plain_name
 from comperdial.schema.fields import Field
 from comperdial.schema.tables import Table, table
 
@@ -37,8 +38,8 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     _check_columns(frame, spec, where)
     frame = frame[spec.columns].reset_index(drop=True)
     for field in spec.fields:
-        if field.identifier and frame[field.name].dtype != "str":
-            frame[field.name] = frame[field.name].map(_as_name).astype(object)
+        if field.identifier:
+            frame[field.name] = _as_names(frame[field.name])
     if frame.empty:
         return spec.arrow().empty_table().to_pandas()
     _check_values(frame, spec, where)
@@ -113,9 +114,20 @@ def _numbers(column: pd.Series) -> pd.Series:
     return pd.to_numeric(column.mask(lists), errors="coerce")
 
 
-def _as_name(value: object) -> object:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return str(value) if is_whole else value
+def _as_names(column: pd.Series) -> pd.Series:
+    """Return a column of names as all tables spell them; each is looked at once however often it occurs."""
+    try:
+        codes, distinct = pd.factorize(column, use_na_sentinel=False)
+    except TypeError:
+        # Lists, and what else is no name.
+        return column.map(plain_name).astype(object)
+    names = list(distinct)
+    plain = [plain_name(name) for name in names]
+    if all(isinstance(name, str) and name == new for name, new in zip(names, plain, strict=True)):
+        return column
+    found = np.empty(len(plain), dtype=object)
+    found[:] = plain
+    return pd.Series(found[codes], index=column.index, dtype=object)
 
 
 def _how_many(wrong: int) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -88,9 +87,10 @@ def name_field(name: str) -> Field:
     return Field(name, pa.string(), check=filled, expected="a name that is not empty", identifier=True)
 
 
-def number_field(name: str) -> Field:
-    """Return a column of finite numbers."""
-    return Field(name, pa.float64(), check=math.isfinite, expected="a finite number")
+def number_field(name: str, largest: float = 1e100) -> Field:
+    """Return a column of numbers whose products do not overflow."""
+    expected = f"a finite number from {-largest:g} to {largest:g}"
+    return Field(name, pa.float64(), check=lambda value: abs(value) <= largest, expected=expected)
 
 
 def count_field(name: str, default: int | None = None) -> Field:

@@ -44,6 +44,14 @@ def count(path: str | Path, name: str) -> int:
     return rows
 
 
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of a Parquet file's columns; none of a file that is no Parquet."""
+    try:
+        return list(pq.read_schema(path).names)
+    except (OSError, pa.ArrowInvalid):
+        return []
+
+
 def read_whole(path: str | Path, name: str) -> pd.DataFrame:
     """Read a Parquet file; one that is not ours is checked."""
     spec = table(name)

@@ -39,6 +39,8 @@ SIDES = ("first", "second")
 # Whether an annotator took part in the dialogue.
 ROLES = ("interlocutor", "outsider")
 SPLITS = ("train", "validation", "test")
+# No scale of ratings has larger numbers; sums of their products must not overflow.
+LARGEST_RATING = 1e15
 
 
 def _ratings(level: str, item: str) -> Table:
@@ -51,9 +53,9 @@ def _ratings(level: str, item: str) -> Table:
             name_field("annotator_id"),
             optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
             name_field("dimension"),
-            number_field("rating"),
-            number_field("scale_min"),
-            number_field("scale_max"),
+            number_field("rating", LARGEST_RATING),
+            number_field("scale_min", LARGEST_RATING),
+            number_field("scale_max", LARGEST_RATING),
             name_field("source"),
         ),
         key=("dataset", item, "system_id", "annotator_id", "dimension"),

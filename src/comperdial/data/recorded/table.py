@@ -9,6 +9,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import check_columns, read_table
+from comperdial.core.names import plain_name
 from comperdial.data.recorded.base import Format, frame
 
 # The column that names what is scored, and of which levels it can be.
@@ -40,7 +41,7 @@ class Table(Format):
             )
         levels = content["level"] if "level" in content else [_ITEMS[item][0]] * len(content)
         outputs = content["output"].map(str) if "output" in content else [_OUTPUT] * len(content)
-        items, systems = content[item].map(str), content["system_id"].map(str)
+        items, systems = (content[name].map(plain_name).map(str) for name in (item, "system_id"))
         values = self._values(content["value"], places)
         found = frame(zip(places, levels, items, systems, outputs, values, strict=True))
         return found.assign(cut=content["cut"].to_numpy()) if "cut" in content else found
