@@ -368,7 +368,6 @@ def test_what_scores_of_other_programs_lack_is_one_clear_error(tmp_path, capsys,
             scores.assign(context_id="x-" + scores["context_id"]),
             "none of the 24 scores of 'theirs' is of something rated: the first is of 'x-c0', system 'a'; expected the names",
         ),
-        (scores.assign(dataset="other"), "scores of the data set 'other'"),
     ):
         made.to_csv("theirs.csv", index=False)
         assert message in fails(capsys, "compare", "--scores", "theirs.csv", "--ratings", "ratings.csv")
