@@ -94,7 +94,8 @@ def _compare(options: argparse.Namespace) -> None:
         options=rated_file_options(options),
     )
     keep_embeddings(options)
-    scores, not_run = None, {}
+    scores: pd.DataFrame | None = None
+    not_run: dict[str, str] = {}
     if metrics:
         parts = data.parts if isinstance(data.parts, list) else batches(options.input)
         metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))
