@@ -136,7 +136,8 @@ def _compare(options: argparse.Namespace) -> None:
     )
     ready = _of_dataset(ready, data)
     keep_embeddings(options)
-    scores, not_run = None, {}
+    scores: pd.DataFrame | None = None
+    not_run: dict[str, str] = {}
     if metrics:
         parts = data.parts if isinstance(data.parts, list) else batches(options.input)
         metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))

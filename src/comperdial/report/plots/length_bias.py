@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from comperdial.core.scripts import words
 from comperdial.evaluation.samples import Sample
 from comperdial.report.labels import label
 from comperdial.report.plots.style import (
@@ -35,8 +36,8 @@ _WITH_LENGTH, _WITH_RATINGS, _PARTIAL = "length", "ratings", "ratings given leng
 
 
 def with_lengths(scores: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """Add to table ``scores`` how many words, parted by white space, each response has: as metric ``words``."""
-    counts = responses["response"].astype(str).map(lambda text: len(text.split()))
+    """Add to table ``scores`` how many words each response has: as metric ``words``."""
+    counts = responses["response"].astype(str).map(lambda text: len(words(text)))
     rows = responses[["dataset", "context_id", "system_id"]].rename(columns={"context_id": "item_id"})
     rows = rows[rows["system_id"].isin(scores["system_id"].unique())].assign(
         level="turn", metric=LENGTH[0], output=LENGTH[1], value=counts.astype("float32"), cut=0, signature="words"
