@@ -175,7 +175,8 @@ def restricted(
     shown = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(outputs)]
 
     def sampled(some: RatedSet) -> list[Sample]:
-        found = some.samples(shown, "human") if len(shown) else []
+        of = shown[shown["system_id"].isin(some.ratings["system_id"])]
+        found = some.samples(of, "human") if len(of) else []
         return [sample for sample in found if sample.target == wanted and sample.level == "turn"]
 
     rows = [row for sample in sampled(one) for row in _within(sample)]
