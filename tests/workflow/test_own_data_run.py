@@ -81,12 +81,12 @@ def test_japanese_data_run_without_the_metrics_for_english(root, tmp_path):
     workdir = copy_repository(root, tmp_path / "repository", shipped=True)
     page = (root / "docs/adding-a-dataset.md").read_text().split("### Languages other than English")[1]
     (workdir.path / "japanese.csv").write_text(page.split("```csv\n")[1].split("```")[0])
-    workdir.snakemake("results/tables/japanese_correlations.html", "--config", "datasets=[japanese.csv]")
-    page = (workdir.path / "results/tables/japanese_correlations.md").read_text()
+    workdir.snakemake("results/japanese/tables/correlations.html", "--config", "datasets=[japanese.csv]")
+    page = (workdir.path / "results/japanese/tables/correlations.md").read_text()
     reason = "English only, and the responses are in other scripts (Japanese (Hiragana, Katakana, Han) 100 %)"
     assert re.search(rf"^- not run: .*; meteor; .*: {re.escape(reason)}$", page, re.MULTILINE)
-    scored = {path.stem for path in (workdir.path / "results/scores/japanese").glob("*.parquet")}
+    scored = {path.stem for path in (workdir.path / "results/japanese/scores").glob("*.parquet")}
     assert {"f1", "bleu", "rouge", "chrf"} <= scored and not {"meteor", "bertscore-minilm", "density"} & scored
     for name, tag in {"f1": "|split:characters|", "rouge": "|tokens:unicode|", "chrf": ""}.items():
-        scores = pd.read_parquet(workdir.path / f"results/scores/japanese/{name}.parquet")
+        scores = pd.read_parquet(workdir.path / f"results/japanese/scores/{name}.parquet")
         assert scores["value"].max() > 0.3 and all(tag in text for text in scores["signature"])
