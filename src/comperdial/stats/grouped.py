@@ -267,7 +267,8 @@ def _sums_of_products(x: Floats, y: Floats, groups: Groups) -> _Sums:
     sums = _sums(_products, x, y, groups)
     whole, without = sums.whole, sums.without.copy()
     little = (without[1:] <= _LITTLE * whole[1:, :, np.newaxis]).any(axis=0)
-    found = np.nonzero(little & (whole[1:] > 0).all(axis=0)[:, np.newaxis])
+    varies = np.asarray((whole[1:] > 0).all(axis=0))
+    found = np.nonzero(little & varies[:, np.newaxis])
     step = max(1, _AT_ONCE // max(1, x.shape[1] ** 2))
     for start in range(0, len(found[0]), step):
         group, cluster = (codes[start : start + step] for codes in found)
@@ -285,7 +286,8 @@ def _spearman(x: Floats, y: Floats, groups: Groups) -> tuple[Floats, Floats]:
     count, places = x.shape
     # The places of each group in order of their clusters, those without a unit first.
     order = np.argsort(groups.member, axis=1, kind="stable")
-    member, x, y = (np.take_along_axis(part, order, axis=1) for part in (groups.member, x, y))
+    member = np.take_along_axis(groups.member, order, axis=1)
+    x, y = (np.take_along_axis(side, order, axis=1) for side in (x, y))
     if (np.diff(member, axis=1)[member[:, 1:] >= 0] > 0).all():
         step = max(1, _RANKED // max(1, places * places))
         for start in range(0, count, step):

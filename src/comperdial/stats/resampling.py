@@ -187,8 +187,8 @@ class _Units:
             values, unsure = _pearson(np.einsum("mkc,cb->kbm", self.features, cells))
             for resample, metric in zip(*np.nonzero(unsure), strict=True):
                 kept = self.kept[metric] & (cells[self.cell_of, resample] > 0)
-                sides = (side[kept] for side in (self.sides[0][metric], self.sides[1]))
-                values[resample, metric] = _pearson_of_units(*sides, cells[self.cell_of[kept], resample])
+                x, y = self.sides[0][metric, kept], self.sides[1][kept]
+                values[resample, metric] = _pearson_of_units(x, y, cells[self.cell_of[kept], resample])
             found[:, :, self.names.index("pearson")] = values
         if self.columns and ranked:
             self._ranked(weights.of(self.design.systems, self.design.dialogues), found)
@@ -233,7 +233,7 @@ def _pearson(sums: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
     mean_a, mean_b = _divided(a, n), _divided(b, n)
     spread_a, spread_b = aa - a * mean_a, bb - b * mean_b
     unsure = ((spread_a < _LITTLE * aa) | (spread_b < _LITTLE * bb)) & (aa > 0) & (bb > 0)
-    spreads = (np.where(unsure, 0.0, spread) for spread in (spread_a, spread_b))
+    spreads = (np.where(unsure, 0.0, np.maximum(spread, 0.0)) for spread in (spread_a, spread_b))
     value = _divided(ab - a * mean_b, np.sqrt(next(spreads)) * np.sqrt(next(spreads)))
     return np.clip(value, -1, 1), unsure
 
@@ -558,7 +558,7 @@ def _values(sides: Iterable[Floats], times: Floats, names: Sequence[str]) -> Flo
                 found[:, row, at] = _pearson_of_means(side.means, ratings.means, times)
             elif side.ranks is not None and ratings.ranks is not None and name == "spearman":
                 found[:, row, at] = _pearson_of_means(side.ranks, ratings.ranks, times)
-            elif side.signs is not None and ratings.signs is not None:
+            elif side.signs and ratings.signs and side.untied is not None and ratings.untied is not None:
                 pairs = _concordance_of_means(side.signs, ratings.signs, times)
                 found[:, row, at] = np.clip(_divided(pairs, side.untied * ratings.untied), -1, 1)
     return found
@@ -599,14 +599,14 @@ def _concordance_of_means(
     if a[0].ndim == 3:
         signs = a[0] * b[0]
         if len(signs) == 1:
-            return np.einsum("bi,bi->b", times @ signs[0].astype(np.float64), times)
-        return np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times))
+            return np.asarray(np.einsum("bi,bi->b", times @ signs[0].astype(np.float64), times))
+        return np.asarray(np.einsum("bi,bi->b", times, np.einsum("bij,bj->bi", signs, times)))
     total = np.zeros(len(times), dtype=np.int64)
     for one, other in zip(a, b, strict=True):
         pairs = one * other
         for start in range(0, len(pairs), 127):
             total += np.add.reduce(pairs[start : start + 127], axis=0, dtype=np.int8)
-    return 2.0 * total
+    return np.asarray(2.0 * total, dtype=np.float64)
 
 
 def _pearson_of_means(x: Floats, y: Floats, times: Floats) -> Floats:
