@@ -352,6 +352,25 @@ def test_names_that_look_like_numbers_join_all_rows(tmp_path, capsys, monkeypatc
             assert found[["value", "n"]].equals(whole[["value", "n"]]), (scores, ratings)
 
 
+def test_the_docs_commands_on_scores_of_other_programs_run_as_they_stand(root, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (root / "docs/recorded-scores.md").read_text()
+    section = text[text.index("## Compare without the workflow") : text.index("## What is checked")]
+    blocks = re.findall(r"```(\w+)\n(.*?)```", section, flags=re.DOTALL)
+    commands = [line for language, block in blocks if language == "sh" for line in block.splitlines()]
+    (tmp_path / "judged.csv").write_text(next(block for language, block in blocks if language == "csv"))
+    frame = pd.DataFrame(rated_rows())
+    frame[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
+    frame.assign(response="green tea", reference="tea").drop(columns="value").to_csv("mine.csv", index=False)
+    scores = frame[["context_id", "system_id", "value"]]
+    scores.to_csv("theirs.csv", index=False)
+    for command, names in zip(commands, (["theirs"], ["theirs", "f1"], ["gpt4_score", "f1"]), strict=True):
+        program, *arguments = shlex.split(command, comments=True)
+        assert program == "comperdial"
+        said = run(capsys, *arguments, "--resamples", "50").out
+        assert all(name in said for name in names), command
+
+
 def test_what_scores_of_other_programs_lack_is_one_clear_error(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame(rated_rows())

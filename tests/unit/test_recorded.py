@@ -1,5 +1,6 @@
 import json
 import logging
+import os
 
 import pandas as pd
 import pytest
@@ -7,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial import schema
+from comperdial import jobs, schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, UnknownNameError
 from comperdial.core.files import sha256
@@ -16,6 +17,7 @@ from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded import find, formats
 from comperdial.data.recorded.entries import origin, read_entries
 from comperdial.data.recorded.importing import import_scores, signature
+from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create, scoring
 from minidata import mini_items, write_mirror
 
@@ -456,3 +458,47 @@ def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monk
     (mini_mirror / "data/raw/invented/mini/data/ratings.json").write_text(content + " ")
     assert main(given) == 1
     assert "source 'mini_ratings' is altered" in capsys.readouterr().err
+
+
+def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
+    """As the workflow makes them: an entry of `recorded` may name one of `own_data`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("src", "notebooks"):
+        (tmp_path / name).symlink_to(root / name)
+    (tmp_path / "data").mkdir()
+    for name in ("sources.yaml", "prices.yaml", "demo", "personas"):
+        (tmp_path / "data" / name).symlink_to(root / "data" / name)
+    rows = [("c1", "1.0", 3, 0.5), ("c1", "b", 2, 0.25), ("c2", "1.0", 1, 1), ("c2", "b", 5, "")]
+    (tmp_path / "mine.csv").write_text(
+        "context_id,system,response,rating\n" + "".join(f"{c},{s},tea {r},{r}\n" for c, s, r, _ in rows)
+    )
+    (tmp_path / "theirs.csv").write_text(
+        "context_id,system_id,value\n" + "".join(f"{c},{s.partition('.')[0]},{v}\n" for c, s, _, v in rows)
+    )
+    config = yaml.safe_load((root / "params.yaml").read_text())
+    config |= {
+        "datasets": ["mine"],
+        "own_data": {"mine": {"file": "mine.csv"}},
+    }
+    config["recorded"]["theirs"] = {"dataset": "mine", "format": "table", "path": "theirs.csv", "about": "a program"}
+    planned = Jobs(config)
+    before = {}
+    for maker, names in (
+        ("read_tables", {"dataset": "mine"}),
+        ("recorded_scores", {"dataset": "mine", "metric": "theirs"}),
+    ):
+        before[maker] = planned.told(planned.artifacts[maker], names)
+        jobs.do(json.loads(before[maker]))
+    scores = schema.read("results/scores/mine/theirs.parquet", "scores")
+    assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == [
+        ["c1", "1", 0.5],
+        ["c1", "b", 0.25],
+        ["c2", "1", 1.0],
+    ]
+    # What a file holds makes a result stale, whatever its date.
+    path = tmp_path / "theirs.csv"
+    path.write_text(path.read_text().replace("0.25", "0.75"))
+    os.utime(path, (1e9, 1e9))
+    planned = Jobs(config)
+    assert planned.told(planned.artifacts["recorded_scores"], names) != before["recorded_scores"]
+    assert planned.told(planned.artifacts["read_tables"], {"dataset": "mine"}) == before["read_tables"]
