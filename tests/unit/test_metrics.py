@@ -1,4 +1,5 @@
 import math
+import unicodedata
 from collections import Counter
 
 import numpy as np
@@ -147,6 +148,14 @@ def test_scripts_without_spaces_are_split_into_characters(response, reference, s
     assert score("f1", response, [reference])["f1"] == pytest.approx(expected)
     assert score("rouge", response, [reference])["rouge1-f"] == pytest.approx(expected)
     assert create("distinct").score([response])["distinct-1"][0] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["f1", "rouge"])
+@pytest.mark.parametrize("text", ["naïve café", "がっこう", "안녕"])
+def test_a_letter_written_as_two_characters_is_the_same_letter(kind, text):
+    composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
+    assert composed != decomposed
+    assert score(kind, composed, [decomposed])[create(kind).outputs[0]] == 1.0
 
 
 def test_ascii_text_has_rouge_score_s_tokens():

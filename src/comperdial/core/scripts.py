@@ -61,8 +61,12 @@ def words(text: str) -> list[str]:
     """Split a text at white space, and what is in a script without spaces into characters.
 
     These scripts are Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar and Tibetan. A combining mark stays with
-    its character; punctuation of these scripts is a word of its own. Hangul has spaces.
+    its character; punctuation of these scripts is a word of its own. Hangul has spaces. Letters that can be written as one
+    character or as two (``é``) are one (Unicode's NFC).
     """
+    if text.isascii():
+        return text.split()
+    text = unicodedata.normalize("NFC", text)
     if not has_no_spaces(text):
         return text.split()
     split = _patterns()[1]
@@ -78,6 +82,7 @@ def alphanumeric_words(text: str) -> list[str]:
     lower = text.lower()
     if lower.isascii():
         return _ASCII_WORD.findall(lower)
+    lower = unicodedata.normalize("NFC", lower)
     alone = _patterns()[0]
     found: list[str] = []
     # Whether the last word can be continued by letters, or by marks alone.

@@ -525,7 +525,7 @@ def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[l
     """
     frame, _ = _read(Path(path), options or {})
     responses = [str(cell) for cell in frame["response"] if not is_missing(cell)]
-    cells = frame.get("references", [])
+    cells: Any = frame.get("references", [])
     references = [str(text) for row, cell in enumerate(cells, 1) for text in entries(cell, f"{path}, record {row}")]
     return responses, references
 
