@@ -268,7 +268,7 @@ def made_table(tmp_path):
         frame = pd.DataFrame([row for row in rows if row["dataset"] == name])
         schema.write(tmp_path / f"{name}.parquet", frame[schema.table("correlations").columns], "correlations")
     parts = [
-        correlated(value=0.25, grouping="system", low=np.nan, high=np.nan, rank=None),
+        correlated(value=0.25, grouping="system", p=np.nan, low=np.nan, high=np.nan, rank=None),
         correlated(value=0.35, rank=None),
     ]
     frame = pd.DataFrame(parts)[schema.table("correlations").columns]

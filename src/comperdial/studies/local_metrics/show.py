@@ -46,9 +46,14 @@ def with_means(frame: pd.DataFrame, row: str, datasets: Sequence[str]) -> pd.Dat
     return pd.DataFrame([*frame.to_dict("records"), *rows], columns=frame.columns)
 
 
+def _cell(cell: Mapping[str, Any]) -> str:
+    # A mean of coefficients has no p of its own, so nothing that an asterisk would say.
+    return with_interval(cell, starred=cell.get("responses") != WITHIN)
+
+
 def _columns(titles: Mapping[str, str]) -> list[Column]:
     mean = Column("Data set", _MEAN, lambda cell: number(cell["value"]), (_MEAN,))
-    return [mean, *(Column("Data set", title, with_interval, (dataset,)) for dataset, title in titles.items())]
+    return [mean, *(Column("Data set", title, _cell, (dataset,)) for dataset, title in titles.items())]
 
 
 def _sections(
