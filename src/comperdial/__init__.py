@@ -13,7 +13,7 @@ from comperdial.core.errors import ComperdialError
 if TYPE_CHECKING:
     from comperdial.metrics import create as metric
 
-__version__ = "0.13.0"
+__version__ = "0.14.0"
 __all__ = ["ComperdialError", "__version__", "metric"]
 
 
