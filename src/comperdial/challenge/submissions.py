@@ -56,7 +56,7 @@ class Submissions:
             systems.setdefault(file, set()).add(system)
         for file, chosen in systems.items():
             for _, record in _records(file):
-                system = plain_name(record.get("system_id", file.stem))
+                system = str(plain_name(record.get("system_id", file.stem)))
                 if system in chosen:
                     yield system, str(plain_name(record["dialogue_id"])), int(record["turn"]), record["response"]
 
@@ -190,7 +190,7 @@ def _check_file(path: Path, wanted: Mapping[Item, int]) -> dict[str, _Checked]:
         where = f"{path}, record {number}"
         if "system_id" not in record:
             unnamed = unnamed or where
-        system = plain_name(record.get("system_id", path.stem))
+        system: Any = plain_name(record.get("system_id", path.stem))
         if problem is None and not (isinstance(system, str) and _NAME.fullmatch(system)):
             problem = SchemaError(f"system_id {system!r}", where=where, expected="a name as a file's")
         if problem is None:

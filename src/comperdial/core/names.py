@@ -66,6 +66,7 @@ def plain_name(value: object) -> object:
         return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         return value
-    if isinstance(value, Integral) or float(value).is_integer():
+    if isinstance(value, Integral):
         return str(int(value))
-    return repr(float(value))
+    real = float(value)
+    return str(int(real)) if real.is_integer() else repr(real)

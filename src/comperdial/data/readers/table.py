@@ -325,7 +325,9 @@ class RatedFile(Reader):
                 continue
             if isinstance(value, str):
                 where = self._where(place, column)
-                raise SchemaError(f"holds {value}", where=where, expected="a number, one rating a cell")
+                raise SchemaError(
+                    f"holds {value}", where=where, expected="a number from -1e15 to 1e15, one rating a cell"
+                )
             dimension = named
             if dimension is None:
                 cell = self._cell("dimension", place)
