@@ -173,7 +173,7 @@ class Jobs:
 
     def _is_own(self, path: str) -> bool:
         """Return whether an input is a file that no job makes."""
-        made = {path, str(Path(path).with_suffix("")), path.removesuffix(".provenance.json")} & self._outputs
+        made = {path, str(Path(path).with_suffix(""))} & self._outputs
         return not made and Path(path).is_file()
 
     @cached_property
