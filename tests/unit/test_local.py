@@ -75,7 +75,9 @@ def study(tmp_path_factory):
             schema.write(root / "tables" / name / f"{table}.parquet", frame[schema.table(table).columns], table)
         for metric, entry in METRICS.items():
             made = create(entry["kind"], **{key: value for key, value in entry.items() if key != "kind"})
-            scoring.write_scores(made, metric, root / "tables" / name, root / "scores" / name / f"{metric}.parquet")
+            scoring.write_scores(
+                made, metric, root / "tables" / name, root / "results" / name / "scores" / f"{metric}.parquet"
+            )
     (root / "features.yaml").write_text(
         yaml.safe_dump(
             {
@@ -92,7 +94,7 @@ def study(tmp_path_factory):
 def read(root):
     return [
         fitting.FittedSet.read(
-            root / "tables" / name, {metric: root / "scores" / name / f"{metric}.parquet" for metric in METRICS}, FEATURES,
+            root / "tables" / name, {metric: root / "results" / name / "scores" / f"{metric}.parquet" for metric in METRICS}, FEATURES,
             target="overall", group=group,
         )
         for name, group in SETS.items()
@@ -185,7 +187,7 @@ def test_facts_count_where_there_are_any_and_nothing_else_may_lack():
 
 def test_scores_that_there_are_make_the_same_as_computing_them(study, coefficients, tmp_path, monkeypatch):
     metric = create("local", coefficients=str(coefficients))
-    tables = {name: study / "scores/one" / f"{name}.parquet" for name in METRICS}
+    tables = {name: study / "results/one/scores" / f"{name}.parquet" for name in METRICS}
     expected = scored(study, coefficients, "one")
 
     def refuse(*_):
@@ -234,7 +236,7 @@ def test_libraries_may_differ_and_options_may_not(coefficients, tmp_path, monkey
 
 def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path, capsys):
     command = ["fit", "--features", str(study / "features.yaml"), "--tables", str(study / "tables")]
-    command += ["--scores", str(study / "scores"), "--output"]
+    command += ["--scores", str(study / "results"), "--output"]
     assert main([*command, str(tmp_path / "first.json")]) == 0
     assert main([*command, str(tmp_path / "second.json")]) == 0
     assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
@@ -250,7 +252,7 @@ def test_training_is_one_command_with_the_same_result_each_time(study, tmp_path,
 def correlated(**changes):
     row = {"dataset": "one", "level": "turn", "against": "turn", "target": "overall", "metric": "pmi", "output": "pmi"}
     row |= {"grouping": "pooled", "coefficient": "spearman", "value": 0.5, "low": 0.3, "high": 0.7, "p": 0.01, "n": 24}
-    row |= {"loso_value": None, "loso_system": None}
+    row |= {"over": "systems and contexts", "loso_value": None, "loso_system": None}
     return (
         row
         | {"rank": 1, "tests": 3, "rank_wmt": None, "coverage": 1.0, "cut": 0, "lacking": None, "signature": "pmi|v:1"}
@@ -380,7 +382,7 @@ def test_planned_contrasts_are_tested_as_pairs_of_the_table_and_corrected_over_t
     for name in ("one", "two"):
         folder = with_a_judge(study, tmp_path, name)
         scores = pd.concat(
-            [schema.read(study / "scores" / name / f"{metric}.parquet", "scores") for metric in METRICS],
+            [schema.read(study / "results" / name / "scores" / f"{metric}.parquet", "scores") for metric in METRICS],
             ignore_index=True,
         )
         drawn = {"target": None, "main_target": "Overall", "resamples": 50, "seed": 1}

@@ -489,7 +489,7 @@ def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
     ):
         before[maker] = planned.told(planned.artifacts[maker], names)
         jobs.do(json.loads(before[maker]))
-    scores = schema.read("results/scores/mine/theirs.parquet", "scores")
+    scores = schema.read("results/mine/scores/theirs.parquet", "scores")
     assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == [
         ["c1", "1", 0.5],
         ["c1", "b", 0.25],

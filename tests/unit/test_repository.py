@@ -227,9 +227,11 @@ def test_the_page_that_dvc_plots_fills_in_loads_nothing(root):
     assert not re.search(r"<(script|link)\b[^>]*\b(src|href)=", page)
 
 
-def test_results_that_dvc_owns_are_ignored_by_their_own_folder_alone(root):
-    """DVC does not look into a folder that the root's .gitignore names: `dvc add` and `dvc pull` would fail there."""
-    owned = (root / "results/.gitignore").read_text().split()
-    assert "/overall" in owned
-    ignored = {line.rstrip("/") for line in (root / ".gitignore").read_text().splitlines()}
-    assert not [name for name in owned if f"/results{name}" in ignored]
+def test_git_ignores_results_published_or_not_and_no_folder_that_holds_dvc_files(root):
+    """DVC does not look into a folder that git ignores: `dvc pull` would not see the .dvc files in it."""
+
+    def is_ignored(name):
+        return subprocess.run(["git", "check-ignore", "--quiet", name], cwd=root).returncode == 0
+
+    assert all(is_ignored(f"results/{name}") for name in ("demo/x", "mine/report.html", "studies/usr/x", "local/x"))
+    assert not any(is_ignored(f"results/{name}") for name in ("demo.dvc", "studies/usr.dvc", "studies"))
