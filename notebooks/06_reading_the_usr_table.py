@@ -11,8 +11,8 @@
 #
 # Two small sets of rated responses, USR-Topical and USR-Persona, have been used for years to say how well an automatic
 # metric agrees with people. This notebook reads what the workflow computed on them
-# (`results/studies/usr/tables/usr.csv`) and asks three things: do we reproduce the published values, which metric agrees best, and how far should a number at system
-# level be trusted?
+# (`results/studies/usr/tables/usr.csv`) and asks three things: do we reproduce the published values,
+# which metric agrees best, and how far should a number at system level be trusted?
 
 # %%
 from comperdial.report.document import number

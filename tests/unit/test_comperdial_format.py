@@ -112,7 +112,7 @@ WORDS = TEXT | ODD
 def benchmarks(draw):
     names = draw(
         st.lists(
-            st.sampled_from(["100001", "7", "007", "d-1", "née", "1.0", "-3", "a.b"]),
+            st.sampled_from(["100001", "7", "007", "d-1", "née", "1.50", "-3", "a.b"]),
             min_size=1,
             max_size=3,
             unique=True,

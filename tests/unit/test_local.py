@@ -94,7 +94,8 @@ def study(tmp_path_factory):
 def read(root):
     return [
         fitting.FittedSet.read(
-            root / "tables" / name, {metric: root / "results" / name / "scores" / f"{metric}.parquet" for metric in METRICS}, FEATURES,
+            root / "tables" / name,
+            {metric: root / "results" / name / "scores" / f"{metric}.parquet" for metric in METRICS}, FEATURES,
             target="overall", group=group,
         )
         for name, group in SETS.items()
