@@ -42,6 +42,9 @@ _AT_ONCE = 2**22
 _RANKED = 2**18
 # Differences that rounding alone tells apart are equal.
 CLOSE = 1e-12
+# Groups of ties that change the spread by no more than this share of it, all together, are bounded; what is bounded is sure
+# where it is this much farther out, or less far, than what it is compared with.
+_BOUNDED, _CAUTION = 2e-3, 1e-9
 
 
 @dataclass(frozen=True)
@@ -528,7 +531,8 @@ def _far_by_means(scores: Floats, ratings: Floats, systems: Integers, signs: Flo
     for a in range(metrics - 1):
         for b in range(a + 1, metrics):
             middle, half = (means[a] + means[b])[:, None] / 2, (moved[a] - moved[b]) / 2
-            drawn = correlation(middle + half) - correlation(middle - half)
+            one, other = np.split(correlation(np.concatenate([middle + half, middle - half], axis=1)), 2)
+            drawn = one - other
             counts[a, b] = _as_far(np.abs(drawn), abs(values[a] - values[b]))
     return counts
 
@@ -543,20 +547,53 @@ class _Columns:
         # For pairs: the order of the side that stays, and where those above each one begin.
         self.order = np.argsort(y, kind="stable")
         self.above = np.searchsorted(y[self.order], y, side="right")[self.order]
+        # And its places among the different values, in numbers of as few bytes as count all systems.
+        self.places = np.unique(y, return_inverse=True)[1].astype(np.min_scalar_type(len(y)))
 
     def __call__(self, x: Floats) -> Floats:
-        if self.name != "pearson":
-            # Sums in another order must not break ties.
-            x = np.round(x, 10)
-        if self.name == "kendall":
-            return self._kendall(x)
-        if self.name == "spearman":
-            x = _ranked(x)
+        if self.name == "pearson":
+            return self._pearson(x)
+        # Sums in another order must not break ties.
+        x = np.round(x, 10)
+        order = np.argsort(x, axis=0)
+        ordered = np.take_along_axis(x, order, axis=0)
+        tied = (ordered[1:] == ordered[:-1]).any(axis=0)
+        find = self._ranks_in_order if self.name == "spearman" else self._pairs_in_order
+        if not tied.any():
+            return find(order)
+        found = np.empty(x.shape[1])
+        found[~tied] = find(order[:, ~tied])
+        some = x[:, tied]
+        found[tied] = (
+            self._pearson(np.asarray(stats.rankdata(some, axis=0))) if self.name == "spearman" else self.kendall(some)
+        )
+        return found
+
+    def _pearson(self, x: Floats) -> Floats:
         centred = x - x.mean(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((self.y @ centred) / np.sqrt(np.einsum("sr,sr->r", centred, centred)))
 
-    def _kendall(self, x: Floats) -> Floats:
+    def _ranks_in_order(self, order: Integers) -> Floats:
+        """Return Spearman's coefficients of columns without ties, given by which system is at each rank."""
+        ranks = np.arange(len(order)) - (len(order) - 1) / 2
+        return np.asarray(ranks / np.linalg.norm(ranks) @ self.y[order])
+
+    def _pairs_in_order(self, order: Integers) -> Floats:
+        """Return Kendall's coefficients of such columns: how many pairs of systems go up where the other side does."""
+        places = self.places[order]
+        # Of each system, how many before it lie below: bytes where no more are needed, which count fastest.
+        below = np.zeros_like(places)
+        for apart in range(1, len(places)):
+            below[apart:] += (places[apart:] > places[:-apart]).view(np.uint8)
+        untied = int(np.sum(len(places) - self.above))
+        pairs = len(places) * (len(places) - 1) // 2
+        right = below.sum(axis=0, dtype=np.int64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((2 * right - untied) / np.sqrt(np.float64(untied * pairs)))
+
+    def kendall(self, x: Floats) -> Floats:
+        """Do what :meth:`_pairs_in_order` does, whatever the ties: compare all pairs."""
         x = np.ascontiguousarray(x[self.order])
         right, wrong, tied = (np.zeros(x.shape[1], dtype=np.int64) for _ in range(3))
         for place, above in enumerate(self.above):
@@ -575,15 +612,6 @@ def _trues(flags: Flags) -> Integers:
     for start in range(0, len(flags), 255):
         found += np.add.reduce(flags[start : start + 255].view(np.uint8), axis=0, dtype=np.uint8)
     return found
-
-
-def _ranked(x: Floats) -> Floats:
-    order = np.argsort(x, axis=0)
-    if np.any(np.diff(np.take_along_axis(x, order, axis=0), axis=0) == 0):
-        return np.asarray(stats.rankdata(x, axis=0))
-    ranks = np.empty_like(x)
-    np.put_along_axis(ranks, order, np.arange(len(x), dtype=np.float64)[:, None], axis=0)
-    return ranks
 
 
 def swap_systems(
@@ -702,9 +730,21 @@ class _Swapped:
         where = ((np.cumsum(tied) - 1)[codes[inside]], np.tile(np.arange(n), 2)[inside])
         self._middle = sizes[tied, None] / 2
         self._moves = sparse.csr_array((halves, where), shape=(int(tied.sum()), n))
+        # How much each group's loss can change with the signs; those that change most come first, others are bounded.
+        most = np.asarray(abs(self._moves).sum(axis=1)).reshape(-1, 1)
+        least, largest = (self._losses(self._middle + s * most) for s in (-1, 1))
+        reach = (largest - least)[:, 0]
+        order = np.argsort(-reach, kind="stable")
+        small = np.cumsum(reach[order][::-1])[::-1] <= _BOUNDED * whole
+        self._large, rest = np.sort(order[~small]), order[small]
+        self._rest = float(least[rest].sum()), float(largest[rest].sum())
 
     def _lost(self, tied: Floats) -> Floats:
-        """Return what groups of so many tied values, (groups, swaps), take from the spread."""
+        """Return what groups of so many tied values, (groups, swaps), take from the spread: shape (swaps,)."""
+        return np.asarray(self._losses(tied).sum(axis=0))
+
+    def _losses(self, tied: Floats) -> Floats:
+        """Return what each of these groups takes: more, the more values are tied."""
         raise NotImplementedError
 
     def _even(self, signs: Floats, odd: Floats) -> Floats:
@@ -737,8 +777,30 @@ class _Swapped:
         return np.asarray(drawn)
 
     def as_far(self, signs: Floats, odd: Floats) -> int:
-        """Count the swaps whose difference is as far from 0 as the data's."""
-        return int(_as_far(self.differences(signs, odd, self._observed), self._observed))
+        """Count the swaps whose difference is as far from 0 as the data's: most are sure without the small groups of ties."""
+        far, unsure = self._surely(signs, odd, self._observed)
+        if unsure.all():
+            return int(_as_far(self.differences(signs, odd, self._observed), self._observed))
+        if unsure.any():
+            drawn = self.differences(signs[:, unsure], odd[unsure], self._observed)
+            far += int(_as_far(drawn, self._observed))
+        return far
+
+    def _surely(self, signs: Floats, odd: Floats, about: float) -> tuple[int, Flags]:
+        """Count the swaps whose difference is above this whatever small groups lose, and say which may lie on either side."""
+        middle, least, largest = self._middle[self._large], *self._rest
+        moved = self._moves[self._large] @ signs if len(middle) else np.zeros((0, 1))
+        one, other = (self._whole - self._lost(middle + s * moved) for s in (1, -1))
+        lowest = float(min(one.min(), other.min())) - largest
+        if lowest <= 0:
+            return 0, np.ones(len(odd), dtype=np.bool_)
+        size = np.abs(odd) / np.sqrt(self._spread)
+        near = size * (1 / np.sqrt(one - least) + 1 / np.sqrt(other - least))
+        # The quadratic terms are at most the mean of the two numerators, of which the rest may make two different ones.
+        slack = (np.abs(one - other) + largest - least) / (2 * lowest) + _CAUTION
+        wide = np.sqrt((lowest + largest - least) / lowest)
+        above = near - slack > about
+        return int(above.sum()), np.asarray(~above & ~(near * wide + slack < about))
 
     @cached_property
     def _observed(self) -> float:
@@ -761,9 +823,9 @@ class RankSwaps(_Swapped):
         adds = twice * (np.cumsum(sizes) - sizes / 2)[codes] + (np.cumsum(total[::-1])[::-1] - total / 2)[codes]
         self.linear = (adds[:n] - adds[n:]) / 4
 
-    def _lost(self, tied: Floats) -> Floats:
+    def _losses(self, tied: Floats) -> Floats:
         # Not tied**3, which takes three times as long.
-        return np.asarray((tied * (tied * tied - 1)).sum(axis=0) / 12)
+        return tied * (tied * tied - 1) / 12
 
     def _even(self, signs: Floats, odd: Floats) -> Floats:
         found = np.empty(len(odd))
@@ -792,8 +854,8 @@ class _Pairs(_Swapped):
         """Return the signs of (a - a', a - b', b - a', b - b') of all pairs of units."""
         return [np.sign(one[:, None] - other) for one in self._codes for other in self._codes]
 
-    def _lost(self, tied: Floats) -> Floats:
-        return np.asarray((tied * (tied - 1) / 2).sum(axis=0))
+    def _losses(self, tied: Floats) -> Floats:
+        return tied * (tied - 1) / 2
 
     def _even(self, signs: Floats, odd: Floats) -> Floats:
         # Not kept: of a thousand systems it takes 8 MB a pair.
