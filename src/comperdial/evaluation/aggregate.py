@@ -183,7 +183,7 @@ def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.Dat
     tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
     scores = pd.concat(tables, ignore_index=True)
     where = ", ".join(map(str, paths))
-    for metric, of_metric in scores.groupby("metric"):
+    for metric, of_metric in scores[["metric", "signature"]].drop_duplicates().groupby("metric"):
         signatures = of_metric["signature"].unique()
         if len(signatures) > 1:
             raise SchemaError(

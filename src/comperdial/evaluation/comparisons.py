@@ -27,7 +27,7 @@ from comperdial.stats.comparison import (
     williams,
 )
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, patterns_of
 from comperdial.stats.grouped import Grouping, Replicates, all_replicates, jackknife
 from comperdial.stats.intervals import coefficients
 from comperdial.stats.perm_both import swap_pairs, swap_systems_of_pairs
@@ -244,8 +244,8 @@ def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Flo
     if name == "kendall":
         return found
     missing = np.isnan(sample.scores)
-    for pattern in np.unique(missing, axis=0):
-        rows = np.flatnonzero((missing == pattern).all(axis=1))
+    for number, pattern in enumerate((patterns := patterns_of(missing))[0]):
+        rows = np.flatnonzero(patterns[1] == number)
         kept = ~pattern
         part, design = sample.scores[np.ix_(rows, kept)], sample.design.of(kept)
         with_ratings = coefficients(part, sample.ratings[kept], design, [name])[:, 0]

@@ -230,7 +230,7 @@ class _Tables:
         if rated is None or rated.empty:
             return
         known = units_of(rated)
-        for (metric, output), group in scores.groupby(NAME, sort=True):
+        for (metric, output), group in scores[[*NAME, "item_id", "system_id"]].groupby(NAME, sort=True):
             found = pd.MultiIndex.from_frame(group[["item_id", "system_id"]]).isin(known)
             if not found.any() and not self.allow_missing:
                 raise SchemaError(
@@ -500,9 +500,9 @@ def dialogue_names(
     contexts: pd.DataFrame | None, dataset: str, rated: pd.DataFrame | None, scores: pd.DataFrame
 ) -> pd.Series:
     """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
-    found = set(scores.loc[scores["level"] == "turn", "item_id"])
+    found = set(scores.loc[scores["level"] == "turn", "item_id"].unique())
     if rated is not None:
-        found |= set(rated.index.get_level_values(0))
+        found |= set(rated.index.get_level_values(0).unique())
     names = pd.Series({name: name for name in sorted(found)}, dtype=object)
     if contexts is not None:
         known = contexts[contexts["dataset"] == dataset].set_index("context_id")["dialogue_id"]

@@ -18,7 +18,7 @@ from scipy import sparse, stats
 
 from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, patterns_of
 from comperdial.stats.influence import concordance, influence, untied
 from comperdial.stats.leave_out import without_each_group
 from comperdial.stats.means import merge_ties, system_means
@@ -191,7 +191,7 @@ def _check(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -
 
 def common_units(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
     """Group pairs by the units that both have: metrics, which of their pairs, units."""
-    patterns, pattern = np.unique(present, axis=0, return_inverse=True)
+    patterns, pattern = patterns_of(present)
     members = [np.flatnonzero(pattern == code) for code in range(len(patterns))]
     pairs: dict[bytes, list[tuple[int, int]]] = {}
     for one in range(len(patterns)):

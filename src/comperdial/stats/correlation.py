@@ -173,7 +173,7 @@ def within_items(
         raise ValueError(f"unknown coefficient {name!r}")
     if not len(human):
         return np.full(len(table), np.nan), np.zeros(len(table), np.intp)
-    place = _places(codes)
+    place = places_of(codes)
     rated = _placed(human, place)
     found = np.stack([rowwise(_placed(row, place), rated, name) for row in table]) if len(table) else np.empty((0, 1))
     counted = (~np.isnan(found)).sum(axis=1)
@@ -181,7 +181,7 @@ def within_items(
     return np.divide(sums, counted, out=np.full(len(table), np.nan), where=counted > 0), counted
 
 
-def _places(codes: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+def places_of(codes: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
     """Return the units of each item, shape (items, most units of an item), -1 where an item has fewer."""
     index = np.unique(codes, return_inverse=True)[1]
     order = np.argsort(index, kind="stable")

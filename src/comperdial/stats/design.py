@@ -8,8 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 # Fewer systems say nothing about others: they count as given, and contexts alone as sampled.
 FEWEST_SAMPLED = 4
+
+
+def patterns_of(rows: Flags) -> tuple[Flags, Integers]:
+    """Return the different rows of a table of flags, sorted, and which of them each row is.
+
+    What ``numpy.unique`` does along an axis, which compares rows column by column: there are thousands of units.
+    """
+    keys = [row.tobytes() for row in rows]
+    place = {key: at for at, key in enumerate(sorted(set(keys)))}
+    first = [keys.index(key) for key in place]
+    return rows[first], np.array([place[key] for key in keys], dtype=np.intp)
 
 
 @dataclass(frozen=True)

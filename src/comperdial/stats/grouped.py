@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -23,11 +24,11 @@ from scipy import stats
 
 from comperdial.stats import Coefficient, Measure
 from comperdial.stats.comparison import CLOSE, FEWEST, Part, between, cells, left_out, two_way
-from comperdial.stats.correlation import rowwise, signs_of
+from comperdial.stats.correlation import places_of, rowwise, signs_of
 from comperdial.stats.design import Design
 from comperdial.stats.influence import influence
 from comperdial.stats.means import TIED, merge_ties, paired_means
-from comperdial.stats.pairwise import acc_eq_by_item, sign_flips, system_matrix, system_p_values
+from comperdial.stats.pairwise import best_epsilon_by_item, sign_flips, system_matrix, system_p_values
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -164,8 +165,14 @@ def counts_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0, some: s
     return np.stack([part & there for part in found]).astype(np.float32)
 
 
-def _counted(epsilon: float = 0.0) -> Features:
-    return lambda x, y, some: counts_of_pairs(x, y, epsilon, some)
+@dataclass(frozen=True)
+class _Counted:
+    """Counts of pairs, two scores being tied up to epsilon."""
+
+    epsilon: float = 0.0
+
+    def __call__(self, x: Floats, y: Floats, some: slice) -> npt.NDArray[np.float32]:
+        return counts_of_pairs(x, y, self.epsilon, some)
 
 
 def _products(x: Floats, y: Floats, some: slice = _ALL) -> Floats:
@@ -200,10 +207,10 @@ def _pearson(sums: Floats) -> Floats:
 
 # Of each statistic: what is summed, and what is made of the sums.
 _MADE: dict[str, tuple[Features, Callable[[Floats], Floats]]] = {
-    "kendall": (_counted(), _tau_b),
-    "tau_23": (_counted(), _tau_23),
-    "accuracy": (_counted(), _right),
-    "acc_eq": (_counted(), _right),
+    "kendall": (_Counted(), _tau_b),
+    "tau_23": (_Counted(), _tau_23),
+    "accuracy": (_Counted(), _right),
+    "acc_eq": (_Counted(), _right),
     "pearson": (_products, _pearson),
     "pairwise_pearson": (_products, _pearson),
 }
@@ -221,7 +228,7 @@ def _sums(features: Features, x: Floats, y: Floats, groups: Groups) -> _Sums:
     count, places = groups.unit.shape
     step = max(1, _AT_ONCE // max(1, places * places))
     whole, without = [], []
-    several = any(len(np.unique(row[row >= 0])) < np.sum(row >= 0) for row in groups.member)
+    several = _several(groups.member)
     for start in range(0, count, step):
         part = slice(start, start + step)
         member = groups.member[part]
@@ -244,18 +251,68 @@ def _by_place(features: Features, x: Floats, y: Floats, member: Integers | None)
 
     ``member`` None: every place is a cluster of its own.
     """
+    sums = _counts_by_place(x, y, features.epsilon) if isinstance(features, _Counted) else _products_by_place(x, y)
+    inside = np.zeros_like(sums)
+    if member is not None:
+        # The places of a cluster of a group are a group of their own.
+        filled = np.flatnonzero(member >= 0)
+        row, cluster = filled // member.shape[1], member.reshape(-1)[filled]
+        at = places_of(row * (int(member.max(initial=0)) + 1) + cluster)
+        place = filled[at]
+        own = _by_place(features, *(np.where(at >= 0, side.reshape(-1)[place], np.nan) for side in (x, y)), None)[0]
+        inside.reshape(len(sums), -1)[:, place[at >= 0]] = own[:, at >= 0]
+    return sums, inside
+
+
+def _counts_by_place(x: Floats, y: Floats, epsilon: float) -> Floats:
+    """Return the sums of :func:`counts_of_pairs` over the pairs of each place: (5, groups, places)."""
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = (np.where(both, side, np.nan) for side in (x, y))
     count, places = x.shape
-    found, inside = [], []
-    step = max(1, _AT_ONCE // max(1, count * places))
-    for start in range(0, max(1, places), step):
-        some = slice(start, start + step)
-        pairs = features(x, y, some)
-        found.append(pairs.sum(axis=-1, dtype=np.float64))
-        if member is not None:
-            same = (member[:, some, np.newaxis] == member[:, np.newaxis, :]).astype(pairs.dtype)
-            inside.append((pairs * same).sum(axis=-1, dtype=np.float64))
-    by_place = np.concatenate(found, axis=-1)
-    return by_place, np.concatenate(inside, axis=-1) if inside else np.zeros_like(by_place)
+    # Of each place: with how many it differs in x, in y and in both, and how many more it agrees than disagrees with.
+    found = np.zeros((4, count, places))
+    step = max(1, _RANKED // max(1, places * places))
+    rows = max(1, _RANKED // max(1, places))
+    for start, first in product(range(0, count, step), range(0, places, rows)):
+        part, some = slice(start, start + step), slice(first, first + rows)
+        with np.errstate(invalid="ignore"):
+            a, b = _signs(x[part], epsilon, some), _signs(y[part], 0.0, some)
+        agree = a * b
+        for total, pairs in zip(found, (a * a, b * b, agree * agree, agree), strict=True):
+            total[part] += _summed(pairs)
+    in_x, in_y, in_both, surplus = found
+    others = (both.sum(axis=1, keepdims=True) - 1) * both
+    return np.stack(
+        [(in_both + surplus) / 2, (in_both - surplus) / 2, in_y - in_both, in_x - in_both, others - in_x - in_y + in_both]
+    )
+
+
+def _summed(pairs: npt.NDArray[np.int8]) -> Floats:
+    """Sum over the second of three axes what is from -1 to 1, as many at a time as bytes hold."""
+    total = np.zeros(pairs.shape[::2])
+    for start in range(0, pairs.shape[1], 127):
+        total += np.add.reduce(pairs[:, start : start + 127], axis=1, dtype=np.int8)
+    return total
+
+
+def _products_by_place(x: Floats, y: Floats) -> Floats:
+    """Return the sums of :func:`_products` over the pairs of each place, which follow from sums over places."""
+    both = np.isfinite(x) & np.isfinite(y)
+    size = both.sum(axis=1, keepdims=True)
+    sides = []
+    for side in (x, y):
+        there = np.where(both, side, np.nan)
+        # Less one of the values and then the mean: what does not vary is 0.
+        first = there[np.arange(len(there)), both.argmax(axis=1)][:, np.newaxis] if there.size else there
+        moved = np.where(both, there - first, 0.0)
+        sides.append(np.where(both, moved - moved.sum(axis=1, keepdims=True) / np.maximum(size, 1), 0.0))
+    a, b = sides
+    found = []
+    for one, other in ((a, b), (a, a), (b, b)):
+        times = one * other
+        crossed = one * other.sum(axis=1, keepdims=True) + other * one.sum(axis=1, keepdims=True)
+        found.append(np.where(both, size * times - crossed + times.sum(axis=1, keepdims=True), 0.0))
+    return np.stack(found)
 
 
 def _sums_of_products(x: Floats, y: Floats, groups: Groups) -> _Sums:
@@ -329,18 +386,40 @@ def _ranked_without(x: Floats, y: Floats, first: Integers) -> Floats:
 
 def _tau_c(x: Floats, y: Floats, groups: Groups, sums: _Sums) -> tuple[Floats, Floats]:
     """Return Stuart's tau_c of each group and without each member cluster: it asks how many values there are, too."""
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = (np.where(both, side, np.nan) for side in (x, y))
     whole = stuart(x, y, sums.whole)
     without = np.empty(sums.without.shape[1:])
+    if not _several(groups.member):
+        # Without one place of each group; where a group has no place of a cluster, nothing leaves.
+        rows, columns = np.nonzero(groups.member >= 0)
+        fewest = np.minimum(*(_distinct_without(side) for side in (x, y)))
+        size = both.sum(axis=1, keepdims=True) - both
+        without[:] = whole[:, np.newaxis]
+        without[rows, groups.member[rows, columns]] = _stuart(
+            sums.without[:, rows, groups.member[rows, columns]], size[rows, columns], fewest[rows, columns]
+        )
+        return whole, without
     for cluster in range(groups.members):
         without[:, cluster] = stuart(np.where(groups.member == cluster, np.nan, x), y, sums.without[..., cluster])
     return whole, without
 
 
+def _several(member: Integers) -> bool:
+    """Say whether any group has two places of a cluster."""
+    ordered = np.sort(member, axis=1)
+    return bool(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any())
+
+
 def stuart(x: Floats, y: Floats, sums: Floats) -> Floats:
     """Return tau_c of rows, given the counts of their ordered pairs: (5, rows)."""
     missing = ~(np.isfinite(x) & np.isfinite(y))
-    size = (~missing).sum(axis=1).astype(np.float64)
     fewest = np.minimum(*(_distinct(np.where(missing, np.nan, side)) for side in (x, y)))
+    return _stuart(sums, (~missing).sum(axis=1), fewest)
+
+
+def _stuart(sums: Floats, sizes: Integers, fewest: Floats) -> Floats:
+    size = sizes.astype(np.float64)
     above = np.asarray((sums[0] - sums[1]) * fewest, dtype=np.float64)
     return _divided(above, np.asarray(size**2 * (fewest - 1), dtype=np.float64))
 
@@ -348,9 +427,26 @@ def stuart(x: Floats, y: Floats, sums: Floats) -> Floats:
 def _distinct(values: Floats) -> Floats:
     """Count the different values of each row; rounding does not make two of one."""
     ordered = np.sort(values, axis=1)
+    return np.asarray(_new(ordered[:, :-1], ordered[:, 1:]).sum(axis=1) + np.isfinite(ordered[:, 0]), dtype=np.float64)
+
+
+def _new(values: Floats, after: Floats) -> Flags:
+    """Say whether a larger value is another than the one before it."""
     with np.errstate(invalid="ignore"):
-        new = np.diff(ordered, axis=1) > TIED * np.maximum(np.abs(ordered[:, 1:]), np.abs(ordered[:, :-1]))
-    return np.asarray(new.sum(axis=1) + np.isfinite(ordered[:, 0]), dtype=np.float64)
+        return np.asarray(after - values > TIED * np.maximum(np.abs(after), np.abs(values)), dtype=np.bool_)
+
+
+def _distinct_without(values: Floats) -> Floats:
+    """Do what :func:`_distinct` does without each place: its neighbours in order then follow each other."""
+    order = np.argsort(values, axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    new = np.pad(_new(ordered[:, :-1], ordered[:, 1:]), ((0, 0), (1, 1)))
+    bridged = np.pad(_new(ordered[:, :-2], ordered[:, 2:]), ((0, 0), (1, 1)))[:, : values.shape[1]]
+    there = np.isfinite(ordered)
+    kept = new.sum(axis=1, keepdims=True) - new[:, :-1] - new[:, 1:] + bridged
+    found = np.empty(values.shape)
+    np.put_along_axis(found, order, kept + (there.sum(axis=1, keepdims=True) - there > 0), axis=1)
+    return found
 
 
 def replicates(
@@ -444,7 +540,7 @@ def _of_metric(
     x: Floats, y: Floats, groups: Groups, measures: Sequence[Measure]
 ) -> dict[Measure, tuple[_Parts, float]]:
     found: dict[Measure, tuple[_Parts, float]] = {}
-    counted = cache(lambda: _sums(_counted(), x, y, groups))
+    counted = cache(lambda: _sums(_Counted(), x, y, groups))
     products = cache(lambda: _sums_of_products(x, y, groups))
     for measure in measures:
         epsilon = np.nan
@@ -454,7 +550,7 @@ def _of_metric(
             features, made = _MADE[measure]
             if measure == "acc_eq":
                 epsilon = best_epsilon(x, y)
-                sums = _sums(_counted(epsilon), x, y, groups) if epsilon > 0 else counted()
+                sums = _sums(_Counted(epsilon), x, y, groups) if epsilon > 0 else counted()
             else:
                 sums = products() if features is _products else counted()
             if measure == "pairwise_pearson":
@@ -481,7 +577,7 @@ def of_rows(x: Floats, y: Floats, measure: Measure) -> Floats:
 def best_epsilon(x: Floats, y: Floats) -> float:
     """Return the calibrated threshold of a tie of scores laid out by group, NaN if there is no pair."""
     group = np.broadcast_to(np.arange(len(x))[:, np.newaxis], x.shape)
-    return acc_eq_by_item(x.ravel(), y.ravel(), group.ravel()).epsilon
+    return best_epsilon_by_item(x.ravel(), y.ravel(), group.ravel())
 
 
 @dataclass(frozen=True)

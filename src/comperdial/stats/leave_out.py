@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial.stats import COEFFICIENTS, Coefficient
+from comperdial.stats.design import patterns_of
 from comperdial.stats.influence import concordance
 
 Floats = npt.NDArray[np.float64]
@@ -63,9 +64,9 @@ def without_each_group(
     found = np.full((len(table), _count(codes)), np.nan)
     there = ~(np.isnan(table) | np.isnan(human))
     # Metrics that scored the same units share what is known of the ratings.
-    patterns, pattern = np.unique(there, axis=0, return_inverse=True)
+    patterns, pattern = patterns_of(there)
     for number, kept in enumerate(patterns):
-        rows = np.flatnonzero(pattern.reshape(-1) == number)
+        rows = np.flatnonzero(pattern == number)
         present, own = np.unique(codes[kept], return_inverse=True)
         if len(present) > 1:
             found[np.ix_(rows, present)] = without(table[np.ix_(rows, kept)], human[kept], own.reshape(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, patterns_of
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -121,6 +121,6 @@ def paired_averages(scores: Floats, ratings: Floats, systems: Integers, count: i
     missing = np.isnan(scores)
     if not missing.any():
         return x, np.broadcast_to(averages(ratings[np.newaxis], systems, count), x.shape)
-    patterns, pattern = np.unique(missing, axis=0, return_inverse=True)
+    patterns, pattern = patterns_of(missing)
     y = averages(np.where(patterns, np.nan, ratings), systems, count)
-    return x, np.asarray(y[pattern.reshape(-1)])
+    return x, np.asarray(y[pattern])

@@ -119,6 +119,12 @@ def acc_eq_by_item(
     return PairAccuracy(pairs.accuracy(chosen), chosen, len(pairs.gap))
 
 
+def best_epsilon_by_item(scores: npt.ArrayLike, ratings: npt.ArrayLike, items: npt.ArrayLike) -> float:
+    """Return the threshold that :func:`acc_eq_by_item` chooses; NaN where there is no pair."""
+    pairs = _pairs(scores, ratings, np.asarray(items))
+    return _best_epsilon(pairs) if len(pairs.gap) else float("nan")
+
+
 def _pairs(scores: npt.ArrayLike, ratings: npt.ArrayLike, items: npt.NDArray[np.generic]) -> _Pairs:
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or x.shape != items.shape:

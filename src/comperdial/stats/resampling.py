@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from comperdial.stats.correlation import signs_of
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, patterns_of
 from comperdial.stats.means import merge_ties
 
 Floats = npt.NDArray[np.float64]
@@ -293,10 +293,13 @@ class _Counted:
         )
         return cls(level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2)
 
-    def powers(self, times: Floats, power: int) -> Floats:
+    def powers(self, times: Floats, power: Literal[2, 3]) -> Floats:
         """Return the sums over levels of powers of their weights."""
         tied = self.counts.sum(axis=1) > 1
-        return ((self.counts[tied] @ times) ** power).sum(axis=0) + self.counts[~tied].sum(axis=0) @ times**power
+        weights = self.counts[tied] @ times
+        # Whole numbers, multiplied: a power of three is slow.
+        raised = weights * weights if power == 2 else weights * weights * weights
+        return raised.sum(axis=0) + self.counts[~tied].sum(axis=0) @ times**power
 
 
 class _Sorted:
@@ -474,9 +477,9 @@ def _average_values(
     found = [np.full((scheme.count, len(scores), len(names)), np.nan) for scheme in schemes]
     missing = np.isnan(scores)
     # Metrics that scored the same units share the means of ratings and their ranks.
-    patterns, pattern = np.unique(missing, axis=0, return_inverse=True)
+    patterns, pattern = patterns_of(missing)
     for number, gap in enumerate(patterns):
-        rows = np.flatnonzero(pattern.reshape(-1) == number)
+        rows = np.flatnonzero(pattern == number)
         sums = _Sums(
             np.vstack([scores[rows], ratings])[:, ~gap], design.systems[~gap], design.dialogues[~gap], design.counts
         )
