@@ -128,7 +128,7 @@ def _kendall(x: Floats, y: Floats) -> Floats:
     return found
 
 
-def signs_of(a: npt.NDArray[np.floating], b: npt.NDArray[np.floating]) -> npt.NDArray[np.int8]:
+def signs_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Return the signs of differences; 0 where a side is missing, so that such a pair counts like a tie of both."""
     return np.asarray((a > b).view(np.int8) - (a < b).view(np.int8))
 

@@ -165,6 +165,15 @@ def counts_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0, some: s
     return np.stack([part & there for part in found]).astype(np.float32)
 
 
+def same_of_pairs(x: Floats, y: Floats, epsilon: Floats | float = 0.0) -> Flags:
+    """Return which pairs are concordant or tied in both."""
+    both = np.isfinite(x) & np.isfinite(y)
+    with np.errstate(invalid="ignore"):
+        same = _signs(x, epsilon) == _signs(y, 0.0)
+    others = ~np.eye(x.shape[-1], dtype=np.bool_)
+    return np.asarray(same & both[..., np.newaxis] & both[..., np.newaxis, :] & others, dtype=np.bool_)
+
+
 @dataclass(frozen=True)
 class _Counted:
     """Counts of pairs, two scores being tied up to epsilon."""
@@ -531,9 +540,9 @@ def _with_pairs(made: Replicates, measure: Measure, x: Floats, y: Floats, epsilo
     made = replace(made, n=np.isfinite(x).sum(axis=1))
     if measure not in ("accuracy", "acc_eq", "tau_23") or x.shape[1] < FEWEST or not np.isfinite(x).all():
         return made
-    counts = counts_of_pairs(x, y, np.nan_to_num(epsilon)[:, np.newaxis, np.newaxis])
+    same = same_of_pairs(x, y, np.nan_to_num(epsilon)[:, np.newaxis, np.newaxis])
     # tau_23 goes from -1 to 1, and so do its pairs.
-    return replace(made, beside=beside(counts[0] + counts[4]) * (2 if measure == "tau_23" else 1))
+    return replace(made, beside=beside(same) * (2 if measure == "tau_23" else 1))
 
 
 def _of_metric(

@@ -18,7 +18,7 @@ from comperdial.stats import Measure
 from comperdial.stats.comparison import CLOSE, ENOUGH, FEWEST, SWAPS, RankSwaps, draw_signs
 from comperdial.stats.correlation import rowwise
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import Grouping, Groups, Replicates, best_epsilon, counts_of_pairs, of_rows, stuart
+from comperdial.stats.grouped import Grouping, Groups, Replicates, best_epsilon, same_of_pairs, of_rows, stuart
 from comperdial.stats.means import TIED, merge_ties, paired_means
 from comperdial.stats.pairwise import sign_flips, soft_accuracy, system_matrix, system_p_values
 
@@ -132,8 +132,7 @@ def _of_pairs(x: Floats, y: Floats, resamples: int, rng: np.random.Generator) ->
 
 def _right(x: Floats, y: Floats, epsilon: float) -> npt.NDArray[np.bool_]:
     """Return whether a metric sees each pair as people do, (groups, places, places), each pair once."""
-    counts = counts_of_pairs(x, y, epsilon)
-    return np.triu(counts[0] + counts[4], 1) > 0
+    return np.triu(same_of_pairs(x, y, epsilon), 1)
 
 
 def _pairs_in(x: Floats, y: Floats) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -169,14 +169,15 @@ class _Units:
             for start in range(0, weights.shape[1], step):
                 times = weights[:, start : start + step]
                 total = rating.counts.sum(axis=0) @ times
+                squares, cubes = zip(*(side.powers(times) for side in (rating, column)), strict=True)
                 values = found[start : start + step, metric]
                 if "spearman" in self.names and by_cell is not None:
-                    spread = np.sqrt((total**3 - rating.powers(times, 3)) * (total**3 - column.powers(times, 3))) / 12
+                    spread = np.sqrt((total**3 - cubes[0]) * (total**3 - cubes[1])) / 12
                     product = by_cell @ ((rating.ranks @ times)[level] * times[group])
                     value = _divided(np.einsum("kb,kb->b", times, product), spread)
                     values[:, self.names.index("spearman")] = np.clip(value, -1, 1)
                 if "kendall" in self.names:
-                    untied = np.sqrt(total**2 - rating.powers(times, 2)) * np.sqrt(total**2 - column.powers(times, 2))
+                    untied = np.sqrt(total**2 - squares[0]) * np.sqrt(total**2 - squares[1])
                     values[:, self.names.index("kendall")] = _divided(np.ones_like(untied), untied)
 
     def piece(self, weights: Weights, *, ranked: bool) -> Floats:
@@ -293,13 +294,14 @@ class _Counted:
         )
         return cls(level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2)
 
-    def powers(self, times: Floats, power: Literal[2, 3]) -> Floats:
-        """Return the sums over levels of powers of their weights."""
+    def powers(self, times: Floats) -> tuple[Floats, Floats]:
+        """Return the sums over levels of squares and of cubes of their weights."""
         tied = self.counts.sum(axis=1) > 1
         weights = self.counts[tied] @ times
-        # Whole numbers, multiplied: a power of three is slow.
-        raised = weights * weights if power == 2 else weights * weights * weights
-        return raised.sum(axis=0) + self.counts[~tied].sum(axis=0) @ times**power
+        alone = self.counts[~tied].sum(axis=0)
+        squares = weights * weights
+        # Not weights**3, which takes many times as long.
+        return squares.sum(axis=0) + alone @ times**2, (squares * weights).sum(axis=0) + alone @ times**3
 
 
 class _Sorted:
@@ -431,19 +433,25 @@ def _load(scheme: Weights, sides: dict[str, tuple[Integers, Integers, Integers]]
     return side, scheme.of(system, dialogue)
 
 
-def _laid_out(values: Floats, cell_of: Integers) -> npt.NDArray[np.float32]:
-    """Return codes in the order of the values, by cell, filled up with NaN: shape (cells, most units of a cell)."""
-    codes = np.unique(values, return_inverse=True)[1]
-    kind = np.float32 if len(values) < _EXACT else np.float64
+def _laid_out(values: Floats, cell_of: Integers) -> npt.NDArray[Any]:
+    """Return codes in the order of the values, by cell: shape (cells, most units of a cell).
+
+    Whole numbers of as few bytes as hold them, which compare fastest, where each cell has as many units; else floating-point
+    ones, filled up with NaN.
+    """
+    codes = np.unique(values, return_inverse=True)[1].reshape(-1)
     order = np.argsort(cell_of, kind="stable")
     counts = np.bincount(cell_of)
+    if counts.min() == counts.max():
+        return codes[order].reshape(len(counts), -1).astype(np.min_scalar_type(int(codes.max())))
+    kind = np.float32 if len(values) < _EXACT else np.float64
     place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
     table = np.full((len(counts), int(counts.max())), np.nan, dtype=kind)
     table[cell_of[order], place] = codes[order]
     return table
 
 
-def _block(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], start: int, stop: int) -> npt.NDArray[np.int32]:
+def _block(a: npt.NDArray[Any], b: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[np.int32]:
     """Return A of some rows and the columns from their first on; pairs of two cells outside the square count double."""
     columns_a, columns_b = np.ascontiguousarray(a[start:].T), np.ascontiguousarray(b[start:].T)
     total = np.zeros((stop - start, len(a) - start), dtype=np.int32)
