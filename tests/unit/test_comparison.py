@@ -20,7 +20,7 @@ from comperdial.stats.comparison import (
     williams,
 )
 from comperdial.stats.correlation import correlate
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, patterns_of
 from comperdial.stats.influence import concordance, influence
 from comperdial.stats.intervals import coefficients, intervals
 from comperdial.stats.means import merge_ties, paired_means, system_means
@@ -42,6 +42,15 @@ def drawn(design, metrics=3, seed=0, truth=1.0):
 
 
 # The pieces, each against a plain way.
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 0), (30, 3)])
+def test_patterns_are_the_unique_rows(shape):
+    rows = np.random.default_rng(0).random(shape) < 0.5
+    patterns, pattern = patterns_of(rows)
+    plain = np.unique(rows, axis=0)
+    np.testing.assert_array_equal(patterns, plain if rows.size else rows[:1])
+    np.testing.assert_array_equal(patterns[pattern], rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -347,6 +356,52 @@ def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, sys
         plain = plain_swap(standard[one], standard[other], ratings, name, signs)
         assert p[one, other] == pytest.approx((1 + plain) / 41)
         assert p[other, one] == p[one, other]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["spearman", "kendall"]), st.integers(1, 30), st.integers(4, 60))
+@settings(max_examples=40, deadline=None)
+def test_bounding_small_groups_of_ties_counts_as_computing_every_difference(seed, name, coarse, systems):
+    rng = np.random.default_rng(seed)
+    # From few large groups of ties to many small ones; the second is the first but for a few systems.
+    scores = np.round(rng.normal(size=(4, systems)) * coarse) / coarse
+    scores[1] = np.where(rng.random(systems) < 0.9, scores[0], scores[1])
+    ratings = np.round(rng.normal(size=systems) * 3) + scores[2]
+    design = Design(np.arange(systems), np.zeros(systems, dtype=np.intp))
+
+    def p_values():
+        p = swap_systems(scores, ratings, name, 200, seed, 1000)[0]
+        if name == "kendall":
+            return p, p
+        draws = np.random.default_rng(seed)
+        return p, swap_units(scores, ratings, design, name, 200, lambda count: draw_signs(draws, count, systems))
+
+    found = p_values()
+
+    def computed(pair, signs, odd):
+        observed = pair.differences(np.ones((systems, 1)), pair.linear.sum(keepdims=True))
+        return int(np.sum(~(pair.differences(signs, odd) < observed - 1e-12)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("comperdial.stats.comparison._Swapped.as_far", computed)
+        plain = p_values()
+    np.testing.assert_array_equal(found, plain)
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+@pytest.mark.parametrize(("systems", "tied"), [(12, True), (12, False), (300, True), (300, False)])
+def test_perm_both_of_means_with_and_without_ties_is_the_plain_loop(name, systems, tied):
+    # More systems than one byte counts; ratings whose means are tied; a metric that often ties systems.
+    design = crossed(systems, 2, 1, average=True)
+    rng = np.random.default_rng(31)
+    scores = rng.normal(size=(3, 2 * systems))
+    ratings = rng.normal(size=2 * systems) + scores[0]
+    if tied:
+        scores, ratings = np.round(scores), np.round(ratings)
+    signs = draw_signs(np.random.default_rng(5), 20, 2 * systems)
+    found = swap_units(scores, ratings, design, name, 20, lambda count: signs[:count])
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, True, name, signs > 0)
+        assert found[a, b] == pytest.approx(plain)
 
 
 def many_good_and_bad(average=True):

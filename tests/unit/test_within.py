@@ -10,7 +10,7 @@ from scipy import stats
 
 from comperdial.stats.correlation import within_items
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import jackknife, jackknifed, of_units, replicates, variances, weighted
+from comperdial.stats.grouped import Groups, jackknife, jackknifed, of_rows, of_units, replicates, variances, weighted
 from comperdial.stats.means import paired_means
 from comperdial.stats.pairwise import acc_eq, acc_eq_by_item, soft_pairwise_accuracies
 from comperdial.stats.perm_both import calibrated, one_sided, swap_systems_of_pairs, swapped_differences
@@ -55,6 +55,31 @@ def test_leaving_out_is_recomputing(data, name, grouping):
     ):  # fmt: skip
         for place, code in enumerate(np.unique(codes)):
             np.testing.assert_allclose(replicated[:, place], without(data, codes != code, name, by_item), atol=1e-12)
+
+
+@pytest.mark.parametrize("grouping", ["item", "system"])
+@pytest.mark.parametrize("name", ["tau_c", "tau_23", "pairwise_pearson"])
+def test_leaving_out_of_statistics_of_pairs_is_recomputing(data, name, grouping):
+    x, y, design, items = data
+    found = replicates(x, y, design, items, name, grouping)
+    for codes, replicated in ((design.systems, found.systems), (design.dialogues, found.dialogues)):
+        for code in range(codes.max() + 1):
+            kept = codes != code
+            rest = np.unique(items[kept], return_inverse=True)[1]
+            again = replicates(x[:, kept], y[kept], design.of(kept), rest, name, grouping)
+            np.testing.assert_allclose(replicated[:, code], again.values, atol=1e-12)
+
+
+@pytest.mark.parametrize("grouping", ["item", "system"])
+@pytest.mark.parametrize("name", ["kendall", "tau_c", "tau_23", "accuracy", "pearson", "pairwise_pearson"])
+def test_sums_over_places_are_those_pair_by_pair(data, name, grouping, monkeypatch):
+    x, y, design, items = data
+    groups = Groups.of(design, items, grouping)
+    pair_by_pair = [of_rows(groups.laid_out(row)[None], groups.laid_out(y)[None], name)[0] for row in x]
+    for held in (2**18, 12):
+        monkeypatch.setattr("comperdial.stats.grouped._RANKED", held)
+        found = replicates(x, y, design, items, name, grouping).values
+        np.testing.assert_allclose(found, pair_by_pair, rtol=0, atol=1e-12)
 
 
 def test_values_are_those_of_plain_definitions(data):

@@ -207,6 +207,8 @@ class _Tables:
         if contexts is not None and "turn" in contexts:
             self.turn_of = contexts[contexts["dataset"] == dataset].set_index("context_id")["turn"]
         scores = scores if "cut" in scores else scores.assign(cut=0)
+        # What is chosen is copied: long texts, such as signatures, are known by now.
+        scores = scores[[*NAME, "level", "item_id", "system_id", "value", "cut"]]
         of_turns, of_dialogues = (scores[scores["level"] == level] for level in RATED_LEVELS)
         self._check_rated(of_turns, self.turn, "response")
         self._check_rated(of_dialogues, self.dialogue, "dialogue")

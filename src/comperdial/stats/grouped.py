@@ -292,7 +292,13 @@ def _counts_by_place(x: Floats, y: Floats, epsilon: float) -> Floats:
     in_x, in_y, in_both, surplus = found
     others = (both.sum(axis=1, keepdims=True) - 1) * both
     return np.stack(
-        [(in_both + surplus) / 2, (in_both - surplus) / 2, in_y - in_both, in_x - in_both, others - in_x - in_y + in_both]
+        [
+            (in_both + surplus) / 2,
+            (in_both - surplus) / 2,
+            in_y - in_both,
+            in_x - in_both,
+            others - in_x - in_y + in_both,
+        ]
     )
 
 

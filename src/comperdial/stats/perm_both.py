@@ -18,7 +18,7 @@ from comperdial.stats import Measure
 from comperdial.stats.comparison import CLOSE, ENOUGH, FEWEST, SWAPS, RankSwaps, draw_signs
 from comperdial.stats.correlation import rowwise
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import Grouping, Groups, Replicates, best_epsilon, same_of_pairs, of_rows, stuart
+from comperdial.stats.grouped import Grouping, Groups, Replicates, best_epsilon, of_rows, same_of_pairs, stuart
 from comperdial.stats.means import TIED, merge_ties, paired_means
 from comperdial.stats.pairwise import sign_flips, soft_accuracy, system_matrix, system_p_values
 
