@@ -38,13 +38,15 @@ _GROWTH = 4
 FEWEST = 4
 # Signs held at a time: 32 MB of them.
 _AT_ONCE = 2**22
+# Parts of them that are ranked together: 128 MB.
+_RANKED_TOGETHER = 4
 # Scores x swaps that are ranked at a time: 2 MB of each of a few arrays.
 _RANKED = 2**18
 # Differences that rounding alone tells apart are equal.
 CLOSE = 1e-12
 # Groups of ties that change the spread by no more than this share of it, all together, are bounded; what is bounded is sure
 # where it is this much farther out, or less far, than what it is compared with.
-_BOUNDED, _CAUTION = 2e-3, 1e-9
+_BOUNDED, _CAUTION = 1e-2, 1e-9
 
 
 @dataclass(frozen=True)
@@ -469,8 +471,12 @@ def swap_units(
     count = _far_by_means if design.average else _far_by_ranks if name == "spearman" else _far_by_units
     found = np.zeros((len(usable), len(usable)))
     step = max(1, _AT_ONCE // len(ratings))
-    for start in range(0, resamples, step):
-        found += count(chosen, ratings, design.systems, draw(min(step, resamples - start)), name)
+    starts = range(0, resamples, step)
+    # What pairs are made of is made anew for each part: ranks, which take long, for several at a time.
+    parts = _RANKED_TOGETHER if count is _far_by_ranks else 1
+    for first in range(0, len(starts), parts):
+        signs = np.concatenate([draw(min(step, resamples - start)) for start in starts[first : first + parts]])
+        found += count(chosen, ratings, design.systems, signs, name)
     p[np.ix_(usable, usable)] = (1 + found + found.T) / (1 + resamples)
     p[usable, usable] = 1
     return p

@@ -268,7 +268,8 @@ def _by_place(features: Features, x: Floats, y: Floats, member: Integers | None)
         row, cluster = filled // member.shape[1], member.reshape(-1)[filled]
         at = places_of(row * (int(member.max(initial=0)) + 1) + cluster)
         place = filled[at]
-        own = _by_place(features, *(np.where(at >= 0, side.reshape(-1)[place], np.nan) for side in (x, y)), None)[0]
+        of_x, of_y = (np.where(at >= 0, side.reshape(-1)[place], np.nan) for side in (x, y))
+        own = _by_place(features, of_x, of_y, None)[0]
         inside.reshape(len(sums), -1)[:, place[at >= 0]] = own[:, at >= 0]
     return sums, inside
 
