@@ -64,7 +64,7 @@ def with_exact_p(
     correlations
         The table, of one dimension or more.
     scores, rated
-        The files that :func:`inputs` names, those of a data set in a folder of its name. They are read only where there
+        The files that :func:`inputs` names, those of a data set in a folder of its name, scores in `scores` there. They are read only where there
         is a value of a few systems.
     source
         Whose ratings.
@@ -79,7 +79,7 @@ def with_exact_p(
     found: dict[tuple[str, ...], float] = {}
     for (dataset, target), _ in correlations[few].groupby(["dataset", "target"], observed=True):
         files = {path.stem: path for path in rated if path.parent.name == dataset}
-        own = [path for path in scores if path.parent.name == dataset]
+        own = [path for path in scores if dataset in (path.parent.name, path.parent.parent.name)]
         found |= _of_dataset(own, files, str(target), source)
     return with_p(correlations, found)
 

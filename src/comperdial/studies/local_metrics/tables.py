@@ -324,7 +324,7 @@ def _sets(tables: Sequence[Path], scores: Sequence[Path], known: Path) -> list[F
 
     features, protocol = Coefficients.read(known).features, Protocol.read()
     folders = {path.parent.name: path.parent for path in tables}
-    files = {(path.parent.name, path.stem): path for path in scores}
+    files = {(path.parent.parent.name, path.stem): path for path in scores}
     return [
         FittedSet.read(
             folders[dataset],
