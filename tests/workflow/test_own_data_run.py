@@ -63,11 +63,11 @@ def test_an_edited_file_reruns_what_is_made_of_it(run):
     assert "Nothing to be done" in run.snakemake("-n", *run.targets, *run.choice)
     path = run.path / "It's warm.csv"
     # Replaced by a file with an older date and as many bytes, as `cp -p` does.
-    content = path.read_text()
-    path.write_text(content.replace(",5", ",3"))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b",5", b",3"))
     os.utime(path, (1e9, 1e9))
     assert "read_tables" in run.snakemake("-n", *run.targets, *run.choice)
-    path.write_text(content)
+    path.write_bytes(content)
     assert "Nothing to be done" in run.snakemake("-n", *run.targets, *run.choice)
     path.write_text(path.read_text().replace(",5", ",4"))
     assert "read_tables" in run.snakemake("-n", *run.targets, *run.choice)

@@ -161,7 +161,7 @@ def test_progress_is_a_line_for_each_finished_step(finished):
     assert [re.sub(r"\d+:\d\d elapsed(, .* left)? +", "", line) for line in said[first + 1 :]] == [
         "[1/3] usr_persona: bleu_raw: Score a data set with a metric",
         "[2/3] usr_persona: Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests",
-        "[3/3] Render the table usr",
+        "[3/3] Render the table studies/usr/tables/usr",
     ]
     assert "Nothing to be done" in finished.snakemake("--logger=comperdial", "results/studies/usr/tables/usr.html")
 
