@@ -64,8 +64,8 @@ def with_exact_p(
     correlations
         The table, of one dimension or more.
     scores, rated
-        The files that :func:`inputs` names, those of a data set in a folder of its name, scores in `scores` there. They are read only where there
-        is a value of a few systems.
+        The files that :func:`inputs` names: those of a data set in a folder of its name, scores in ``scores`` there.
+        They are read only where there is a value of a few systems.
     source
         Whose ratings.
     """
