@@ -645,3 +645,29 @@ def test_the_table_has_local_within_systems_beside_its_pooled_value():
     # Tables without it are as they were.
     without = correlation_document(frame[frame["metric"] == "f1"], "Mine", "overall", {})
     assert "ithin systems" not in rendered(without, "markdown", label="tab:x")
+
+
+def test_a_column_goes_by_any_spelling_and_scores_of_other_contexts_are_left_out(tmp_path, capsys, caplog, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "context_id": f"c{c}",
+            "system": f"s{s}",
+            "response": "tea",
+            "rating": 1 + (s + c) % 5,
+            "GPT4 Score": (s + c) % 4,
+        }
+        for c in range(8)
+        for s in range(4)
+    ]
+    pd.DataFrame(rows).to_csv("mine.csv", index=False)
+    expected = compared(capsys, "mine.csv", "--metrics", "GPT4 Score", "--level", "turn")
+    for name in ("gpt4_score", "gpt4-score:score"):
+        found = compared(capsys, "mine.csv", "--metrics", name, "--level", "turn")
+        assert found["value"].tolist() == expected["value"].tolist()
+    more = [{"context_id": f"c{c}", "system_id": f"s{s}", "value": (s * c) % 5} for c in range(9) for s in range(4)]
+    pd.DataFrame(more).to_csv("theirs.csv", index=False)
+    assert (
+        main(["compare", "mine.csv", "--scores", "theirs.csv", "--against", "GPT4 Score:score", "--level", "turn"]) == 0
+    )
+    assert "4 of 36 scores are of contexts that are not rated" in caplog.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -108,23 +109,26 @@ def _compare(options: argparse.Namespace) -> None:
     entries = read_entries(options.params)
     metrics, own = {}, []
     others = columns_of(options.input, rated_file_options(options)) if options.input and options.input.is_file() else []
+    spelled = {_plain(column): column for column in others}
     for name in (name for name in names if name not in known):
         try:
             metrics[name] = metric_named(name, entries)
         except UnknownNameError as error:
-            if name not in others:
+            if _plain(name) not in spelled:
                 raise _with_tables(error, known, others) from None
-            own.append(name)
+            own.append(spelled[_plain(name)])
     if metrics and options.input is None:
         raise ConfigError(
             f"nothing to score with {next(iter(metrics))!r}",
             expected="a file or folder of responses",
             hint=f"--scores has: {', '.join(sorted(known))}",
         )
-    baseline = None if options.against in own else options.against
-    wanted = _wanted([text for text in options.metrics if text not in own], metrics, ready, baseline)
-    columns = {(name, "score"): name for name in sorted(own, key=lambda name: name != options.against)}
-    wanted = columns | wanted if options.against in own else wanted | columns
+    # A column may be named with the output that notes call it by: gpt4_score:score.
+    first = _column(options.against, own)
+    others_named = [text for text in options.metrics if _column(text, own) is None]
+    wanted = _wanted(others_named, metrics, ready, None if first else options.against)
+    columns = {(name, "score"): name for name in sorted(own, key=lambda name: name != first)}
+    wanted = columns | wanted if first else wanted | columns
     contrasted = next(iter(wanted)) if options.against else None
     data = data or read_rated(
         options.input,
@@ -134,7 +138,7 @@ def _compare(options: argparse.Namespace) -> None:
         dataset=_only(ready),
         options=rated_file_options(options),
     )
-    ready = _of_dataset(ready, data)
+    ready = _rated_contexts(_of_dataset(ready, data), data)
     keep_embeddings(options)
     scores: pd.DataFrame | None = None
     not_run: dict[str, str] = {}
@@ -284,6 +288,31 @@ def _of_dataset(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None: 
             expected="the column, where several data sets were rated",
         )
     return scores.assign(dataset=scores["dataset"].replace(UNNAMED, rated[0]))
+
+
+def _rated_contexts(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None:  # noqa: ANN401
+    """Leave out scores of contexts and dialogues that the file does not have, with a warning; keep them if none is left."""
+    if scores is None or data.contexts is None:
+        return scores
+    known = {*data.contexts["context_id"], *data.contexts["dialogue_id"]}
+    kept = scores[scores["item_id"].isin(known)]
+    if len(kept) in (0, len(scores)):
+        return scores
+    log.warning(
+        "%d of %d scores are of contexts that are not rated, and are left out", len(scores) - len(kept), len(scores)
+    )
+    return kept
+
+
+def _plain(name: str) -> str:
+    """Return a name of a column as columns are compared: case, spaces, hyphens and underscores do not matter."""
+    return re.sub(r"[\s_-]+", "_", name.strip().lower())
+
+
+def _column(text: str | None, own: Sequence[str]) -> str | None:
+    """Return the column of the file that a text names, with or without its output; None for another metric."""
+    name, output = output_name(text, "score") if text else ("", "")
+    return next((column for column in own if _plain(column) == _plain(name) and output == "score"), None)
 
 
 def _check_items(scores: pd.DataFrame | None, data: Any) -> None:  # noqa: ANN401
