@@ -671,3 +671,16 @@ def test_a_column_goes_by_any_spelling_and_scores_of_other_contexts_are_left_out
         main(["compare", "mine.csv", "--scores", "theirs.csv", "--against", "GPT4 Score:score", "--level", "turn"]) == 0
     )
     assert "4 of 36 scores are of contexts that are not rated" in caplog.text
+
+
+def test_of_a_few_contexts_there_is_no_interval_and_no_test(tmp_path, capsys, monkeypatch):
+    """With two systems and two contexts, leaving out one leaves a correlation of 1 or -1: an interval without width."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"context_id": c, "system": s, "response": "tea", "rating": rating, "gpt4_score": score}
+        for c, s, rating, score in (("1", "a", 5, 4), ("1", "b", 1, 1), ("2", "a", 4, 5), ("2", "b", 1, 2))
+    ]
+    pd.DataFrame([row | {"claude_score": 6 - row["rating"] % 3} for row in rows]).to_csv("mine.csv", index=False)
+    found = compared(capsys, "mine.csv", "--metrics", "gpt4_score", "claude_score")
+    assert (found["low"] == "").all() and (found.loc[found["minus"] != "", "p"] == "").all()
+    assert (found.loc[found["minus"] == "", "value"] != "").all()

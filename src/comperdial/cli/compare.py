@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# With fewer nothing that is resampled says how far chance goes.
+FEWEST_DIALOGUES = 4
+
 _FORMATS = ("text", "markdown", "latex", "csv")
 
 
@@ -184,6 +187,11 @@ def _compare(options: argparse.Namespace) -> None:
     differences = corrected(differences, options.correction)
     pairs = differences.iloc[:0] if contrasted else differences
     ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), pairs)
+    if narrow := [sample.key for sample in samples if sample.design.counts[1] < FEWEST_DIALOGUES]:
+        ranked, differences = (_without_intervals(frame, narrow) for frame in (ranked, differences))
+        notes.append(
+            f"No interval and no test of a difference where there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
+        )
     document = comparison_document(
         few.with_p(ranked, few.exact_of(sample for sample in samples if sample.level == "system")),
         differences,
@@ -200,6 +208,16 @@ def _compare(options: argparse.Namespace) -> None:
         write_text(options.output, content)
     else:
         sys.stdout.write(content)
+
+
+def _without_intervals(frame: pd.DataFrame, keys: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Return a table without intervals, tests and ranks of samples: of a few contexts they would have no width."""
+    of = ["dataset", "level", "against", "target"]
+    chosen = [tuple(key[name] for name in of) for key in keys]
+    inside = [tuple(map(str, row)) in chosen for row in frame[of].itertuples(index=False)]
+    tested = ("p", "p_adjusted", "p_fdr") if "difference" in frame else ()
+    gone = [name for name in ("low", "high", "over", "rank", "rank_wmt", *tested) if name in frame]
+    return frame.assign(**{name: frame[name].mask(inside) for name in gone})
 
 
 def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_run: Mapping[str, str]) -> None:

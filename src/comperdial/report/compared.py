@@ -109,7 +109,7 @@ def comparison_document(
             *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if len(labels) > 1 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
             *leave_out.notes(pooled, {} if several else None),
-            *(f"{label}: {name[1]} of {signatures[name]}" for name, label in labels.items() if name in signatures),
+            *(f"{label}: {name[1]}, {signatures[name]}" for name, label in labels.items() if name in signatures),
         ],
     )
 
