@@ -51,9 +51,7 @@ rule page:
     input:
         unpack(asked(JOBS.inputs_of)),
     output:
-        html=report(
-            "results/{name}.html", caption="../report/artifact.rst", category=asked(JOBS.category_of)
-        ),
+        html=report("results/{name}.html", caption="../report/artifact.rst", category=asked(JOBS.category_of)),
     log:
         "logs/page/{name}.log",
     wildcard_constraints:
