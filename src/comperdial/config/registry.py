@@ -13,7 +13,7 @@ _ROOMS = Path(__file__).parents[1]
 REGISTRIES = tuple(_ROOMS / room / "registry.yaml" for room in ("metrics", "data", "judges", "training"))
 """The files with the entries, each in the form of ``params.yaml``."""
 
-# Where entries stand, and the key by which a user's own entry is known.
+# Where entries are, and the key by which a user's own entry is known.
 _SECTIONS = {
     ("metrics",): "kind",
     ("recorded",): "format",

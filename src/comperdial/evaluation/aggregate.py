@@ -163,7 +163,7 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
 
 
 UNNAMED = "(no data set named)"
-"""Stands for the data set of scores whose file does not say it."""
+"""Placeholder for the data set of scores whose file does not name it."""
 _ELSEWHERE = "computed elsewhere"
 _SCORED = ("context_id", "dialogue_id", "item_id")
 
@@ -178,7 +178,7 @@ def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.Dat
     Raises
     ------
     SchemaError
-        When a column is missing, a value is no number, a score stands twice, or one metric was made in two ways.
+        When a column is missing, a value is no number, a score appears twice, or one metric was made in two ways.
     """
     tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
     scores = pd.concat(tables, ignore_index=True)

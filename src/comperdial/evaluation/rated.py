@@ -137,7 +137,7 @@ def read_scores_by_dataset(paths: Sequence[str | Path]) -> dict[str, pd.DataFram
     Raises
     ------
     SchemaError
-        When a score stands twice, or a metric's scores of one data set were made in two ways.
+        When a score appears twice, or a metric's scores of one data set were made in two ways.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
     for path in paths:

@@ -1,6 +1,6 @@
 """Ratings out of a judge's answer: tolerant of its form, strict about the value, and never a default.
 
-Thoughts before the answer are left out (:mod:`comperdial.judges.thoughts`). Then the first of these that is found counts alone:
+Thoughts before the answer are left out (:mod:`comperdial.judges.thoughts`). Then only the first match of these counts:
 
 1. a rating under its name: a field of JSON, or at the start of a line, ``- Overall: 4/5``; ``Rating: 4`` under a heading
    with the name, or where one dimension is asked for or none is named;

@@ -1,4 +1,4 @@
-"""What a model thinks before it answers, told from the answer itself.
+"""Separate what a model thinks before it answers from the answer itself.
 
 Models mark their thoughts, each in its own way, and servers pass the marks on in full, in part or not at all: often the
 opening mark belongs to the prompt, and only the closing one is seen. So whatever precedes the last closing mark is

@@ -55,7 +55,7 @@ def comparison_document(
     labels
         What to call each (metric, output), in the order of the table.
     coefficients
-        Which coefficients; those of pairs of systems stand at system level alone.
+        Which coefficients; those of pairs of systems exist at system level only.
     caption, notes
         What to say above the tables; what was left out, below.
     correction

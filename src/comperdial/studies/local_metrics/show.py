@@ -77,7 +77,7 @@ def _sections(
 
 
 def _first_of(frame: pd.DataFrame, row: str) -> dict[str, str]:
-    """Return for each row the one that it stands below: itself, or the row of all responses that it is a part of."""
+    """Return for each row the one that it is printed below: itself, or the row of all responses that it is a part of."""
     names = {str(name): str(name) for name in frame[row]}
     if "responses" not in frame:
         return names
