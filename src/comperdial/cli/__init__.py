@@ -136,6 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         evaluate,
         fit,
         judge,
+        make,
         models,
         perturb,
         preferences,
@@ -149,7 +150,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, do, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
+        compare, do, make, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
         annotate, preferences, render, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")

@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    model_validator,
+)
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
@@ -628,8 +636,20 @@ class Contrast(Strict):
         return self
 
 
+class Shown(BaseModel):
+    """A table or figure of a study; any other key is a setting of its function."""
+
+    model_config = ConfigDict(extra="allow")
+
+    title: Maybe[Text] = None
+    caption: Maybe[Text] = None
+    function: Maybe[Text] = None
+    datasets: Maybe[Distinct[Text]] = None
+    inputs: dict[str, str | list[str]] = {}
+
+
 class Study(Strict):
-    """What a study needs: ``studies/NAME/study.yaml``."""
+    """What a study needs and shows: ``studies/NAME/study.yaml``."""
 
     title: Text
     datasets: Distinct[Text] = []
@@ -640,6 +660,9 @@ class Study(Strict):
     ensembles: Ensembles | None = None
     perturbed: Perturbed | None = None
     planned_contrasts: list[Contrast] = []
+    own_metrics_only: bool = False
+    tables: Section[dict[str, Shown]] = {}
+    figures: Section[dict[str, Shown]] = {}
     resamples: Maybe[Seed] = None
     seed: Maybe[Seed] = None
 

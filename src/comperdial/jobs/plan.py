@@ -19,6 +19,7 @@ from comperdial.challenge.roster import read_roster
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.registry import REGISTRIES
+from comperdial.config.studies import study_files
 from comperdial.core.artifact import TABLES
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, printable, read_json
@@ -50,7 +51,7 @@ from comperdial.metrics.named import ABOUT, suited, why_unsuited
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 from comperdial.perturbations import modules as strategy_modules
-from comperdial.studies import ALONE, FOLDER, with_studies
+from comperdial.studies import ALONE, with_studies
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Plan:
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
         # A study's metrics stand in its own file.
-        files = [*REGISTRIES, *FOLDER.glob("*/study.yaml"), *(lines.paths if lines else ())]
+        files = [*REGISTRIES, *study_files(), *(lines.paths if lines else ())]
         self.lines = Lines(*files, option=lines.option) if lines else None
         self.config = with_studies(config)
         self._said = config.get("studies") or {}

@@ -13,6 +13,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import checked, read_checked
 from comperdial.config.parameters import Study
 from comperdial.config.registry import completed
+from comperdial.config.studies import study_files
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.tasks import DEFAULT
 from comperdial.metrics.named import ABOUT
@@ -43,7 +44,7 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     config = completed(config)
     own = config.get("studies") or {}
     found = {}
-    for path in sorted(FOLDER.glob("*/study.yaml")):
+    for path in study_files():
         read_checked(Study, path)
         found[path.parent.name] = load_yaml(path)
     for name, said in own.items():

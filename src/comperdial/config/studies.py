@@ -1,0 +1,178 @@
+"""Studies: ``studies/NAME/study.yaml`` says what a paper needs, and which tables and figures are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from comperdial.config import load_yaml
+from comperdial.config.checking import checked, read_checked
+from comperdial.config.parameters import Study
+from comperdial.config.registry import completed
+from comperdial.core.errors import ConfigError, UnknownNameError
+
+FOLDER = Path("studies")
+_OLD = Path(__file__).parents[1] / "studies"
+DATASET = "dataset"
+"""The name that stands for a study in commands about any one data set."""
+DATASET_FILE = Path(__file__).parents[1] / "report" / "dataset.yaml"
+"""The tables and figures of any data set, in the form of a study."""
+KINDS = {"table": "tables", "figure": "figures"}
+DEFAULT = "default"
+# What an entry of a metric says besides its kind and options.
+_ABOUT = ("datasets", "skip", "apart", "main", "label")
+
+Entry = Mapping[str, Any]
+
+
+def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Return all studies by name.
+
+    Parameters
+    ----------
+    own
+        The section ``studies`` of ``params.yaml``: settings that replace those of a study's own file.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such study, or it has no such setting.
+    """
+    found = {}
+    for path in study_files():
+        read_checked(Study, path)
+        found[path.parent.name] = load_yaml(path)
+    for name, changed in (own or {}).items():
+        if name not in found:
+            raise UnknownNameError("study", name, found, where="params.yaml, studies")
+        found[name] = {**found[name], **changed}
+        checked(Study, found[name], where=f"study {name}, with what params.yaml says of it")
+    return found
+
+
+def study_files() -> list[Path]:
+    """Return the files of all studies, by name."""
+    return sorted([*FOLDER.glob("*/study.yaml"), *_OLD.glob("*/study.yaml")], key=lambda path: path.parent.name)
+
+
+def read_study(name: str) -> dict[str, Any]:
+    """Return one study; ``dataset``: the tables and figures of any data set."""
+    if name == DATASET:
+        return load_yaml(DATASET_FILE)
+    known = {path.parent.name: path for path in study_files()}
+    if name not in known:
+        raise UnknownNameError("study", name, known)
+    path = known[name]
+    read_checked(Study, path)
+    return load_yaml(path)
+
+
+def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any]:
+    """Return the entry of a table or figure of a study."""
+    known = study.get(KINDS[kind]) or {}
+    if name not in known:
+        raise UnknownNameError(kind, name, known, where=where)
+    return dict(known[name])
+
+
+def inputs_of(
+    entry: Entry, datasets: Iterable[str], names_of: Callable[[str, str], Iterable[str]]
+) -> dict[str, list[str]]:
+    """Return the files that a table or figure is made of, by the names that its function knows them by.
+
+    Parameters
+    ----------
+    entry
+        Its entry. Patterns in ``inputs`` hold ``{dataset}``, and names of several things of a data set: ``{scorer}``,
+        ``{judge}`` or ``{recorded_judge}``.
+    datasets
+        The data sets that it shows.
+    names_of
+        Given a data set and such a name, the things that there are.
+    """
+    found: dict[str, list[str]] = {}
+    for name, patterns in (entry.get("inputs") or {}).items():
+        files: dict[str, None] = {}
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            for dataset in datasets if "{dataset}" in pattern else [""]:
+                several = [key for key in ("scorer", "judge", "recorded_judge") if f"{{{key}}}" in pattern]
+                for value in names_of(dataset, several[0]) if several else [""]:
+                    known = {"dataset": dataset, **dict.fromkeys(several, value)}
+                    files[pattern.format(**known)] = None
+        found[name] = list(files)
+    return found
+
+
+def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with all studies in ``studies``, and with their metrics, judges and variants.
+
+    Parameters
+    ----------
+    config
+        As ``params.yaml`` has it.
+
+    Raises
+    ------
+    UnknownNameError
+        As :func:`read_studies`, or when a study names a metric that there is not.
+    ConfigError
+        When two things have one name.
+    """
+    config = completed(config)
+    own = config.get("studies") or {}
+    studies = read_studies(own)
+    merged: dict[str, Any] = {**config, "studies": studies, "metrics": dict(config.get("metrics") or {})}
+    judging = dict(config.get("judging") or {})
+    if judging:
+        # What a study asks, other data sets are asked only if they say so.
+        judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
+    general = {*merged["metrics"]}
+    for name, study in studies.items():
+        _add_metrics(merged["metrics"], study, name, general)
+        merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
+        if not judging:
+            continue
+        judging["variants"] = _joined(judging, study, "variants", name)
+        judges = study.get("judges") or []
+        if name not in own:
+            # A configuration need not have the judges that a study would ask.
+            judges = [judge for judge in judges if judge in (config.get("judges") or {})]
+        for key, values in (("judges", judges), ("asks", list(study.get("variants") or ()))):
+            if values and name not in judging.get(key, {}):
+                judging[key] = {**judging.get(key, {}), name: values}
+    if judging:
+        merged["judging"] = judging
+    return merged
+
+
+def _add_metrics(known: dict[str, Any], study: Entry, name: str, general: set[str]) -> None:
+    """Add a study's metrics, which score its data sets: its own, and those that it takes as they are."""
+    datasets = list(study.get("datasets") or [])
+    for metric, entry in (study.get("metrics") or {}).items():
+        if metric not in known:
+            if not entry:
+                raise UnknownNameError("metric", metric, known, where=f"study {name}, metrics")
+            known[metric] = {"datasets": datasets, **entry}
+            continue
+        if entry and _made_of(entry) != _made_of(known[metric]):
+            raise ConfigError(
+                f"{metric!r} is the name of another one", where=f"study {name}, metrics", expected="its own name"
+            )
+        if metric not in general or "datasets" in known[metric]:
+            more = (entry or {}).get("datasets", datasets)
+            named = dict.fromkeys([*known[metric].get("datasets", []), *more])
+            known[metric] = {**(entry or {}), **known[metric], "datasets": list(named)}
+
+
+def _made_of(entry: Entry) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in _ABOUT}
+
+
+def _joined(there: Entry, study: Entry, key: str, name: str) -> dict[str, Any]:
+    known, more = there.get(key) or {}, study.get(key) or {}
+    if both := sorted(known.keys() & more.keys()):
+        raise ConfigError(
+            f"{both[0]!r} is the name of another one", where=f"study {name}, {key}", expected="its own name"
+        )
+    return {**known, **more}

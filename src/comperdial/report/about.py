@@ -1,0 +1,68 @@
+"""``about.json``: what tables and figures need to know of a data set's configuration, written by ``comperdial describe``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from comperdial.core.files import read_json
+from comperdial.core.names import output_name
+from comperdial.schema.dimensions import chosen_dimension
+
+
+@dataclass(frozen=True)
+class About:
+    """What several data sets are called, who rated and scored them, and what was not run; by data set."""
+
+    sets: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, paths: Iterable[str | Path]) -> About:
+        """Read the files of several data sets."""
+        found = [read_json(path) for path in paths]
+        return cls({one["dataset"]: one for one in found})
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the data sets."""
+        return iter(self.sets)
+
+    def __getitem__(self, dataset: str) -> Mapping[str, Any]:
+        """Return what is known of one data set."""
+        return self.sets[dataset]
+
+    @property
+    def only(self) -> Mapping[str, Any]:
+        """Return what is known of the only data set."""
+        (one,) = self.sets.values()
+        return one
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Return the titles by data set."""
+        return {name: one["title"] for name, one in self.sets.items()}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return what outputs are called, by METRIC:OUTPUT or METRIC; of all data sets together."""
+        return {name: text for one in self.sets.values() for name, text in one["labels"].items()}
+
+    @property
+    def not_run(self) -> dict[str, str]:
+        """Return the metrics and judges that lack scores of a data set, with the reason."""
+        return {name: why for one in self.sets.values() for name, why in one["not_run"].items()}
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether any data set's ratings are simulated."""
+        return any(one["source"] == "simulated" for one in self.sets.values())
+
+    def dimension(self, dataset: str, rated: Iterable[str]) -> str:
+        """Return the rated dimension that a data set's tables show, of those that were rated."""
+        one = self.sets[dataset]
+        return chosen_dimension(one["target"], one["main_target"], rated)
+
+    def metrics(self, outputs: Iterable[str]) -> list[str]:
+        """Return the metrics of METRIC:OUTPUT, each once."""
+        return list(dict.fromkeys(output_name(name, "")[0] for name in outputs))

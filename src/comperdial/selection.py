@@ -1,0 +1,665 @@
+"""What ``params.yaml``, the catalogue, the registries and the studies select: data sets, and who scores them.
+
+It reads configuration and the state of this machine (which models, which WordNet, which pulled scores) and computes nothing.
+``workflow/common.smk`` turns it into files; :func:`describe` writes what tables and figures need to know of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from comperdial.challenge.dialogues import read_dialogues
+from comperdial.challenge.roster import read_roster
+from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import read_parameters
+from comperdial.config.registry import REGISTRIES, completed
+from comperdial.config.studies import study_files, with_studies
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
+from comperdial.core.files import TABLE_SUFFIXES, read_json
+from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
+from comperdial.core.scripts import Writing
+from comperdial.data.catalogue import Catalogue, load_catalogue
+from comperdial.data.export import published_files
+from comperdial.data.readers.table import rated, texts
+from comperdial.data.recorded.entries import read_entries
+from comperdial.judges.recorded import find as answer_format
+from comperdial.judges.recorded.entries import read_recorded_judges
+from comperdial.judges.scores import slug
+from comperdial.judges.tasks import (
+    DEFAULT,
+    Task,
+    groups_of,
+    judged_levels,
+    known_signature,
+    read_judging,
+    signature,
+    unavailable,
+)
+from comperdial.metrics import create, kinds
+from comperdial.metrics.base import Metric
+from comperdial.metrics.named import ABOUT, suited, why_unsuited
+from comperdial.metrics.scoring import expected_of
+from comperdial.perturbations import generated
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PARAMS = Path("params.yaml")
+VARIABLE = "COMPERDIAL_PARAMS"
+"""The environment variable that names another ``params.yaml``, as the workflow merged it with its command line."""
+# Folders below results/ that belong to no data set.
+_FOLDERS = {"local", "notebooks", "personas", "studies"}
+
+
+def _once(method: Callable[Concatenate[Selection, P], T]) -> Callable[Concatenate[Selection, P], T]:
+    """Compute each answer once: hundreds of jobs ask the same."""
+
+    @wraps(method)
+    def answer(selection: Selection, *arguments: P.args, **named: P.kwargs) -> T:
+        key = (method.__name__, arguments, tuple(sorted(named.items())))
+        if key not in selection.answers:
+            selection.answers[key] = method(selection, *arguments, **named)
+        return selection.answers[key]
+
+    return answer
+
+
+class Selection:
+    """What there is to make.
+
+    Parameters
+    ----------
+    config
+        ``params.yaml``, merged with the command line.
+    lines
+        Where the lines of settings are looked up, for messages.
+
+    Attributes
+    ----------
+    chosen
+        The data sets of ``datasets`` in ``params.yaml``: what ``snakemake`` alone makes.
+    datasets
+        These and the studies', perturbed ones excluded.
+    metrics, unavailable
+        The metrics by name, and why some cannot run here.
+
+    Raises
+    ------
+    ConfigError
+        When names or files in it do not exist or do not fit together.
+    """
+
+    def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
+        read_parameters(config, lines=lines)
+        files = [*REGISTRIES, *study_files(), *(lines.paths if lines else ())]
+        self._lines = Lines(*files, option=lines.option) if lines else None
+        self._own_studies = config.get("studies") or {}
+        self.config = with_studies(completed(config))
+        self.studies: Mapping[str, Any] = self.config["studies"]
+        self.answers: dict[Any, Any] = {}
+        self.catalogue: Catalogue = load_catalogue(config["catalogue"])
+        self._read_datasets()
+        self.metrics = {name: self._made(name, entry) for name, entry in self.config["metrics"].items()}
+        self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
+        self._read_recorded()
+        self._read_judging()
+        self._check_names()
+
+    @classmethod
+    def read(cls, path: str | Path | None = None) -> Selection:
+        """Return what the ``params.yaml`` here selects, or another one."""
+        import os
+
+        where = Path(path or os.environ.get(VARIABLE) or PARAMS)
+        return cls(load_yaml(where), Lines(where))
+
+    def _place(self, *keys: str | int) -> str:
+        """Return where a setting is, for a message."""
+        if keys[0] == "studies" and keys[2] not in self._own_studies.get(keys[1], {}):
+            return f"study {keys[1]}, {'.'.join(map(str, keys[2:]))}"
+        value: Any = self.config
+        for key in keys:
+            value = value[key]
+        return self._lines.place(keys, value) if self._lines else f"params.yaml, {'.'.join(map(str, keys))}"
+
+    # Data sets
+
+    def _read_datasets(self) -> None:
+        config, catalogue = self.config, self.catalogue
+        own, chosen = dict(config.get("own_data") or {}), list(config["datasets"])
+        for place, path in enumerate(map(Path, chosen)):
+            if path.suffix in TABLE_SUFFIXES:
+                name = re.sub("[^a-z0-9_]+", "_", path.stem.lower())
+                if name in {*own, *config["challenges"], *catalogue.datasets}:
+                    raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
+                own[name] = {"file": str(path), "title": path.stem}
+                chosen[place] = name
+        self.names = [*own, *config["challenges"], *catalogue.datasets]
+        if taken := sorted(_FOLDERS & {*self.names}):
+            raise ConfigError(
+                f"{taken[0]!r} is a folder of results", where="params.yaml", expected="another name", hint="Rename it"
+            )
+        if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
+            raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
+        for place, name in enumerate(chosen):
+            if name not in self.names:
+                raise UnknownNameError("dataset", name, self.names, where=self._place("datasets", place))
+        self.chosen = chosen
+        # Of the studies whose data sets are all known: another catalogue need not have them.
+        self.sets_of = {
+            name: list(study["datasets"])
+            for name, study in self.studies.items()
+            if study.get("datasets") and {*study["datasets"]} <= {*self.names}
+        }
+        for name, study in self._own_studies.items():
+            for dataset in study.get("datasets", []):
+                if dataset not in self.names:
+                    where = self._place("studies", name, "datasets")
+                    raise UnknownNameError("dataset", dataset, self.names, where=where)
+        wanted = list(dict.fromkeys([*chosen, *(name for names in self.sets_of.values() for name in names)]))
+        # Pairs of an original and a worse version: recorded by others, or made here of any data set.
+        self.recorded_pairs = (
+            {name: catalogue.dataset(name) for name in PERTURBATIONS}
+            if {*PERTURBATIONS} <= catalogue.datasets.keys()
+            else {}
+        )
+        self.perturbed = [perturbed(name) for name in wanted]
+        self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
+        self.own = {name: own[name] for name in wanted if name in own}
+        self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
+        self.datasets = [*self.public, *self.challenges, *self.own]
+        # What a challenge's entry has decides how its tables are made.
+        self.made = [name for name, challenge in self.challenges.items() if "dialogues" in challenge]
+        self.imported = [name for name, challenge in self.challenges.items() if "comperdial" in challenge]
+        self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
+        self._check_files()
+        self.levels = {name: self._levels_of(name) for name in self.datasets}
+        self.rated = [name for name in self.datasets if self.levels[name]]
+        if (benchmark := config["tables"]["benchmark"]) not in self.names:
+            raise UnknownNameError("dataset", benchmark, self.names, where=self._place("tables", "benchmark"))
+
+    def _check_files(self) -> None:
+        """Refuse a wrong name here: beside results of an earlier run, nobody would notice it later."""
+        personas = self.config["personas"]
+        named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
+        named += [entry["file"] for entry in self.own.values()]
+        for path in [*named, personas["graph"], personas["constraints"]]:
+            if not Path(path).exists():
+                raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
+        for name in self.imported:
+            published_files(self.challenges[name]["comperdial"])
+        for name in self.made:
+            if "agents" in self.challenges[name]:
+                read_roster(self.challenges[name]["agents"])
+        for name, dataset in self.public.items():
+            if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
+                raise ConfigError(
+                    f"{name}: the checksum of {', '.join(unpinned)} is not known",
+                    hint=f"Run `comperdial fetch {name}` once: it downloads the files and records their checksums",
+                )
+
+    def _levels_of(self, dataset: str) -> list[str]:
+        """Return the levels at which a data set is rated, and refuse a dimension or source that a user's file lacks."""
+        if dataset in self.public:
+            return list(self.public[dataset].levels)
+        if dataset in self.own:
+            entry = self.own[dataset]
+            known = rated(entry["file"], self.own_options(dataset))
+            for key, kind, names in (
+                ("target", "dimension", known.dimensions),
+                ("source", "source", known.sources),
+            ):
+                if names and key in entry and entry[key] not in names:
+                    raise UnknownNameError(kind, entry[key], names, where=self._place("own_data", dataset, key))
+            return list(known.levels)
+        if dataset in [*self.simulated, *self.imported]:
+            return ["turn", "dialogue"]
+        return list(self.challenges[dataset].get("ratings", {}))
+
+    def own_options(self, dataset: str) -> dict[str, Any]:
+        """Return how a user's file is read: its columns and scale."""
+        return {key: self.own[dataset][key] for key in ("columns", "scale") if key in self.own[dataset]}
+
+    def is_public(self, dataset: str) -> bool:
+        """Return whether a data set's texts were fetched: they are not ours to publish."""
+        return dataset in self.public
+
+    def _entry(self, dataset: str) -> Mapping[str, Any]:
+        return self.challenges.get(dataset) or self.own.get(dataset) or {}
+
+    @_once
+    def title(self, dataset: str) -> str:
+        """Return a data set's name in tables, with who rated it if that was no person."""
+        if dataset in self.perturbed and dataset not in self.datasets:
+            return self.title(unperturbed(dataset))
+        entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
+        title = entry.title if entry else self._entry(dataset).get("title", dataset)
+        source = self.source(dataset)
+        return title if source in ("human", "simulated") else f"{title} (rated by {source})"
+
+    @_once
+    def source(self, dataset: str) -> str:
+        """Return whose ratings a data set is evaluated with: as its entry, its files or the configuration says."""
+        entry = self.public.get(dataset)
+        source = entry.source if entry else self._entry(dataset).get("source")
+        if not source and dataset in self.simulated:
+            source = "simulated"
+        if not source and dataset in self.imported:
+            path = Path(self.challenges[dataset]["comperdial"]) / "ComperDial_systems.json"
+            source = read_json(path).get("source") if path.is_file() else None
+        return str(source or self.config["evaluation"]["source"])
+
+    def target(self, dataset: str) -> str | None:
+        """Return the rated dimension that a data set's entry names; None without one."""
+        entry = self.public.get(dataset)
+        return (entry.target if entry else self._entry(dataset).get("target")) or None
+
+    @_once
+    def writing(self, dataset: str) -> Writing | None:
+        """Return in which scripts a user's texts are written; None for the catalogue, whose data sets are English."""
+        if dataset in self.own:
+            return Writing.of(*texts(self.own[dataset]["file"], self.own_options(dataset)))
+        if dataset in self.made:
+            dialogues = read_dialogues(self.challenges[dataset]["dialogues"])
+            return Writing.of(text for dialogue in dialogues for text in dialogue.texts)
+        return None
+
+    # Metrics
+
+    def _made(self, name: str, entry: Mapping[str, Any]) -> Metric:
+        try:
+            return create(entry["kind"], **{key: value for key, value in entry.items() if key not in ("kind", *ABOUT)})
+        except ComperdialError as error:
+            where = self._place("metrics", name, "kind").removesuffix(".kind")
+            error.where = f"{where}, {error.where}" if error.where else where
+            raise
+
+    @_once
+    def unsuited(self, dataset: str) -> dict[str, str]:
+        """Return the metrics that are for English alone, if a data set's texts are in other scripts, with the reason."""
+        writing = self.writing(dataset)
+        if writing is None:
+            return {}
+        return {name: why for name, metric in self.metrics.items() if (why := why_unsuited(metric, writing))}
+
+    @_once
+    def metric(self, dataset: str, name: str) -> Metric:
+        """Return a metric as a data set is scored with it: on texts of some scripts its signature says how it splits them."""
+        writing = self.writing(dataset)
+        return suited(self.metrics[name], writing) if writing else self.metrics[name]
+
+    @_once
+    def metrics_of(self, dataset: str) -> list[str]:
+        """Return the metrics that a data set is to be scored with, whether they can run here or not.
+
+        All are but those whose entry names other data sets or skips this one; a data set of studies with
+        ``own_metrics_only`` alone is scored with the metrics that these list.
+        """
+        base = unperturbed(dataset)
+        of_studies = [study for study, names in self.sets_of.items() if base in names]
+        general = dataset in self.chosen or any(not self.studies[study].get("own_metrics_only") for study in of_studies)
+        if dataset in self.datasets and general:
+            names = list(self.metrics)
+        else:
+            pairs = [name for name, study in self.studies.items() if study.get("perturbed")]
+            studies = of_studies if dataset in self.datasets else pairs
+            names = list(dict.fromkeys(name for study in studies for name in self.studies[study].get("metrics") or {}))
+        entries = self.config["metrics"]
+        return [
+            name
+            for name in names
+            if base in entries[name].get("datasets", [base]) and dataset not in entries[name].get("skip", [])
+        ]
+
+    @_once
+    def scored_by(self, dataset: str, metric: str) -> bool:
+        """Return whether there are or can be scores: the metric runs here, or fitting scores were pulled."""
+        if metric not in self.metrics_of(dataset) or metric in self.unsuited(dataset):
+            return False
+        return metric not in self.unavailable or _fits(
+            score_file(dataset, metric), self.metric(dataset, metric).signature()
+        )
+
+    @cached_property
+    def combined(self) -> dict[str, Mapping[str, Metric]]:
+        """The metrics that are made of other metrics' scores, with these."""
+        return {
+            name: getattr(metric, "parts", {})
+            for name, metric in self.metrics.items()
+            if name not in self.unavailable and hasattr(metric, "parts")
+        }
+
+    @_once
+    def parts_of(self, dataset: str, metric: str) -> list[str]:
+        """Return the parts of a combined metric that a data set is scored with here, in the same way."""
+        return [
+            name
+            for name, part in self.combined[metric].items()
+            if name in self.metrics
+            and self.metric(dataset, name).signature() == part.signature()
+            and self.scored_by(dataset, name)
+        ]
+
+    # Recorded scores and judges
+
+    def _read_recorded(self) -> None:
+        self.recorded = read_entries(
+            self.config.get("recorded"),
+            taken={*self.metrics, *kinds()},
+            datasets=self.names,
+            catalogue=self.catalogue,
+        )
+        for name, entry in self.recorded.items():
+            if isinstance(entry.file, Path):
+                if not entry.file.is_file():
+                    raise ConfigError(f"{entry.file}: no such file", where=self._place("recorded", name, "path"))
+            elif not entry.file.pinned and entry.dataset in self.datasets:
+                raise ConfigError(
+                    f"{name}: the checksum of {entry.file.name} is not known",
+                    hint=f"Run `comperdial fetch {entry.file.name}` once",
+                )
+
+    def recorded_of(self, dataset: str) -> list[str]:
+        """Return the scores of a data set that others computed."""
+        return [name for name, entry in self.recorded.items() if entry.dataset == dataset]
+
+    def _read_judging(self) -> None:
+        config = self.config
+        paired = [*self.recorded_pairs, *self.perturbed]
+        self.judging = read_judging(
+            config.get("judges"),
+            config.get("judging"),
+            datasets=[*config["challenges"], *self.catalogue.datasets, *paired],
+            groups=groups_of(config),
+            lines=self._lines,
+        )
+        self.tasks: dict[str, dict[str, Task]] = {}
+        for dataset in dict.fromkeys([*self.datasets, *paired]):
+            entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
+            levels = judged_levels(dataset, entry.levels if entry else None)
+            self.tasks[dataset] = self.judging.tasks(dataset, **levels)
+        judged = {name for tasks in self.tasks.values() for name in tasks}
+        if both := judged & {*self.metrics, *self.recorded}:
+            raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge's variant", where="params.yaml")
+        self.recorded_judges = read_recorded_judges(
+            config.get("recorded_judges"),
+            taken={*self.metrics, *self.recorded, *judged},
+            datasets=[*config["challenges"], *self.catalogue.datasets],
+            catalogue=self.catalogue,
+        )
+
+    @_once
+    def why_not_judged(self, dataset: str, name: str) -> str | None:
+        """Return why a judge's metric has no scores and cannot get any here; None if it has or can."""
+        task = self.tasks[dataset][name]
+        why = unavailable(self.judging, task, dataset)
+        # Of a model that is not here nothing is known that scores could be compared with.
+        if why is None or ((known := known_signature(self.judging, task)) and _fits(score_file(dataset, name), known)):
+            return None
+        return why
+
+    def judged_by(self, dataset: str) -> list[Task]:
+        """Return the tasks of judges that a data set has or can have scores of."""
+        return [task for name, task in self.tasks.get(dataset, {}).items() if not self.why_not_judged(dataset, name)]
+
+    def recorded_judges_of(self, dataset: str) -> list[str]:
+        """Return the recorded judges of a data set."""
+        return [name for name, entry in self.recorded_judges.items() if entry.dataset == dataset]
+
+    # All that scores a data set
+
+    @_once
+    def scorers(self, dataset: str, *, apart: bool = False) -> list[str]:
+        """Return all that a data set has or can have scores by: metrics, recorded scores, judges, recorded judges.
+
+        Metrics that are ``apart`` are for who asks for them by name, and in no general table.
+        """
+        entries = self.config["metrics"]
+        names = [name for name in self.metrics_of(dataset) if self.scored_by(dataset, name)]
+        names = [name for name in names if apart or not entries[name].get("apart")]
+        judged = [task.name for task in self.judged_by(dataset)]
+        return [*names, *self.recorded_of(dataset), *judged, *self.recorded_judges_of(dataset)]
+
+    def not_run(self, dataset: str) -> dict[str, str]:
+        """Return the metrics and judges that a data set has no scores of, with the reason."""
+        why = {**self.unavailable, **self.unsuited(dataset)}
+        metrics = {
+            name: why[name] for name in self.metrics_of(dataset) if name in why and not self.scored_by(dataset, name)
+        }
+        judges = {
+            name: reason for name in self.tasks.get(dataset, {}) if (reason := self.why_not_judged(dataset, name))
+        }
+        return metrics | judges
+
+    def entry_of(self, metric: str) -> Mapping[str, Any]:
+        """Return the entry of a metric, of recorded scores or of a recorded judge."""
+        for section in ("metrics", "recorded", "recorded_judges"):
+            if entry := (self.config.get(section) or {}).get(metric):
+                return dict(entry)
+        return {}
+
+    def main_outputs(self, metric: str, dataset: str) -> list[str]:
+        """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""
+        if (task := self.tasks.get(dataset, {}).get(metric)) is not None:
+            return [f"{metric}:{slug(task.variant.form.main)}"]
+        return [f"{metric}:{output}" for output in _mains(self.entry_of(metric))]
+
+    def outputs_named(self, names: Iterable[str], dataset: str) -> list[str]:
+        """Return METRIC:OUTPUT of names that may lack the output, if a data set has scores of the metric."""
+        there = {*self.scorers(dataset)}
+        outputs = [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
+        return list(dict.fromkeys(output for output in outputs if output.rpartition(":")[0] in there))
+
+    @_once
+    def outputs(self, dataset: str) -> list[str]:
+        """Return the main outputs of a data set's scores, which get intervals and tests; judges' last."""
+        judged = [task.name for task in self.judged_by(dataset)]
+        names = [name for name in self.scorers(dataset) if name not in judged]
+        return self.outputs_named([*names, *judged], dataset)
+
+    def systems_outputs(self, dataset: str) -> list[str]:
+        """Return the scores that tables of systems show, also those that a data set has none of."""
+        names = self.config["tables"]["systems"]
+        return [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
+
+    def figure_outputs(self, figure: str, dataset: str) -> list[str]:
+        """Return the outputs that a figure shows: those that ``figures`` names, or else the main ones."""
+        return self.outputs_named(self.config["figures"].get(figure, []), dataset) or self.outputs(dataset)
+
+    def judge_outputs(self, dataset: str) -> list[str]:
+        """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
+        asked = [
+            f"{task.name}:{slug(task.variant.form.main)}" for task in self.judged_by(dataset) if not task.variant.turns
+        ]
+        entries = [self.recorded_judges[name] for name in self.recorded_judges_of(dataset)]
+        entries = [entry for entry in entries if answer_format(entry.format).level == "turn"]
+        return asked + [f"{entry.name}:{dimension}" for entry in entries for dimension in entry.files]
+
+    def judge_metrics(self, dataset: str) -> dict[str, dict[str, Any]]:
+        """Return what each metric of a judge is: its variant, judge, label and main output."""
+        everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
+        here = self.tasks.get(dataset, {})
+        asked = {
+            task.name: {
+                "variant": task.variant.name,
+                "judge": task.judge.name,
+                "service": task.judge.service,
+                "label": task.label,
+                "output": slug(task.variant.form.main),
+                "outputs": [slug(dimension) for dimension in task.variant.form.dimensions],
+                "level": task.variant.level,
+                "scale": [task.variant.form.low, task.variant.form.high],
+                "implicit": task.variant.implicit,
+                "main": task.samples == task.wanted[0],
+                "once": task.samples == 1,
+                "asked": task.name in here,
+            }
+            for task in [*everyone.tasks(DEFAULT).values(), *here.values()]
+        }
+        recorded = {
+            name: {
+                "judge": name,
+                "label": str(self.entry_of(name).get("label") or name),
+                "format": entry.format,
+                "model": entry.model,
+                "prompt": entry.prompt,
+                "asked": True,
+            }
+            for name, entry in self.recorded_judges.items()
+            if entry.dataset == dataset
+        }
+        return asked | recorded
+
+    @_once
+    def labels(self, dataset: str) -> dict[str, str]:
+        """Return what tables and figures call outputs: by METRIC:OUTPUT, or by METRIC for all of its outputs."""
+        tasks = self.tasks.get(dataset, {}).values()
+        labels = {task.name: task.label for task in tasks}
+        labels |= {f"{task.name}:{slug(task.variant.form.main)}": task.label for task in tasks}
+        for name in [*self.metrics_of(dataset), *self.recorded_of(dataset), *self.recorded_judges_of(dataset)]:
+            entry = self.entry_of(name)
+            labels |= _labels(name, entry, [*_mains(entry), *entry.get("sources", ())])
+        return labels
+
+    # Checks
+
+    def _check_names(self) -> None:
+        """Refuse names of scores that nothing makes: a typing error must not pass for a metric that was not run."""
+        config = self.config
+        known = {*self.metrics, *self.recorded, *self.recorded_judges}
+        known |= {name for tasks in self.tasks.values() for name in tasks}
+        known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            *(
+                (("figures", figure, place), name)
+                for figure, names in config["figures"].items()
+                if isinstance(names, list)
+                for place, name in enumerate(names)
+            ),
+            *((("tables", "systems", place), name) for place, name in enumerate(config["tables"]["systems"])),
+            *(
+                (("metrics", name, "main"), f"{name}:{output}")
+                for name, entry in config["metrics"].items()
+                for output in _mains(entry)
+            ),
+        ]
+        wrong: dict[tuple[str, str], list[tuple[str | int, ...]]] = {}
+        for keys, name in named:
+            metric, output = output_name(name, "")
+            # An output that a metric lacks is an error; one that a data set has no scores of is not.
+            if metric not in known:
+                wrong.setdefault((metric, ""), []).append(keys)
+            elif metric in self.metrics and output and output not in self.metrics[metric].outputs:
+                wrong.setdefault((metric, output), []).append(keys)
+        for (metric, output), places in wrong.items():
+            where = "; ".join(self._place(*keys) for keys in places)
+            if output:
+                raise UnknownNameError(f"output of {metric}", output, self.metrics[metric].outputs, where=where)
+            raise UnknownNameError("metric", metric, known, where=where)
+        for study, entry in self.studies.items():
+            strategies = (entry.get("perturbed") or {}).get("strategies", "all")
+            for name in [] if strategies == "all" else strategies:
+                if name not in generated():
+                    where = self._place("studies", study, "perturbed", "strategies")
+                    raise UnknownNameError("strategy", name, generated(), where=where)
+
+
+def describe(selection: Selection, dataset: str) -> dict[str, Any]:
+    """Return what tables, figures and pages need to know of a data set's configuration: ``about.json``."""
+    judges = selection.judge_metrics(dataset)
+    figures = selection.config["figures"]
+    shown = ("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves")
+    outputs = selection.outputs(dataset) if dataset in selection.datasets else []
+    return {
+        "dataset": dataset,
+        "title": selection.title(dataset),
+        "source": selection.source(dataset),
+        "public": selection.is_public(dataset),
+        "levels": selection.levels.get(dataset, []),
+        "target": selection.target(dataset),
+        "main_target": selection.config["evaluation"]["target"],
+        "labels": selection.labels(dataset),
+        "outputs": outputs,
+        "scorers": selection.scorers(dataset, apart=True),
+        "judged": [task.name for task in selection.judged_by(dataset)],
+        "recorded_judges": selection.recorded_judges_of(dataset),
+        "not_run": selection.not_run(dataset),
+        "recorded": sorted({*selection.recorded, *selection.recorded_judges}),
+        "recorded_of": {
+            **{name: entry.dataset for name, entry in selection.recorded.items()},
+            **{name: entry.dataset for name, entry in selection.recorded_judges.items()},
+        },
+        "expected": {
+            name: expected_of(selection.metric(dataset, name))
+            for name in selection.metrics_of(dataset)
+            if selection.scored_by(dataset, name)
+        },
+        "judges": judges,
+        "judge_outputs": selection.judge_outputs(dataset),
+        "systems_outputs": selection.systems_outputs(dataset),
+        "figure_outputs": {figure: selection.figure_outputs(figure, dataset) for figure in shown} if outputs else {},
+        "metrics": selection.metrics_of(dataset),
+        "resamples": figures["resamples"],
+        "seed": selection.config["evaluation"]["seed"],
+        "level_differences": selection.config["tables"]["level_differences"],
+        "coefficient": selection.config["evaluation"]["curves"]["coefficient"],
+    }
+
+
+def score_file(dataset: str, metric: str) -> str:
+    """Return the file of a data set's scores by a metric."""
+    return f"results/{dataset}/scores/{metric}.parquet"
+
+
+def judge_signature(selection: Selection, dataset: str, metric: str) -> str:
+    """Return all that determines a judge's scores."""
+    return signature(selection.judging, selection.tasks[dataset][metric])
+
+
+def _mains(entry: Mapping[str, Any] | None) -> list[str]:
+    main = (entry or {}).get("main", [])
+    return [main] if isinstance(main, str) else list(main)
+
+
+def _labels(metric: str, entry: Mapping[str, Any], outputs: Collection[str]) -> dict[str, str]:
+    """Return what an entry calls outputs of its metric, by METRIC:OUTPUT.
+
+    ``label`` is a text for each output, or one for all: for the main output, and by METRIC for the others, which are called
+    after it. In a text for all, ``{output}`` is the output's name.
+    """
+    label = entry.get("label")
+    if label is None:
+        return {}
+    if isinstance(label, Mapping):
+        return {f"{metric}:{name}": text for name, text in label.items()}
+    if "{output}" in label:
+        return {f"{metric}:{name}": label.replace("{output}", name) for name in outputs}
+    return {metric: label} | ({f"{metric}:{output}": label for output in outputs} if len(outputs) == 1 else {})
+
+
+def _paths(challenge: Mapping[str, Any]) -> list[str]:
+    """Return the files and folders that a challenge's entry names."""
+    return [
+        *(challenge[key] for key in ("dialogues", "agents", "comperdial") if key in challenge),
+        *challenge.get("submissions", []),
+        *challenge.get("ratings", {}).values(),
+        *([challenge["simulated"]["raters"]] if "simulated" in challenge else []),
+    ]
+
+
+def _fits(path: str, wanted: str) -> bool:
+    """Return whether a file holds scores with a signature: pulled ones replace ones not made here."""
+    if not Path(path).exists():
+        return False
+    import pyarrow.parquet
+
+    made = pyarrow.parquet.read_table(path, columns=["signature"])["signature"].unique().to_pylist()
+    # The checksum of a model that is not here is not known: any in the file's signature fits.
+    fitting = re.escape(wanted).replace("@absent", "@[0-9a-f]{12}")
+    return len(made) == 1 and re.fullmatch(fitting, made[0]) is not None
