@@ -314,7 +314,9 @@ class Selection:
         return [
             name
             for name in names
-            if base in entries[name].get("datasets", [base]) and dataset not in entries[name].get("skip", [])
+            # Pairs are scored with all metrics of the studies that have pairs.
+            if (dataset not in self.datasets or base in entries[name].get("datasets", [base]))
+            and dataset not in entries[name].get("skip", [])
         ]
 
     @_once
@@ -527,6 +529,19 @@ class Selection:
             labels |= _labels(name, entry, [*_mains(entry), *entry.get("sources", ())])
         return labels
 
+    def bounds(self, dataset: str) -> dict[str, dict[str, tuple[float, float]]]:
+        """Return the lowest and the highest score of each output that has them, by metric; of judges, their scale."""
+        metrics = {
+            name: {output: ends for output, ends in self.metrics[name].bounds.items() if ends}
+            for name in self.metrics_of(dataset)
+        }
+        judges = {
+            task.name: dict.fromkeys(map(slug, form.dimensions), (form.low, form.high))
+            for task in self.judged_by(dataset)
+            for form in [task.variant.form]
+        }
+        return {name: of for name, of in (metrics | judges).items() if of}
+
     # Checks
 
     def _check_names(self) -> None:
@@ -575,7 +590,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
     judges = selection.judge_metrics(dataset)
     figures = selection.config["figures"]
     shown = ("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves")
-    outputs = selection.outputs(dataset) if dataset in selection.datasets else []
+    outputs = selection.outputs(dataset)
     return {
         "dataset": dataset,
         "title": selection.title(dataset),
@@ -600,10 +615,11 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
             for name in selection.metrics_of(dataset)
             if selection.scored_by(dataset, name)
         },
+        "bounds": selection.bounds(dataset),
         "judges": judges,
         "judge_outputs": selection.judge_outputs(dataset),
         "systems_outputs": selection.systems_outputs(dataset),
-        "figure_outputs": {figure: selection.figure_outputs(figure, dataset) for figure in shown} if outputs else {},
+        "figure_outputs": {figure: selection.figure_outputs(figure, dataset) for figure in shown},
         "metrics": selection.metrics_of(dataset),
         "resamples": figures["resamples"],
         "seed": selection.config["evaluation"]["seed"],
