@@ -602,6 +602,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "labels": selection.labels(dataset),
         "outputs": outputs,
         "scorers": selection.scorers(dataset, apart=True),
+        "apart": [name for name, entry in selection.config["metrics"].items() if entry.get("apart")],
         "judged": [task.name for task in selection.judged_by(dataset)],
         "recorded_judges": selection.recorded_judges_of(dataset),
         "not_run": selection.not_run(dataset),

@@ -3,38 +3,28 @@
 
 rule tables:
     input:
-        JOBS.targets(category="Tables"),
-
-
-rule paper_tables:
-    input:
-        JOBS.targets(category="The paper's tables"),
+        [f"results/{one}/tables/{name}.html" for one in S.chosen for name in shown("tables", DATASET, one)],
 
 
 rule plots:
     input:
-        JOBS.targets(category="Figures"),
+        [f"results/{one}/figures/{name}.png" for one in S.chosen for name in shown("figures", DATASET, one)],
+
+
+rule pages:
+    input:
+        [page_of(dataset) for dataset in S.chosen],
 
 
 rule notebooks:
     input:
-        JOBS.targets(category="Notebooks"),
+        NOTEBOOKS,
 
 
-rule sites:
-    input:
-        JOBS.targets(category="Report"),
-
-
-rule summaries:
-    input:
-        [f"results/{name}/summary/metrics.json" for name in JOBS.plan.rated if name in JOBS.plan.chosen],
-
-
-for study in JOBS.studies:
+for study in STUDIES:
 
     rule:
         name:
             study
         input:
-            JOBS.targets(study=study),
+            study_results(study),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,19 @@ def inputs_of(
                     files[pattern.format(**known)] = None
         found[name] = list(files)
     return found
+
+
+def shown_outputs(study: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield each METRIC:OUTPUT that rows of a study's tables and figures name, or its planned contrasts."""
+    if isinstance(study, Mapping):
+        if isinstance(study.get("metric"), str) and isinstance(study.get("output"), str):
+            yield f"{study['metric']}:{study['output']}"
+        elif isinstance(study.get("metric"), str) and isinstance(study.get("against"), str):
+            yield from (study["metric"], study["against"])
+        study = [value for key, value in study.items() if key != "metrics"]
+    if isinstance(study, list):
+        for part in study:
+            yield from shown_outputs(part)
 
 
 def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""A coarse hash of code: results made by it are stale when it changes, and not when only words about it do."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from comperdial.core.errors import FileError
+
+PACKAGE = Path(__file__).parents[1]
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def code(*paths: str, root: Path = PACKAGE) -> str:
+    """Return a hash of files and folders below the package.
+
+    Parameters
+    ----------
+    paths
+        Such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``. Of a folder, all its Python files and those that it ships beside them count. Of
+        Python, the syntax tree without docstrings does: comments and layout do not matter.
+
+    Raises
+    ------
+    FileError
+        When there is no such file or folder.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        for one in sorted(root.glob(path)) if "*" in path else [root / path]:
+            digest.update(_hash(one).encode())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def _hash(path: Path) -> str:
+    if path.is_dir():
+        files = [one for one in path.rglob("*") if one.is_file() and "__pycache__" not in one.parts]
+        parts = [f"{one.relative_to(path)} {_hash(one)}" for one in sorted(files)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    if not path.is_file():
+        raise FileError("no such file or folder", where=str(path), expected="code of the package")
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        content = ast.dump(_without_docstrings(ast.parse(content))).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree

@@ -1,0 +1,291 @@
+# Which data sets there are, who scores them, and which files results are made of: lists and functions, no rules.
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
+from comperdial.config.studies import DATASET, inputs_of, read_study, shown_outputs
+from comperdial.core import records
+from comperdial.core.code import code
+from comperdial.core.errors import ComperdialError
+from comperdial.core.files import write_json
+from comperdial.core.names import perturbed, unperturbed
+from comperdial.data.sources import MIRROR_VARIABLE, raw_path
+from comperdial.selection import VARIABLE, Selection, describe, judge_signature, score_file
+
+# Snakemake's records that came with pulled results: without them all of these would be made again.
+try:
+    records.unpack()
+except OSError as error:
+    print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
+
+try:
+    # With our own loader, which names the line of what is wrong and refuses a key that is given twice.
+    for path in ["params.yaml", *workflow.configfiles]:
+        load_yaml(path)
+    S = Selection(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
+except ComperdialError as error:
+    raise WorkflowError(f"Wrong configuration. {error}") from None
+
+# Commands read params.yaml, or the file that says what the command line changed.
+if workflow.is_main_process and config != load_yaml("params.yaml"):
+    write_json(".snakemake/params.json", config)
+if config != load_yaml("params.yaml"):
+    os.environ[VARIABLE] = ".snakemake/params.json"
+if config["mirror"]:
+    os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])
+os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
+
+EVALUATION = config["evaluation"]
+TABLES = ("systems", "contexts", "personas", "responses", "ratings")
+PAIRED = [*S.recorded_pairs, *S.perturbed]
+# How a data set's tables are made.
+READ = [*S.public, *S.recorded_pairs, *S.own, *S.imported]
+WITH_AGENTS = [name for name in S.made if "agents" in S.challenges[name]]
+RATED_BY_FILE = [name for name in S.made if name not in S.simulated]
+# Into how many parts a data set's scoring is cut.
+SHARDS = config.get("shards") or {}
+PARTS = {name: int(SHARDS.get(name, SHARDS.get("default", 1))) for name in [*S.datasets, *PAIRED]}
+SPECS = {**S.studies, DATASET: read_study(DATASET)}
+STUDIES = list(S.studies)
+
+
+def one_of(names):
+    """Return the constraint of a wildcard: one of these names and nothing else."""
+    return "|".join(names) or "(?!)"
+
+
+def tables(dataset, *names):
+    return [f"data/tables/{dataset}/{name}.parquet" for name in names or TABLES]
+
+
+def responses(wildcards):
+    """Return the tables that hold a data set's responses."""
+    return tables(wildcards.dataset, "systems", "contexts", "responses")
+
+
+# Tables
+
+
+def read_from(wildcards):
+    """Return the user's files that a data set is read from; those of the catalogue are fetched when it is read."""
+    if wildcards.dataset in S.own:
+        return S.own[wildcards.dataset]["file"]
+    if wildcards.dataset in S.imported:
+        folder = Path(S.challenges[wildcards.dataset]["comperdial"])
+        return sorted(str(path) for path in folder.iterdir() if path.is_file())
+    return []
+
+
+def catalogued(dataset):
+    return S.public.get(dataset) or S.recorded_pairs.get(dataset)
+
+
+def reader_of(dataset):
+    entry = catalogued(dataset)
+    return entry.reader if entry else "table" if dataset in S.own else "comperdial"
+
+
+def read_how(wildcards):
+    """Return what decides how a data set is read: checksums of its files, and the reader's options."""
+    entry = catalogued(wildcards.dataset)
+    if entry:
+        checksums = {source.name: source.sha256 for source in entry.files.values()}
+        return json.dumps([checksums, config.get(entry.reader, {})], sort_keys=True)
+    own = wildcards.dataset in S.own
+    return json.dumps(S.own_options(wildcards.dataset) if own else config["comperdial"]["columns"], sort_keys=True)
+
+
+def challenge(wildcards):
+    return S.challenges[wildcards.dataset]
+
+
+def submissions(wildcards):
+    """Return the submissions of a challenge: files, and those in its folders."""
+    found = []
+    for path in map(Path, challenge(wildcards).get("submissions", [])):
+        found += sorted(map(str, [*path.glob("*.jsonl"), *path.glob("systems.csv")])) if path.is_dir() else [str(path)]
+    # A name that Snakemake would read as a pattern is no input; the command reads whole folders.
+    return [name for name in found if not set("{}") & set(name) and name.isprintable()]
+
+
+def agent_files(wildcards):
+    """Return the files that a roster's entries name: agents, and what they read."""
+    roster = load_yaml(challenge(wildcards)["agents"])
+    entries = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
+    # An agent that wraps another has the other's options inside its own.
+    entries += [entry["options"] for entry in entries if isinstance(entry.get("options"), dict)]
+    named = [value for entry in entries for value in entry.values() if isinstance(value, str)]
+    beside = [path for agent in roster["agents"] if "file" in agent for path in Path(agent["file"]).parent.glob("*.py")]
+    return sorted({*map(str, beside), *(value for value in named if Path(value).is_file())})
+
+
+def spoiled(wildcards):
+    """Return the options of `comperdial perturb` that a study says."""
+    entry = next((study["perturbed"] for study in S.studies.values() if study.get("perturbed")), {})
+    strategies = entry.get("strategies", "all")
+    chosen = [] if strategies == "all" else [f"--strategy {name}" for name in strategies]
+    return " ".join([f"--sample {entry.get('sample', 200)} --seed {entry.get('seed', 0)}", *chosen])
+
+
+def wordnet():
+    """Return the version of WordNet here, which decides how words are replaced."""
+    from comperdial.data.wordnet import locate
+
+    return found.version if (found := locate()) else "none"
+
+
+# Scores
+
+
+# Pulled scores of a metric that cannot run here are taken as they are.
+RUNNABLE = [name for name in S.metrics if name not in S.unavailable]
+
+
+def metric_code(wildcards):
+    modules = S.metrics[wildcards.metric].modules
+    return code("metrics/base.py", "metrics/scoring.py", *(f"metrics/{module}.py" for module in modules))
+
+
+def metric_options(wildcards):
+    """Return what decides a metric's scores of a data set: its entry, and its signature with models' checksums."""
+    entry = S.config["metrics"][wildcards.metric]
+    options = {key: value for key, value in entry.items() if key not in ("datasets", "skip", "apart", "main", "label")}
+    return json.dumps([options, S.metric(wildcards.dataset, wildcards.metric).signature()], sort_keys=True)
+
+
+def metric_threads(wildcards):
+    # One model after the other: two side by side may not fit into a machine's memory.
+    return workflow.cores if S.metrics[wildcards.metric].runs_model else 1
+
+
+def scores(dataset, outputs=None):
+    """Return the files of scores of a data set, or those of some METRIC:OUTPUT."""
+    names = S.scorers(dataset, apart=True)
+    if outputs is not None:
+        wanted = {output.rpartition(":")[0] for output in outputs}
+        names = [name for name in names if name in wanted]
+    return [score_file(dataset, name) for name in names]
+
+
+def parts(wildcards):
+    """Return the scores that a combined metric is made of, as far as there are any."""
+    return {name: score_file(wildcards.dataset, name) for name in S.parts_of(wildcards.dataset, wildcards.metric)}
+
+
+def judged(dataset):
+    """Return the judges' metrics that can be asked for here."""
+    return [task.name for task in S.judged_by(dataset)]
+
+
+def sampled(dataset):
+    """Return the judges that were asked several times: curves by their number of answers can be drawn."""
+    return [*(task.name for task in S.judged_by(dataset) if task.samples > 1), *S.recorded_judges_of(dataset)]
+
+
+def turns_of(wildcards):
+    """Return the scores of the turns that a judge of dialogues is given."""
+    task = S.tasks[wildcards.dataset][wildcards.metric]
+    return score_file(wildcards.dataset, task.turns) if task.turns else []
+
+
+# Results
+
+
+def outputs_shown(dataset):
+    """Return the outputs of a data set that get intervals and tests besides the main ones: those that studies show."""
+    return sorted({name for study, names in S.sets_of.items() if dataset in names for name in shown_outputs(S.studies[study])})
+
+
+def evaluated(dataset):
+    """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
+    about = describe(S, dataset)
+    keys = ("source", "levels", "target", "main_target", "outputs", "expected")
+    return json.dumps([{key: about[key] for key in keys}, outputs_shown(dataset), EVALUATION], sort_keys=True)
+
+
+def names_of(dataset, what):
+    judges = {"judge": judged, "recorded_judge": S.recorded_judges_of}
+    return judges[what](dataset) if what in judges else S.scorers(dataset, apart=True)
+
+
+def when(entry, dataset):
+    """Return whether a data set has what a table or figure of any data set shows."""
+    has = {
+        "rated": bool(S.levels[dataset]),
+        "turns": "turn" in S.levels[dataset],
+        "dialogues": "dialogue" in S.levels[dataset],
+        "judges": bool(judged(dataset)),
+        "recorded_judges": bool(S.recorded_judges_of(dataset)),
+        "judges_of_turns": bool(S.judge_outputs(dataset)),
+        "made": dataset in S.made,
+        "personas": dataset in [*S.made, *S.imported],
+    }
+    return all(has[name] for name in entry.get("when", []))
+
+
+def shown(kind, study, dataset=None):
+    """Return the names of the tables or figures of a study, or of a data set."""
+    entries = SPECS[study].get(kind) or {}
+    if dataset:
+        return [name for name, entry in entries.items() if when(entry, dataset) and not entry.get("on_request")]
+    known = {*S.datasets, *PAIRED}
+    return [name for name, entry in entries.items() if {*(entry.get("datasets") or S.sets_of.get(study, []))} <= known]
+
+
+def made_of(kind):
+    """Return the input function of the rules that make tables and figures."""
+
+    def inputs(wildcards):
+        study = wildcards.get("study", DATASET)
+        entry = SPECS[study][kind][wildcards.name]
+        datasets = [wildcards.dataset] if study == DATASET else entry.get("datasets") or S.sets_of.get(study, [])
+        return [path for paths in inputs_of(entry, datasets, names_of).values() for path in paths]
+
+    return inputs
+
+
+def entry_code(kind):
+    """Return the function that says what decides a table or figure besides its inputs: its entry and its code."""
+
+    def hashed(wildcards):
+        study = wildcards.get("study", DATASET)
+        paths = ["report/plots"] if kind == "figures" else []
+        if study != DATASET and Path(f"src/comperdial/studies/{study}.py").is_file():
+            paths.append(f"studies/{study}.py")
+        settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
+        entry = json.dumps([settings, SPECS[study][kind][wildcards.name]], sort_keys=True, default=str)
+        return entry + code("report/*.py", *paths)
+
+    return hashed
+
+
+def caption(kind):
+    return lambda wildcards: SPECS[wildcards.get("study", DATASET)][kind][wildcards.name].get("caption", "")
+
+
+def dataset_results(dataset):
+    """Return all that `snakemake` alone makes of a data set."""
+    results = f"results/{dataset}"
+    found = [f"{results}/tables/{name}.html" for name in shown("tables", DATASET, dataset)]
+    found += [f"{results}/figures/{name}.png" for name in shown("figures", DATASET, dataset)]
+    if dataset in S.rated:
+        found.append(f"{results}/summary/metrics.json")
+    return [*found, page_of(dataset)]
+
+
+def study_results(study):
+    """Return all that a study shows."""
+    results = f"results/studies/{study}"
+    found = [f"{results}/tables/{name}.html" for name in shown("tables", study)]
+    return found + [f"{results}/figures/{name}.png" for name in shown("figures", study)]
+
+
+def page_of(dataset):
+    """Return a data set's page: one with texts of a fetched data set is not ours to publish, and stays in results/local."""
+    return f"results/local/{dataset}.html" if S.is_public(dataset) else f"results/{dataset}/report.html"

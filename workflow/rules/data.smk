@@ -1,0 +1,175 @@
+# Everything that becomes tables: data/tables/{dataset}/{table}.parquet.
+
+
+rule read:
+    input:
+        read_from,
+    output:
+        tables("{dataset}"),
+    params:
+        how=read_how,
+        code=lambda wildcards: code(f"data/readers/{reader_of(wildcards.dataset)}.py", "data/readers/__init__.py"),
+    log:
+        "logs/read/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(READ),
+    message:
+        "Read {wildcards.dataset} into tables"
+    shell:
+        "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
+
+
+rule personas:
+    input:
+        graph=config["personas"]["graph"],
+        constraints=[
+            f"{config['personas']['constraints']}/{name}.csv"
+            for name in ("names", "family", "ages", "negative", "gender_neutral", "opposites")
+        ],
+    output:
+        "results/personas/personas.json",
+    params:
+        **{key: config["personas"][key] for key in ("count", "seed", "constraints")},
+        ages=config["personas"]["default_ages"],
+        code=code("challenge/personas"),
+    log:
+        "logs/personas.log",
+    message:
+        "Draw personas from a PeaCoK knowledge graph"
+    shell:
+        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.count} --seed {params.seed}"
+        " --default-ages {params.ages} --output {output} > {log} 2>&1"
+
+
+rule run_agents:
+    input:
+        agent_files,
+        dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
+        roster=lambda wildcards: challenge(wildcards)["agents"],
+    output:
+        runs="data/runs/{dataset}/runs.jsonl",
+        report="data/runs/{dataset}/report.json",
+    params:
+        code=code("challenge/*.py", "challenge/agents"),
+    log:
+        "logs/run_agents/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(WITH_AGENTS),
+    threads: 2
+    resources:
+        runtime=60,
+    message:
+        "{wildcards.dataset}: run the agents of a roster"
+    shell:
+        "comperdial challenge run {input.dialogues:q} --roster {input.roster:q} --jobs {threads}"
+        " --output {output.runs} --report {output.report} > {log} 2>&1"
+
+
+rule read_challenge:
+    input:
+        submissions,
+        dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
+        roster=lambda wildcards: challenge(wildcards).get("agents", []),
+        runs=lambda wildcards: (
+            expand("data/runs/{dataset}/{file}", dataset=wildcards.dataset, file=["runs.jsonl", "report.json"])
+            if wildcards.dataset in WITH_AGENTS
+            else []
+        ),
+    output:
+        tables("{dataset}", "systems", "contexts", "personas", "responses"),
+        report="data/tables/{dataset}/submissions.json",
+    params:
+        submissions=lambda wildcards, input: [*input.runs[:1], *challenge(wildcards).get("submissions", [])],
+        roster=lambda wildcards, input: f"--roster {input.roster}" if input.roster else "",
+        runs=lambda wildcards, input: f"--runs {input.runs[1]}" if input.runs else "",
+        code=code("challenge/*.py"),
+    log:
+        "logs/read_challenge/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.made),
+    message:
+        "{wildcards.dataset}: turn dialogues and submissions into tables"
+    shell:
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster} {params.runs}"
+        " --name {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
+
+
+rule read_ratings:
+    input:
+        tables("{dataset}", "contexts", "responses"),
+        lambda wildcards: list(challenge(wildcards).get("ratings", {}).values()),
+    output:
+        tables("{dataset}", "ratings"),
+    params:
+        files=lambda wildcards: [
+            part for level, path in challenge(wildcards).get("ratings", {}).items() for part in (f"--{level}", path)
+        ],
+        code=code("schema"),
+    log:
+        "logs/read_ratings/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(RATED_BY_FILE),
+    message:
+        "{wildcards.dataset}: check ratings and put them into a table"
+    shell:
+        "comperdial challenge ratings data/tables/{wildcards.dataset} {params.files:q} > {log} 2>&1"
+
+
+rule simulate_ratings:
+    input:
+        tables("{dataset}", "contexts", "responses"),
+        raters=lambda wildcards: challenge(wildcards)["simulated"]["raters"],
+        roster=lambda wildcards: challenge(wildcards).get("agents", []),
+    output:
+        tables("{dataset}", "ratings", "truth"),
+    params:
+        seed=lambda wildcards: challenge(wildcards)["simulated"]["seed"],
+        roster=lambda wildcards, input: f"--roster {input.roster}" if input.roster else "",
+        code=code("challenge/simulation.py", "challenge/raters.py"),
+    log:
+        "logs/simulate_ratings/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.simulated),
+    message:
+        "{wildcards.dataset}: rate with SIMULATED raters, whose truth is kept"
+    shell:
+        "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} {params.roster} --seed {params.seed}"
+        " > {log} 2>&1"
+
+
+rule perturb:
+    input:
+        tables("{dataset}"),
+    output:
+        tables("{dataset}_perturbed"),
+        pairs="data/tables/{dataset}_perturbed/pairs.csv",
+    params:
+        options=spoiled,
+        wordnet=wordnet(),
+        code=code("perturbations"),
+    log:
+        "logs/perturb/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.datasets),
+    resources:
+        runtime=60,
+    message:
+        "{wildcards.dataset}: make pairs of an original and a worse version"
+    shell:
+        "comperdial perturb data/tables/{wildcards.dataset} --dataset {wildcards.dataset}_perturbed {params.options}"
+        " --output data/tables/{wildcards.dataset}_perturbed > {log} 2>&1"
+
+
+rule describe:
+    output:
+        "results/{dataset}/about.json",
+    params:
+        about=lambda wildcards: json.dumps(describe(S, wildcards.dataset), sort_keys=True),
+    log:
+        "logs/describe/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of([*S.datasets, *PAIRED]),
+    message:
+        "{wildcards.dataset}: write what tables need to know of params.yaml"
+    shell:
+        "comperdial describe {wildcards.dataset} --output {output} > {log} 2>&1"

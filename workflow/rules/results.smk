@@ -1,0 +1,56 @@
+# How well scores agree with people: results/{dataset}/*.parquet.
+
+
+rule correlate:
+    input:
+        tables("{dataset}", "contexts", "systems", "ratings"),
+        scores=lambda wildcards: scores(wildcards.dataset),
+    output:
+        correlations="results/{dataset}/correlations.parquet",
+        pairs="results/{dataset}/pairs.parquet",
+        ceilings="results/{dataset}/ceilings.parquet",
+    params:
+        evaluated=lambda wildcards: evaluated(wildcards.dataset),
+        compared=lambda wildcards: outputs_shown(wildcards.dataset),
+        code=code("evaluation", "stats"),
+    log:
+        "logs/correlate/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.rated),
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    message:
+        "{wildcards.dataset}: correlate scores with ratings, and test pairs of metrics"
+    shell:
+        "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} --compared {params.compared:q}"
+        " --output {output.correlations} --pairs {output.pairs} --ceilings {output.ceilings} > {log} 2>&1"
+
+
+rule robustness:
+    input:
+        tables("{dataset}", "contexts", "systems", "ratings"),
+        scores=lambda wildcards: scores(wildcards.dataset, S.outputs(wildcards.dataset) or None),
+        judgements=lambda wildcards: [
+            f"results/{wildcards.dataset}/judgements/{name}.parquet" for name in sampled(wildcards.dataset)
+        ],
+    output:
+        curves="results/{dataset}/curves.parquet",
+        power="results/{dataset}/power.parquet",
+    params:
+        evaluated=lambda wildcards: evaluated(wildcards.dataset),
+        **EVALUATION["curves"],
+        code=code("evaluation", "stats"),
+    log:
+        "logs/robustness/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.rated),
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    message:
+        "{wildcards.dataset}: how the ranking of metrics holds with less data"
+    shell:
+        "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
+        " --coefficient {params.coefficient} --repeats {params.repeats}"
+        " --curves {output.curves} --power {output.power} > {log} 2>&1"
