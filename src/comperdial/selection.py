@@ -7,6 +7,7 @@ It reads configuration and the state of this machine (which models, which WordNe
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, wraps
@@ -114,9 +115,7 @@ class Selection:
     @classmethod
     def read(cls, path: str | Path | None = None) -> Selection:
         """Return what the ``params.yaml`` here selects, or another one."""
-        import os
-
-        where = Path(path or os.environ.get(VARIABLE) or PARAMS)
+        where = params_file(path)
         return cls(load_yaml(where), Lines(where))
 
     def _place(self, *keys: str | int) -> str:
@@ -135,7 +134,7 @@ class Selection:
         own, chosen = dict(config.get("own_data") or {}), list(config["datasets"])
         for place, path in enumerate(map(Path, chosen)):
             if path.suffix in TABLE_SUFFIXES:
-                name = re.sub("[^a-z0-9_]+", "_", path.stem.lower())
+                name = file_name(path)
                 if name in {*own, *config["challenges"], *catalogue.datasets}:
                     raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
                 own[name] = {"file": str(path), "title": path.stem}
@@ -585,6 +584,16 @@ class Selection:
                     raise UnknownNameError("strategy", name, generated(), where=where)
 
 
+def params_file(path: str | Path | None = None) -> Path:
+    """Return the ``params.yaml`` to read: the one given, the one of the environment's variable, or the one here."""
+    return Path(path or os.environ.get(VARIABLE) or PARAMS)
+
+
+def file_name(path: str | Path) -> str:
+    """Return what the data set of a user's file is called."""
+    return re.sub("[^a-z0-9_]+", "_", Path(path).stem.lower())
+
+
 def describe(selection: Selection, dataset: str) -> dict[str, Any]:
     """Return what tables, figures and pages need to know of a data set's configuration: ``about.json``."""
     judges = selection.judge_metrics(dataset)
@@ -622,6 +631,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "systems_outputs": selection.systems_outputs(dataset),
         "figure_outputs": {figure: selection.figure_outputs(figure, dataset) for figure in shown},
         "metrics": selection.metrics_of(dataset),
+        "agreement": selection.config["agreement"],
         "resamples": figures["resamples"],
         "seed": selection.config["evaluation"]["seed"],
         "level_differences": selection.config["tables"]["level_differences"],

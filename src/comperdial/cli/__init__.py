@@ -132,7 +132,6 @@ def make_parser() -> argparse.ArgumentParser:
         compare,
         data,
         dimensions,
-        do,
         evaluate,
         fit,
         judge,
@@ -144,13 +143,14 @@ def make_parser() -> argparse.ArgumentParser:
         recorded,
         render,
         site,
+        steps,
         submit,
         train,
         validate,
     )
 
     groups = (
-        compare, do, make, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
+        compare, make, steps, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
         annotate, preferences, render, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")

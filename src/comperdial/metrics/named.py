@@ -31,7 +31,9 @@ def read_entries(path: str | Path | None = None) -> Entries:
     if path is None and not PARAMS.is_file():
         return registered("metrics")
     where = Path(path) if path is not None else PARAMS
-    entries = completed(load_yaml(where)).get("metrics") or {}
+    from comperdial.config.studies import with_studies
+
+    entries = with_studies(load_yaml(where)).get("metrics") or {}
     if not isinstance(entries, dict):
         raise ConfigError(f"metrics: {entries!r}", where=str(where), expected="a name and a kind for each metric")
     for name, entry in entries.items():
