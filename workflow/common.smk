@@ -9,14 +9,14 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
-from comperdial.config.studies import DATASET, inputs_of, read_study, shown_outputs
+from comperdial.config.studies import DATASET, VARIABLE, inputs_of, read_study, shown_outputs
 from comperdial.core import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_json
 from comperdial.core.names import perturbed, unperturbed
 from comperdial.data.sources import MIRROR_VARIABLE, raw_path
-from comperdial.selection import VARIABLE, Selection, describe, judge_signature, score_file
+from comperdial.selection import Selection, describe, judge_signature, score_file
 
 # Snakemake's records that came with pulled results: without them all of these would be made again.
 try:

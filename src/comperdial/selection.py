@@ -7,7 +7,6 @@ It reads configuration and the state of this machine (which models, which WordNe
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, wraps
@@ -20,7 +19,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
 from comperdial.config.registry import REGISTRIES, completed
-from comperdial.config.studies import study_files, with_studies
+from comperdial.config.studies import params_file, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
@@ -51,9 +50,6 @@ from comperdial.perturbations import generated
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PARAMS = Path("params.yaml")
-VARIABLE = "COMPERDIAL_PARAMS"
-"""The environment variable that names another ``params.yaml``, as the workflow merged it with its command line."""
 # Folders below results/ that belong to no data set.
 _FOLDERS = {"local", "notebooks", "personas", "studies"}
 
@@ -582,11 +578,6 @@ class Selection:
                 if name not in generated():
                     where = self._place("studies", study, "perturbed", "strategies")
                     raise UnknownNameError("strategy", name, generated(), where=where)
-
-
-def params_file(path: str | Path | None = None) -> Path:
-    """Return the ``params.yaml`` to read: the one given, the one of the environment's variable, or the one here."""
-    return Path(path or os.environ.get(VARIABLE) or PARAMS)
 
 
 def file_name(path: str | Path) -> str:

@@ -29,7 +29,9 @@ rule personas:
     output:
         "results/personas/personas.json",
     params:
-        **{key: config["personas"][key] for key in ("count", "seed", "constraints")},
+        number=config["personas"]["count"],
+        seed=config["personas"]["seed"],
+        constraints=config["personas"]["constraints"],
         ages=config["personas"]["default_ages"],
         code=code("challenge/personas"),
     log:
@@ -37,7 +39,7 @@ rule personas:
     message:
         "Draw personas from a PeaCoK knowledge graph"
     shell:
-        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.count} --seed {params.seed}"
+        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.number} --seed {params.seed}"
         " --default-ages {params.ages} --output {output} > {log} 2>&1"
 
 

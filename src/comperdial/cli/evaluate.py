@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import (
     add_analysis,
-    add_shard,
     analysis_of,
     json_object,
     output_file,
     output_table,
-    shard_of,
 )
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.names import LEVELS
@@ -48,12 +46,15 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="all options of --metric as one JSON object; NAME is a kind then, whatever params.yaml has",
     )
     command.add_argument("--name", help="what to call --metric in the table; default: NAME")
-    add_shard(command)
+    command.add_argument("--part", metavar="I-of-N", help="only the I-th of N parts, such as 3-of-16 (docs/metrics.md)")
+    command.add_argument(
+        "--parts", nargs="*", default=[], metavar="NAME=FILE", help="scores of metrics that --metric is made of"
+    )
     _embeddings(command)
     _output(command)
     command.set_defaults(run=_score)
 
-    command = commands.add_parser("merge", help="append the tables that `score --shard` has made")
+    command = commands.add_parser("merge", help="append the tables that `score --part` has made")
     command.add_argument(
         "shards", type=Path, nargs="+", metavar="SHARD", help="all of them, .parquet files in any order"
     )
@@ -153,7 +154,8 @@ def add_params(command: argparse.ArgumentParser) -> None:
 
 def _metrics(options: argparse.Namespace) -> None:
     from comperdial.metrics import create, kinds
-    from comperdial.metrics.named import PARAMS, metric_named, read_entries
+    from comperdial.config.studies import params_file
+    from comperdial.metrics.named import metric_named, read_entries
 
     for kind in kinds():
         metric = create(kind)
@@ -163,7 +165,7 @@ def _metrics(options: argparse.Namespace) -> None:
             print(f"    cannot run here: {reason}")
     entries = read_entries(options.params)
     if entries:
-        print(f"\nnames of {options.params or PARAMS}:")
+        print(f"\nnames of {params_file(options.params)}:")
     for name in entries:
         metric = metric_named(name, entries)
         print(f"{name}: {metric.signature()}")
@@ -196,14 +198,13 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 def _score(options: argparse.Namespace) -> None:
     from comperdial import schema
+    from comperdial.core.sharding import WHOLE, Shard
     from comperdial.metrics import score_files, scoring
     from comperdial.metrics.named import suited_to
 
-    shard = shard_of(options)
-    if options.shard and not options.input.is_dir():
-        raise ConfigError(
-            f"{options.input} is no folder", where="--shard", expected="a folder of tables: they have shards"
-        )
+    shard = Shard.parse(options.part.replace("-of-", "/")) if options.part else WHOLE
+    if options.part and not options.input.is_dir():
+        raise ConfigError(f"{options.input} is no folder", where="--part", expected="a folder of tables")
     keep_embeddings(options)
     if options.metrics:
         _score_several(options)
@@ -217,6 +218,11 @@ def _score(options: argparse.Namespace) -> None:
     if unsuited:
         _name_not_run(unsuited)
         _emit(schema.empty("scores"), options.output, "scores")
+    elif options.parts:
+        from comperdial.metrics.local import score_from
+
+        files = {name: Path(path) for name, _, path in (part.partition("=") for part in options.parts)}
+        score_from(metrics[name], name, options.input, files, options.output)
     elif options.output and options.output.suffix == ".parquet":
         scoring.write_scores(metrics[name], name, options.input, options.output, shard)
     else:
@@ -236,7 +242,7 @@ def _score_several(options: argparse.Namespace) -> None:
     from comperdial.metrics import score_files, scoring
     from comperdial.metrics.named import metric_named, read_entries, suited_to
 
-    for name in ("option", "options", "name", "shard"):
+    for name in ("option", "options", "name", "part", "parts"):
         if getattr(options, name):
             raise ConfigError(
                 f"--{name} is for one metric", where="--metrics", expected="--metric, or options as in bleu,text=raw"

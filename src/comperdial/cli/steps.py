@@ -98,7 +98,7 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
 
 def _params() -> Mapping[str, Any]:
     from comperdial.config import load_yaml
-    from comperdial.selection import params_file
+    from comperdial.config.studies import params_file
 
     path = params_file()
     return load_yaml(path) if path.is_file() else {}

@@ -512,43 +512,6 @@ class Training(Strict):
         return self
 
 
-class Allotment(Strict):
-    """What a job may use on a cluster; other names are resources of the scheduler's."""
-
-    model_config = ConfigDict(extra="allow")
-
-    mem_mb: Maybe[Annotated[int, Field(ge=1), Expected("a whole number of megabytes")]] = None
-    runtime: Maybe[Annotated[int, Field(ge=1), Expected("a whole number of minutes")]] = None
-    cores: Maybe[Count] = None
-    gpu: Maybe[Seed] = None
-    group: Annotated[
-        str | None,
-        Field(pattern=r"^([A-Za-z0-9_-]|\{dataset\})+$"),
-        Expected("the name of a group, of letters, digits, '_', '-' and {dataset}; or null"),
-    ] = None
-    together: Maybe[Count] = None
-    local: Maybe[Flag] = None
-    __pydantic_extra__: dict[str, Annotated[int | str, Expected("a whole number or a text")]]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_known_here(cls, given: Any) -> Any:  # noqa: ANN401
-        # Names of other schedulers' for what has one here: Snakemake would pass them on, and nobody would look at them.
-        for name in ("gpus", "mem", "mem_m", "memory", "time", "threads", "cpus"):
-            if isinstance(given, Mapping) and name in given:
-                raise rule(f"{name!r} is not used here", "mem_mb, runtime, cores or gpu", name)
-        return given
-
-
-class Resources(Strict):
-    """What jobs may use on a cluster."""
-
-    default: Section[Allotment] = Allotment.model_construct()
-    rules: Section[dict[str, Section[Allotment]]] = {}
-    metrics: Section[dict[str, Section[Allotment]]] = {}
-    services: Section[dict[str, Section[Allotment]]] = {}
-
-
 class Curves(Strict):
     """Learning curves and power."""
 
@@ -691,7 +654,6 @@ class Parameters(JudgingSections):
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
     training: Section[dict[MetricName, Training]] = {}
     shards: Section[dict[str, Shards]] = {}
-    resources: Section[Resources] = Resources()
     evaluation: Evaluation
     agreement: Agreement
     figures: Figures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,16 @@ DEFAULT = "default"
 # What an entry of a metric says besides its kind and options.
 _ABOUT = ("datasets", "skip", "apart", "main", "label")
 
+PARAMS = Path("params.yaml")
+VARIABLE = "COMPERDIAL_PARAMS"
+"""The environment variable that names another ``params.yaml``, as the workflow merged it with its command line."""
+
 Entry = Mapping[str, Any]
+
+
+def params_file(path: str | Path | None = None) -> Path:
+    """Return the ``params.yaml`` to read: the one given, the one of the environment's variable, or the one here."""
+    return Path(path or os.environ.get(VARIABLE) or PARAMS)
 
 
 def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:

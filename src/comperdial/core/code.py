@@ -19,8 +19,8 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
     Parameters
     ----------
     paths
-        Such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``. Of a folder, all its Python files and those that it ships beside them count. Of
-        Python, the syntax tree without docstrings does: comments and layout do not matter.
+        Such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``. Of a folder, all files count; of Python, the syntax tree
+        without docstrings does: comments and layout do not matter.
 
     Raises
     ------

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
-from comperdial.config.registry import completed, registered
+from comperdial.config.registry import registered
+from comperdial.config.studies import params_file, with_studies
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.scripts import Writing
 from comperdial.metrics import Batch, Metric, create, kinds
@@ -18,7 +19,6 @@ Entries = Mapping[str, Mapping[str, Any]]
 ABOUT = ("datasets", "skip", "apart", "main", "label")
 """What an entry of a metric says besides ``kind`` and the kind's options."""
 _NO_OPTIONS = ("kind", *ABOUT)
-PARAMS = Path("params.yaml")
 # Metrics whose words, stems or questions are English, whatever their model.
 _ENGLISH = frozenset({"meteor", "fed", "unieval", "usr_mlm", "density", "local"})
 # Of the models that `comperdial models` lists, the ones that were trained on more languages than English. A model that a user
@@ -28,11 +28,9 @@ _MULTILINGUAL = frozenset({"BLEURT-20"})
 
 def read_entries(path: str | Path | None = None) -> Entries:
     """Return metrics by name: those of a ``params.yaml`` (the one named, or the one here), or the package's registry."""
-    if path is None and not PARAMS.is_file():
+    where = params_file(path)
+    if path is None and not where.is_file():
         return registered("metrics")
-    where = Path(path) if path is not None else PARAMS
-    from comperdial.config.studies import with_studies
-
     entries = with_studies(load_yaml(where)).get("metrics") or {}
     if not isinstance(entries, dict):
         raise ConfigError(f"metrics: {entries!r}", where=str(where), expected="a name and a kind for each metric")

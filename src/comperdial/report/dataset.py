@@ -15,7 +15,7 @@ from comperdial.report import comparison_tables, tables
 from comperdial.report import systems as of_systems
 from comperdial.report.about import About
 from comperdial.report.captions import SIMULATED, rated_by
-from comperdial.report.inputs import read_correlations, read_ratings, read_reported
+from comperdial.report.inputs import read_ratings, read_reported
 from comperdial.report.judges import judges_document, judges_frame
 from comperdial.report.ratings import agreement_document
 from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
@@ -104,13 +104,8 @@ def measures(inputs: Inputs, study: Study) -> Table:
 
 def comparisons(inputs: Inputs, study: Study) -> Table:
     """Show the paired tests."""
-    from comperdial.report.ranking import corrected
-
     about = _about(inputs)
-    pairs = schema.read(inputs["pairs"][0], "pairs")
-    outputs = {*about["outputs"]}
-    main = [(pairs[f"metric_{side}"] + ":" + pairs[f"output_{side}"]).isin(outputs) for side in "ab"]
-    found = corrected(pairs[main[0] & main[1]] if outputs else pairs)
+    _, found = main_results(inputs["pairs"][0].parent, about)
     return from_document(comparison_tables.comparisons_document(*_shown(inputs, about, found), **_named(about)))
 
 
@@ -129,16 +124,25 @@ def curves(inputs: Inputs, study: Study) -> Table:
 
 
 def _ranked(inputs: Inputs) -> tuple[Mapping[str, Any], pd.DataFrame]:
-    """Return what is known of a data set, and its correlations, ranked; without those of metrics that are apart."""
-    from comperdial.report.ranking import with_ranks
-
+    """Return what is known of a data set, and its correlations, ranked."""
     about = _about(inputs)
-    found = read_correlations(inputs["correlations"])
+    found, _ = main_results(inputs["correlations"][0].parent, about)
+    if found.empty:
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
+    return about, found
+
+
+def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
+    from comperdial.report.ranking import corrected, with_ranks
+
+    found = schema.read(folder / "correlations.parquet", "correlations")
     found = found[~found["metric"].isin(about["apart"])]
-    pairs = schema.read(inputs["pairs"][0], "pairs")
-    outputs = {*about["outputs"]}
-    main = [(pairs[f"metric_{side}"] + ":" + pairs[f"output_{side}"]).isin(outputs) for side in "ab"]
-    return about, with_ranks(found, pairs[main[0] & main[1]] if outputs else pairs)
+    pairs = schema.read(folder / "pairs.parquet", "pairs")
+    if outputs := {*about["outputs"]}:
+        for side in "ab":
+            pairs = pairs[(pairs[f"metric_{side}"] + ":" + pairs[f"output_{side}"]).isin(outputs)]
+    return with_ranks(found, pairs), corrected(pairs)
 
 
 def _target(inputs: Inputs, found: pd.DataFrame) -> str:
