@@ -141,7 +141,6 @@ def make_parser() -> argparse.ArgumentParser:
         preferences,
         prompts,
         recorded,
-        render,
         site,
         steps,
         submit,
@@ -151,7 +150,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     groups = (
         compare, make, steps, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
-        annotate, preferences, render, site, submit, train, validate,
+        annotate, preferences, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -153,8 +153,8 @@ def add_params(command: argparse.ArgumentParser) -> None:
 
 
 def _metrics(options: argparse.Namespace) -> None:
-    from comperdial.metrics import create, kinds
     from comperdial.config.studies import params_file
+    from comperdial.metrics import create, kinds
     from comperdial.metrics.named import metric_named, read_entries
 
     for kind in kinds():

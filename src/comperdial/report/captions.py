@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from comperdial.jobs.plan import Plan
-
 # What every caption made from the embedded benchmark ends with.
 SIMULATED = (
     "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
@@ -25,12 +19,3 @@ def rated_by(source: str) -> str:
     if source == "human":
         return ""
     return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
-
-
-def captioned(text: str) -> Callable[..., str]:
-    """Return the caption of an artifact of each data set: ``{dataset}`` in it is the title, whose the ratings are follows."""
-
-    def caption(plan: Plan, dataset: str, **names: str) -> str:
-        return with_suffix(text.format(dataset=plan.title(dataset), **names), rated_by(plan.source(dataset)))
-
-    return caption
