@@ -197,16 +197,25 @@ def turns_of(wildcards):
 # Results
 
 
-def outputs_shown(dataset):
-    """Return the outputs of a data set that get intervals and tests besides the main ones: those that studies show."""
-    return sorted({name for study, names in S.sets_of.items() if dataset in names for name in shown_outputs(S.studies[study])})
+def of_studies(dataset, key):
+    """Return what the studies of a data set list under a key."""
+    studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
+    return list(dict.fromkeys(name for study in studies for name in study.get(key, ())))
+
+
+def correlate_options(dataset):
+    """Return the outputs that studies show of a data set, which get intervals and tests besides the main ones."""
+    studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
+    compared = sorted({name for study in studies for name in shown_outputs(study)})
+    options = {"compared": compared, "restricted": of_studies(dataset, "restricted"), "raters": of_studies(dataset, "raters")}
+    return " ".join(f"--{name} {' '.join(values)}" for name, values in options.items() if values)
 
 
 def evaluated(dataset):
     """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
     about = describe(S, dataset)
     keys = ("source", "levels", "target", "main_target", "outputs", "expected")
-    return json.dumps([{key: about[key] for key in keys}, outputs_shown(dataset), EVALUATION], sort_keys=True)
+    return json.dumps([{key: about[key] for key in keys}, EVALUATION], sort_keys=True)
 
 
 def names_of(dataset, what):

@@ -11,7 +11,7 @@ rule correlate:
         ceilings="results/{dataset}/ceilings.parquet",
     params:
         evaluated=lambda wildcards: evaluated(wildcards.dataset),
-        compared=lambda wildcards: outputs_shown(wildcards.dataset),
+        options=lambda wildcards: correlate_options(wildcards.dataset),
         code=code("evaluation", "stats"),
     log:
         "logs/correlate/{dataset}.log",
@@ -23,7 +23,7 @@ rule correlate:
     message:
         "{wildcards.dataset}: correlate scores with ratings, and test pairs of metrics"
     shell:
-        "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} --compared {params.compared:q}"
+        "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} {params.options}"
         " --output {output.correlations} --pairs {output.pairs} --ceilings {output.ceilings} > {log} 2>&1"
 
 

@@ -624,6 +624,8 @@ class Study(Strict):
     perturbed: Perturbed | None = None
     planned_contrasts: list[Contrast] = []
     own_metrics_only: bool = False
+    restricted: Distinct[Output] = []
+    raters: Distinct[Text] = []
     tables: Section[dict[str, Shown]] = {}
     figures: Section[dict[str, Shown]] = {}
     resamples: Maybe[Seed] = None
