@@ -25,7 +25,7 @@ rule judge:
     message:
         "{wildcards.dataset}: judge with {wildcards.metric}"
     shell:
-        "comperdial judge run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns}"
+        "comperdial judge-run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns}"
         " --output {output.scores} --judgements {output.judgements} > {log} 2>&1"
 
 
@@ -48,5 +48,5 @@ rule import_answers:
     message:
         "{wildcards.dataset}: read the answers of {wildcards.metric} that others recorded"
     shell:
-        "comperdial judge import data/tables/{wildcards.dataset} --metric {wildcards.metric}"
+        "comperdial judge-import data/tables/{wildcards.dataset} --metric {wildcards.metric}"
         " --output {output.scores} --judgements {output.judgements} --coverage {output.coverage} > {log} 2>&1"

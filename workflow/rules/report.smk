@@ -45,7 +45,7 @@ def notebook_pages():
         checked = [f"results/demo/tables/{name}.csv" for name in ("systems", "alpha")]
         truth = ["data/tables/demo/truth.parquet", "src/comperdial/studies/comperdial/benchmarks.csv", demo["simulated"]["raters"]]
         pages["07_checking_the_demo"] = ("demo", checked + truth)
-    if {*FORMS} >= {*S.sets_of.get("usr", ["no such set"])}:
+    if "usr" in STUDIES and "usr" in shown("tables", "usr") and {*FORMS} >= {*S.sets_of.get("usr", [""])}:
         pages["06_reading_the_usr_table"] = (S.sets_of["usr"][0], ["results/studies/usr/tables/usr.csv"])
     return pages
 

@@ -18,9 +18,6 @@ from comperdial.core.files import replacing, sha256, write_text
 
 ARCHIVE = "provenance.tar.xz"
 FOLDER = ".snakemake/metadata"
-# Shards lie in a folder of their kind there, named as what they are merged into.
-_SHARDS = "results/shards/"
-_MERGED = {"judged": "scores"}
 # Which archive the records were unpacked from, or packed into; Snakemake looks at nothing of that name.
 _SEEN = ".snakemake/metadata.sha256"
 
@@ -40,7 +37,7 @@ def pack(root: str | Path = ".") -> Path:
     paths = [
         path
         for path in sorted((root / FOLDER).rglob("*"))
-        if path.is_file() and (name := _made(path.relative_to(root / FOLDER))) and (root / name).exists()
+        if path.is_file() and (name := _output(path.relative_to(root / FOLDER))) and (root / name).exists()
         if any(PurePosixPath(name).is_relative_to(folder) for folder in owned)
     ]
     if not paths:
@@ -68,18 +65,6 @@ def _owned(root: Path) -> list[PurePosixPath]:
             folder = PurePosixPath(path.parent.relative_to(root).as_posix())
             found += [folder / out["path"] for out in load_yaml(path).get("outs", [])]
     return found
-
-
-def _made(record: PurePath) -> str | None:
-    """Return what a record is of: its output, or where that is a shard, which is gone, what it was merged into.
-
-    Without a shard's record, Snakemake would not know in a clone that its inputs have the content that they had.
-    """
-    name = _output(record)
-    if name is None or not name.startswith(_SHARDS):
-        return name
-    kind, dataset, metric, _ = name.removeprefix(_SHARDS).split("/")
-    return f"results/{dataset}/{_MERGED.get(kind, kind)}/{metric}.parquet"
 
 
 def _output(record: PurePath) -> str | None:

@@ -55,15 +55,18 @@ def status(source: Source, path: Path) -> Literal["present", "missing", "altered
 
 
 def require(source: Source, raw: Path = RAW) -> Path:
-    """Return where a fetched file lies, once its bytes are known to be the ones pinned.
+    """Return where a public file is, with the bytes that are pinned; a missing one is fetched.
 
     Raises
     ------
     SourceError
-        When it is missing or altered.
+        When it cannot be fetched, or is altered.
     """
     path = raw_path(source, raw)
     found = status(source, path)
+    if found == "missing" and source.pinned:
+        fetch(source, path)
+        return path
     if found != "present":
         raise SourceError(
             f"source {source.name!r} is {found}",
