@@ -208,7 +208,15 @@ def correlate_options(dataset):
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     compared = sorted({name for study in studies for name in shown_outputs(study)})
     options = {"compared": compared, "restricted": of_studies(dataset, "restricted"), "raters": of_studies(dataset, "raters")}
-    return " ".join(f"--{name} {' '.join(values)}" for name, values in options.items() if values)
+    return " ".join([drawn(), *(f"--{name} {' '.join(values)}" for name, values in options.items() if values)])
+
+
+def drawn():
+    """Return the options of params.yaml's section `evaluation`."""
+    given = " --systems-given" if EVALUATION.get("systems") == "fixed" else ""
+    tests = f" --tests {' '.join(EVALUATION['tests'])}" if EVALUATION.get("tests") else ""
+    levels = " ".join(f"--level {level}" for level in EVALUATION["levels"])
+    return f"{levels} --resamples {EVALUATION['resamples']} --seed {EVALUATION['seed']}{given}{tests}"
 
 
 def evaluated(dataset):

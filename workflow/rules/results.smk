@@ -40,6 +40,8 @@ rule robustness:
     params:
         evaluated=lambda wildcards: evaluated(wildcards.dataset),
         **EVALUATION["curves"],
+        seed=EVALUATION["seed"],
+        levels=" ".join(f"--level {level}" for level in EVALUATION["levels"]),
         code=code("evaluation", "stats"),
     log:
         "logs/robustness/{dataset}.log",
@@ -52,5 +54,5 @@ rule robustness:
         "{wildcards.dataset}: how the ranking of metrics holds with less data"
     shell:
         "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
-        " --coefficient {params.coefficient} --repeats {params.repeats}"
+        " {params.levels} --seed {params.seed} --coefficient {params.coefficient} --repeats {params.repeats}"
         " --curves {output.curves} --power {output.power} > {log} 2>&1"
