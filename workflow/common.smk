@@ -208,15 +208,15 @@ def correlate_options(dataset):
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     compared = sorted({name for study in studies for name in shown_outputs(study)})
     options = {"compared": compared, "restricted": of_studies(dataset, "restricted"), "raters": of_studies(dataset, "raters")}
-    return " ".join([drawn(), *(f"--{name} {' '.join(values)}" for name, values in options.items() if values)])
+    return [*drawn(), *(part for name, values in options.items() if values for part in (f"--{name}", *values))]
 
 
 def drawn():
     """Return the options of params.yaml's section `evaluation`."""
-    given = " --systems-given" if EVALUATION.get("systems") == "fixed" else ""
-    tests = f" --tests {' '.join(EVALUATION['tests'])}" if EVALUATION.get("tests") else ""
-    levels = " ".join(f"--level {level}" for level in EVALUATION["levels"])
-    return f"{levels} --resamples {EVALUATION['resamples']} --seed {EVALUATION['seed']}{given}{tests}"
+    levels = [part for level in EVALUATION["levels"] for part in ("--level", level)]
+    tests = ["--tests", *EVALUATION["tests"]] if EVALUATION.get("tests") else []
+    given = ["--systems-given"] if EVALUATION.get("systems") == "fixed" else []
+    return [*levels, "--resamples", str(EVALUATION["resamples"]), "--seed", str(EVALUATION["seed"]), *given, *tests]
 
 
 def evaluated(dataset):

@@ -82,8 +82,8 @@ rule read_challenge:
         report="data/tables/{dataset}/submissions.json",
     params:
         submissions=lambda wildcards, input: [*input.runs[:1], *challenge(wildcards).get("submissions", [])],
-        roster=lambda wildcards, input: f"--roster {input.roster}" if input.roster else "",
-        runs=lambda wildcards, input: f"--runs {input.runs[1]}" if input.runs else "",
+        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
+        runs=lambda wildcards, input: ["--runs", input.runs[1]] if input.runs else [],
         code=code("challenge/*.py"),
     log:
         "logs/read_challenge/{dataset}.log",
@@ -92,7 +92,7 @@ rule read_challenge:
     message:
         "{wildcards.dataset}: turn dialogues and submissions into tables"
     shell:
-        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster} {params.runs}"
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster:q} {params.runs:q}"
         " --name {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
 
@@ -126,7 +126,7 @@ rule simulate_ratings:
         tables("{dataset}", "ratings", "truth"),
     params:
         seed=lambda wildcards: challenge(wildcards)["simulated"]["seed"],
-        roster=lambda wildcards, input: f"--roster {input.roster}" if input.roster else "",
+        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
         code=code("challenge/simulation.py", "challenge/raters.py"),
     log:
         "logs/simulate_ratings/{dataset}.log",
@@ -135,7 +135,7 @@ rule simulate_ratings:
     message:
         "{wildcards.dataset}: rate with SIMULATED raters, whose truth is kept"
     shell:
-        "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} {params.roster} --seed {params.seed}"
+        "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} {params.roster:q} --seed {params.seed}"
         " > {log} 2>&1"
 
 

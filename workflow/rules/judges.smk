@@ -10,7 +10,7 @@ rule judge:
         judgements="results/{dataset}/judgements/{metric}.parquet",
     params:
         signature=lambda wildcards: judge_signature(S, wildcards.dataset, wildcards.metric),
-        turns=lambda wildcards, input: f"--turns {input.turns}" if input.turns else "",
+        turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
         code=code("judges"),
     log:
         "logs/judge/{dataset}/{metric}.log",
@@ -25,7 +25,7 @@ rule judge:
     message:
         "{wildcards.dataset}: judge with {wildcards.metric}"
     shell:
-        "comperdial judge-run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns}"
+        "comperdial judge-run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns:q}"
         " --output {output.scores} --judgements {output.judgements} > {log} 2>&1"
 
 

@@ -23,7 +23,7 @@ rule correlate:
     message:
         "{wildcards.dataset}: correlate scores with ratings, and test pairs of metrics"
     shell:
-        "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} {params.options}"
+        "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} {params.options:q}"
         " --output {output.correlations} --pairs {output.pairs} --ceilings {output.ceilings} > {log} 2>&1"
 
 
