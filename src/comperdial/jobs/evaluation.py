@@ -104,17 +104,28 @@ def correlate(
     tests: Sequence[Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]] = (),
 ) -> None:
     """Correlate all scores of a data set with its ratings: values, intervals, ceilings and tests."""
-    from comperdial import evaluation, schema
+    from comperdial import schema
+    from comperdial.evaluation import results
+    from comperdial.report.ranking import corrected, with_ranks
 
-    found = evaluated.samples()
-    detail = evaluated.detail(found, resamples, tests)
-    why = evaluation.Expected.of(expected, schema.read(evaluated.contexts, "contexts"))
-    known: evaluation.Known = {}
-    correlations = evaluation.correlations(found, detail=detail, expected=why, known=known)
-    comparisons = evaluation.comparisons(found, detail=detail, known=known)
-    schema.write(outputs["comparisons"], comparisons, "comparisons")
-    schema.write(outputs["ceilings"], evaluation.ceilings(found), "ceilings")
-    schema.write(outputs["correlations"], evaluation.ranked(correlations, comparisons), "correlations")
+    found = results.correlate(
+        evaluated.contexts.parent,
+        evaluated.scores,
+        outputs=evaluated.detailed,
+        source=evaluated.source,
+        target=evaluated.target,
+        main_target=evaluated.main_target,
+        levels=evaluated.levels,
+        expected=expected,
+        fixed=evaluated.fixed,
+        tests=tests,
+        resamples=resamples,
+        seed=evaluated.seed,
+    )
+    columns = schema.table("comparisons").columns
+    schema.write(outputs["comparisons"], corrected(found.pairs)[columns], "comparisons")
+    schema.write(outputs["ceilings"], found.ceilings, "ceilings")
+    schema.write(outputs["correlations"], with_ranks(found.correlations, found.pairs), "correlations")
 
 
 @files(
