@@ -130,6 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
         annotate,
         challenge,
         compare,
+        continuity,
         data,
         dimensions,
         do,
@@ -150,7 +151,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, do, make, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
+        compare, continuity, do, make, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
         annotate, preferences, render, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
