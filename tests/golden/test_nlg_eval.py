@@ -48,8 +48,8 @@ def cells(real_tables):
 
 def test_every_printed_digit(root, cells):
     compared, odd = 0, []
-    for name in ("correlations", "grade_correlations"):
-        with (root / f"src/comperdial/studies/usr/{name}.csv").open(newline="", encoding="utf-8") as file:
+    for name in ("reported", "grade_correlations"):
+        with (root / f"studies/usr/{name}.csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 key = (row["dataset"], row["level"], row["metric"], row["coefficient"])
                 if row["metric"] in LABELS.values():

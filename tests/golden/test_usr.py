@@ -115,7 +115,7 @@ def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlati
 def test_published_asterisks(root, correlations):
     """Yeh et al. star p >= 0.05: theirs and ours agree on the sixteen values of the two metrics that match."""
     metrics = {"BLEU-4": ("bleu-4", "bleu", BLEU), "ROUGE-L": ("rougeL-f", "rouge", NLGEVAL)}
-    published = [r for r in _read(root / "src/comperdial/studies/usr/correlations.csv") if r["source"] == "yeh2021"]
+    published = [r for r in _read(root / "studies/usr/reported.csv") if r["source"] == "yeh2021"]
     compared = 0
     for row in published:
         if row["metric"] in metrics:
@@ -186,7 +186,7 @@ def test_inter_annotator_agreement(root, usr_tables):
     """USR's Table 1, all 24 cells to four digits, but for one whose printed digits are transposed."""
     found = pd.concat([aggregate.agreement(tables["turn_ratings"]) for tables in usr_tables.values()])
     ours = found.set_index(["dataset", "dimension", "coefficient"])["value"]
-    published = _read(root / "src/comperdial/studies/usr/agreement.csv")
+    published = _read(root / "studies/usr/agreement.csv")
     assert len(published) == 24
     for row in published:
         key = (row["dataset"], row["dimension"], row["coefficient"])
@@ -196,7 +196,7 @@ def test_inter_annotator_agreement(root, usr_tables):
 
 def test_system_means(root, usr_tables):
     """USR's Table 2, overall quality: within 0.01, but for one cell (Topical, New Human Generated)."""
-    for row in _read(root / "src/comperdial/studies/usr/system_means.csv"):
+    for row in _read(root / "studies/usr/system_means.csv"):
         ratings = usr_tables[row["dataset"]]["turn_ratings"]
         chosen = ratings[(ratings["system_id"] == row["system_id"]) & (ratings["dimension"] == "Overall")]
         odd = (row["dataset"], row["system_id"]) == ("usr_topical", "New Human Generated")

@@ -225,7 +225,7 @@ def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, c
     )
     detail = evaluation.Detail(list(names.items()), [settings["target"]], settings["resamples"], settings["seed"])
     values = evaluation.correlations(samples, detail=detail)
-    tests = evaluation.comparisons(samples, detail=detail)
+    tests = evaluation.pairs(samples, detail=detail)
 
     found = compared(
         capsys, folder, "--params", root / "params.yaml", "--metrics", "bleu_raw", "grounded-cosine-minilm",

@@ -59,7 +59,7 @@ def test_the_benchmarks_of_table_7(benchmarks):
 
 
 def test_every_fact_has_a_known_source(root, benchmarks, counts):
-    known = set(read_table(root / "src/comperdial/studies/usr/sources.csv")["source"])
+    known = set(read_table(root / "studies/usr/sources.csv")["source"])
     assert set(benchmarks["source"]) | set(counts["source"]) <= known
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 from comperdial import evaluation
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation import Detail, Subsampling
+from comperdial.report.ranking import corrected, with_ranks
 
 SYSTEMS, DIALOGUES, TURNS = 8, 5, 3
 RATERS = ("ann", "bob", "cy")
@@ -195,11 +196,12 @@ def test_within_items_is_the_mean_over_contexts_or_dialogues(made):
 
 def test_comparisons_name_the_better_first_and_ranks_follow(made):
     samples, detail = all_samples(made), Detail(resamples=200)
-    tests = evaluation.comparisons(samples, detail=detail)
+    found = evaluation.pairs(samples, detail=detail)
+    tests = corrected(found)
     assert (tests["difference"] >= 0).all()
     assert (tests["p_adjusted"] >= tests["p"]).all()
     assert "human" not in {*tests["metric_a"], *tests["metric_b"]}
-    correlations = evaluation.ranked(evaluation.correlations(samples, detail=detail), tests)
+    correlations = with_ranks(evaluation.correlations(samples, detail=detail), found)
     pooled = tests[tests["grouping"] == "pooled"]
     pair = pooled[(pooled["level"] == "turn") & (pooled["coefficient"] == "pearson")].iloc[0]
     assert (pair["metric_a"], pair["metric_b"]) == ("good", "bad")
@@ -220,7 +222,7 @@ def test_one_changed_rating_changes_every_kind_of_result(made):
         return [
             evaluation.correlations(samples, detail=detail),
             evaluation.ceilings(samples),
-            evaluation.comparisons(samples, detail=detail),
+            evaluation.pairs(samples, detail=detail),
             evaluation.curves(samples, detail=detail, subsampling=few),
             evaluation.power(samples, detail=detail, subsampling=few),
         ]
@@ -431,19 +433,19 @@ def test_scores_that_differ_by_rounding_alone_are_ties_in_every_grouping():
     one, other = (found[found["metric"] == name].reset_index(drop=True) for name in ("exact", "rounded"))
     for column in ("value", "low", "high", "loso_value", "p"):
         np.testing.assert_allclose(one[column].astype(float), other[column].astype(float), atol=1e-12)
-    tests = evaluation.comparisons(samples, detail=Detail(resamples=100))
+    tests = evaluation.pairs(samples, detail=Detail(resamples=100))
     assert (tests["difference"].abs() < 1e-12).all() and (tests["p"].dropna() == 1).all()
 
 
 def test_pairs_of_systems_are_tested_where_they_are_few_or_somebody_asks(monkeypatch, made):
     samples = all_samples(made)
     of_systems = lambda tests: {*tests.loc[(tests["level"] == "system"), "coefficient"]} - {*PLAIN}  # noqa: E731
-    assert of_systems(evaluation.comparisons(samples, detail=Detail(resamples=100))) == {"accuracy", "spa"}
+    assert of_systems(evaluation.pairs(samples, detail=Detail(resamples=100))) == {"accuracy", "spa"}
     asked = Detail(resamples=100, tests=("tau_c", "accuracy"))
-    assert of_systems(evaluation.comparisons(samples, detail=asked)) == {"accuracy", "spa", "tau_c"}
+    assert of_systems(evaluation.pairs(samples, detail=asked)) == {"accuracy", "spa", "tau_c"}
     monkeypatch.setattr(sys.modules["comperdial.evaluation.correlations"], "FEW_SYSTEMS", 2)
-    assert not of_systems(evaluation.comparisons(samples, detail=Detail(resamples=100)))
-    assert of_systems(evaluation.comparisons(samples, detail=asked)) == {"accuracy", "tau_c"}
+    assert not of_systems(evaluation.pairs(samples, detail=Detail(resamples=100)))
+    assert of_systems(evaluation.pairs(samples, detail=asked)) == {"accuracy", "tau_c"}
     # Values are there all the same.
     found = evaluation.correlations(samples, detail=Detail(resamples=100))
     of_pairs = found[
@@ -456,7 +458,7 @@ def test_tests_take_over_what_correlations_computed(made):
     samples, detail, known = all_samples(made), Detail(resamples=100), {}
     evaluation.correlations(samples, detail=detail, known=known)
     assert known
-    alone, after = (evaluation.comparisons(samples, detail=detail, known=one) for one in (None, known))
+    alone, after = (evaluation.pairs(samples, detail=detail, known=one) for one in (None, known))
     pd.testing.assert_frame_equal(alone, after)
 
 
@@ -484,7 +486,7 @@ def test_systems_are_given_where_there_are_few_or_params_ask_for_it():
         pooled = evaluation.correlations(found, detail=detail)
         pooled = pooled[(pooled["grouping"] == "pooled") & pooled["low"].notna()]
         assert set(pooled["over"]) == {over}
-        tests = evaluation.comparisons(found, detail=detail)
+        tests = evaluation.pairs(found, detail=detail)
         assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
         within = tests.loc[tests["grouping"] == "item", "test"]
         assert not within.str.contains("jackknife|systems", regex=False).any() or over == "systems and contexts"

@@ -269,12 +269,12 @@ def made_table(tmp_path):
     ]
     for name in ("one", "two"):
         frame = pd.DataFrame([row for row in rows if row["dataset"] == name])
-        schema.write(tmp_path / f"{name}.parquet", frame[schema.table("correlations").columns], "correlations")
+        schema.write(tmp_path / f"{name}.parquet", frame.reindex(columns=schema.table("correlations").columns), "correlations")
     parts = [
         correlated(value=0.25, grouping="system", p=np.nan, low=np.nan, high=np.nan, rank=None),
         correlated(value=0.35, rank=None),
     ]
-    frame = pd.DataFrame(parts)[schema.table("correlations").columns]
+    frame = pd.DataFrame(parts).reindex(columns=schema.table("correlations").columns)
     schema.write(tmp_path / "restricted.parquet", frame, "correlations")
     (tmp_path / "rows.yaml").write_text(
         "rows:\n  - {label: PMI, metric: pmi, output: pmi, figure: true}\n  - {label: METEOR, metric: meteor, output: meteor}\n"

@@ -1,0 +1,1 @@
+# What single studies compute besides correlations: results/studies/{study}/*.

@@ -130,6 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
         annotate,
         challenge,
         compare,
+        continuity,
         data,
         dimensions,
         evaluate,
@@ -149,8 +150,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, make, steps, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models, fit,
-        annotate, preferences, site, submit, train, validate,
+        compare, continuity, make, steps, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
+        fit, annotate, preferences, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -88,13 +88,13 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial import evaluation
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
-    from comperdial.evaluation.options import Tables, against, analysed, corrected
+    from comperdial.evaluation.options import Tables, analysed
     from comperdial.evaluation.rated_data import column_scores, columns_of, own_columns, read_rated
     from comperdial.metrics.named import metric_named, read_entries, suited_to
     from comperdial.metrics.scoring import batches, score_many
-    from comperdial.report import few
     from comperdial.report.compared import comparison_document
     from comperdial.report.document import rendered
+    from comperdial.report.ranking import against, corrected, with_ranks
 
     form = _format(options)
     analysis = replace(analysis_of(options), systems=options.systems)
@@ -184,16 +184,16 @@ def _compare(options: argparse.Namespace) -> None:
     differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
     # Ranks are of all pairs.
     differences = against(differences, contrasted) if contrasted else differences
-    differences = corrected(differences, options.correction)
     pairs = differences.iloc[:0] if contrasted else differences
-    ranked = evaluation.ranked(evaluation.correlations(samples, detail=detail), pairs)
+    differences = corrected(differences, options.correction)
+    ranked = with_ranks(evaluation.correlations(samples, detail=detail), pairs, options.correction)
     if narrow := [sample.key for sample in samples if sample.design.counts[1] < FEWEST_DIALOGUES]:
         ranked, differences = (_without_intervals(frame, narrow) for frame in (ranked, differences))
         notes.append(
             f"No interval and no test of a difference where there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
         )
     document = comparison_document(
-        few.with_p(ranked, few.exact_of(sample for sample in samples if sample.level == "system")),
+        ranked,
         differences,
         evaluation.ceilings(samples),
         labels,

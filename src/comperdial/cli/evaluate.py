@@ -62,7 +62,26 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_merge)
 
     command = commands.add_parser("correlate", help="correlate scores with human ratings")
-    command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
+    command.add_argument(
+        "input", type=Path, nargs="+", help="a folder of tables, with --scores; or tables `scores`, with --ratings"
+    )
+    command.add_argument(
+        "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="scores of a folder of tables"
+    )
+    command.add_argument(
+        "--about", type=Path, metavar="FILE", help="about.json of the folder: source, dimension, main outputs, needs"
+    )
+    for name, what in (
+        ("compared", "outputs that studies show: intervals and tests of Pearson and Spearman"),
+        ("restricted", "outputs to correlate within systems and without human systems, too"),
+    ):
+        command.add_argument(f"--{name}", nargs="*", default=[], metavar="METRIC:OUTPUT", help=f"of a folder: {what}")
+    command.add_argument(
+        "--raters", nargs="*", default=[], metavar="SOURCE", help="of a folder: whose mean ratings are scores, too"
+    )
+    command.add_argument(
+        "--systems-given", action="store_true", help="of a folder: intervals and tests are over contexts, these systems"
+    )
     command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
     _sampled(command)
     add_analysis(command)
@@ -89,8 +108,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument(
         "--ceilings", type=output_table, metavar="FILE", help="write how one annotator agrees with the others"
     )
+    command.add_argument("--pairs", type=output_table, metavar="FILE", help="write tests of pairs, not corrected")
     command.add_argument(
-        "--comparisons", type=output_table, metavar="FILE", help="write tests of all pairs of metrics; adds ranks"
+        "--comparisons",
+        type=output_table,
+        metavar="FILE",
+        help="of files: write tests, corrected over all pairs; adds ranks",
     )
     _output(command)
     command.set_defaults(run=_correlate)
@@ -114,7 +137,7 @@ def _sampled(command: argparse.ArgumentParser) -> None:
     command.add_argument("--systems", type=Path, help="table `systems`: which of the rated systems are references")
     command.add_argument("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
     command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
-    command.add_argument("--source", default="human", help="whose ratings (default: human)")
+    command.add_argument("--source", help="whose ratings (default: human)")
     command.add_argument("--level", action="append", choices=LEVELS, help="default: all")
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
     command.add_argument(
@@ -303,7 +326,7 @@ def _tables(options: argparse.Namespace) -> Tables:
         aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
         read(options.dialogue_ratings, "dialogue_ratings"),
         read(options.systems, "systems"),
-        options.source,
+        options.source or "human",
     )
 
 
@@ -324,11 +347,16 @@ def _detail(options: argparse.Namespace, samples: list[Any], resamples: int, tes
 
 
 def _correlate(options: argparse.Namespace) -> None:
+    if len(options.input) == 1 and options.input[0].is_dir():
+        _correlate_folder(options, options.input[0])
+        return
     from comperdial import evaluation, schema
-    from comperdial.evaluation.options import analysed, corrected
+    from comperdial.evaluation.options import analysed
+    from comperdial.report.ranking import corrected, with_ranks
 
-    if options.comparisons and not options.resamples:
+    if (options.pairs or options.comparisons) and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
+    options.scores = options.input
     found, notes = analysed(
         _tables(options),
         analysis_of(options),
@@ -344,13 +372,54 @@ def _correlate(options: argparse.Namespace) -> None:
         expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))
     known: evaluation.Known = {}
     correlations = evaluation.correlations(found, detail=detail, expected=expected, known=known)
-    if options.comparisons and detail:
-        comparisons = evaluation.comparisons(found, detail=detail, known=known)
-        correlations = evaluation.ranked(correlations, corrected(comparisons, options.correction))
-        schema.write(options.comparisons, comparisons, "comparisons")
+    if (options.pairs or options.comparisons) and detail:
+        pairs = evaluation.pairs(found, detail=detail, known=known)
+        if options.pairs:
+            schema.write(options.pairs, pairs, "pairs")
+        if options.comparisons:
+            correlations = with_ranks(correlations, pairs, options.correction)
+            columns = schema.table("comparisons").columns
+            schema.write(options.comparisons, corrected(pairs)[columns], "comparisons")
     if options.ceilings:
         schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
     _emit(correlations, options.output, "correlations")
+
+
+def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
+    from comperdial import schema
+    from comperdial.core.files import read_json
+    from comperdial.evaluation.results import correlate
+
+    if options.subset or options.missing != "left-out" or options.outliers != "none" or options.comparisons:
+        raise ConfigError(
+            "--subset, --missing, --outliers and --comparisons are for files",
+            where="correlate",
+            expected="tables `scores` and --ratings",
+        )
+    about = read_json(options.about) if options.about else {}
+    targets = options.detail_target or [about.get("target")]
+    found = correlate(
+        folder,
+        options.scores,
+        outputs=options.outputs if options.outputs is not None else about.get("outputs"),
+        compared=options.compared,
+        restricted=options.restricted,
+        raters=options.raters,
+        source=options.source or about.get("source", "human"),
+        target=targets[0],
+        main_target=options.main_target or about.get("main_target"),
+        levels=options.level or LEVELS,
+        expected=options.expected or about.get("expected"),
+        fixed=options.systems_given,
+        tests=options.tests,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    if options.pairs:
+        schema.write(options.pairs, found.pairs, "pairs")
+    if options.ceilings:
+        schema.write(options.ceilings, found.ceilings, "ceilings")
+    _emit(found.correlations, options.output, "correlations")
 
 
 def _robustness(options: argparse.Namespace) -> None:

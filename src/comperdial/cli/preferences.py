@@ -6,13 +6,15 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from comperdial.cli.common import add_catalogue, output_folder, whole
+from comperdial.cli.common import add_catalogue, output_folder, output_table, whole
 from comperdial.core.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from comperdial.data.readers.ieval import IEval
 
 _UNITS = ("annotator", "dialogue")
 # What the planner simulates: so many studies, of at most so many times the votes that a fixed number of them needs.
@@ -54,12 +56,51 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     plan.add_argument("--seed", type=whole(0), default=2024, help="of the simulated studies (default: 2024)")
     plan.set_defaults(run=_plan)
 
+    recorded = commands.add_parser(
+        "recorded-pairs", help="how judges chose between two, of choices that others recorded"
+    )
+    recorded.add_argument("dataset", help="a data set of the catalogue: llmbar_natural, llmbar_mt_bench or llmfao")
+    recorded.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
+    add_catalogue(recorded)
+    recorded.set_defaults(run=_recorded_pairs)
+
+    rated = commands.add_parser(
+        "rated-dialogues", help="how the people in iEval's dialogues rated them, and what the bots wrote"
+    )
+    rated.add_argument("dataset", choices=["ieval"])
+    rated.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
+    add_catalogue(rated)
+    rated.set_defaults(run=_rated_dialogues)
+
+
+def _recorded_pairs(options: argparse.Namespace) -> None:
+    from comperdial.core.files import write_table
+    from comperdial.judges.recorded_pairs import judged_pairs
+
+    write_table(options.output, judged_pairs(options.dataset, catalogue=options.catalogue)[1])
+
+
+def _rated_dialogues(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from comperdial.core.files import write_table
+    from comperdial.data.preferences import preference_reader
+    from comperdial.evaluation.preferences import properties
+
+    reader = cast("IEval", preference_reader(options.dataset, catalogue=options.catalogue))
+    key = ["dialogue_id", "system_id"]
+    counted = pd.DataFrame(
+        [{"dialogue_id": one.dialogue_id, "system_id": one.system_id, **properties(one)} for one in reader.dialogues()]
+    )
+    rated = reader.ratings()[[*key, "annotator_id", "seconds", "likert"]]
+    write_table(options.output, rated.merge(counted, on=key, validate="one_to_one"))
+
 
 def _preferences(options: argparse.Namespace) -> None:
     from comperdial.core.files import form_path, write_text
     from comperdial.evaluation.preferences import strongest_first, votes_of
-    from comperdial.report.document import markdown, text
-    from comperdial.report.preferences import MOST_SYSTEMS, preferences_document
+    from comperdial.report.preferences import MOST_SYSTEMS, preferences_table
+    from comperdial.report.render import markdown, text
 
     if options.resamples < 2:
         raise ConfigError(str(options.resamples), where="--resamples", expected="2 or more")
@@ -73,7 +114,7 @@ def _preferences(options: argparse.Namespace) -> None:
     metrics = None
     if options.scores:
         metrics = _metrics(options, votes, strongest_first(votes)[0])
-    document, analysis = preferences_document(votes, title, by=options.by, metrics=metrics, **how)
+    document, analysis = preferences_table(votes, title, by=options.by, metrics=metrics, **how)
     sys.stdout.write(text(document))
     if not options.output:
         return

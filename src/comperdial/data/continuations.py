@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from comperdial.core.errors import ConfigError
+from comperdial.core.plugins import load_class
+from comperdial.data import sources
+from comperdial.data.catalogue import CATALOGUE, load_catalogue
 from comperdial.data.readers.base import Reader, Tables
 
 PATIENCE = 30 * 60
@@ -240,3 +243,30 @@ class ConversationReader(Reader):
         low, high = self.scales[level]
         said = {"annotator_id": sample.user_id, "dimension": _DIMENSION, "position": None, "rating": rating}
         return {**said, "scale_min": low, "scale_max": high, "source": "human"}
+
+
+RATED = "topical_chat"
+"""Human replies with the partner's ratings, read from :data:`RATED_FILES` of the catalogue."""
+RATED_FILES = ("topical_chat_valid_freq", "topical_chat_valid_rare")
+
+
+def read_conversations(dataset: str, catalogue: str | Path = CATALOGUE) -> list[Conversation]:
+    """Read the conversations of ``chitchat`` (a package), ``convai2`` or ``topical_chat``; missing files are fetched.
+
+    Raises
+    ------
+    ComperdialError
+        When the package is not installed, a file cannot be fetched or breaks its format.
+    """
+    known = load_catalogue(catalogue)
+    wanted = {
+        "chitchat": lambda: {},
+        "convai2": lambda: known.dataset(dataset).files,
+        RATED: lambda: {name: known.file(name) for name in RATED_FILES},
+    }[dataset]()
+    files = {role: sources.raw_path(source) for role, source in wanted.items()}
+    for role, source in wanted.items():
+        sources.fetch(source, files[role])
+    kind: type[ConversationReader] = ConversationReader  # type: ignore[type-abstract]
+    reader = load_class("comperdial.data.readers", dataset, kind, kind="reader", helpers=frozenset({"base"}))
+    return reader(dataset, files).conversations()

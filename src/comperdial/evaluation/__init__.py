@@ -2,7 +2,7 @@
 
 from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import comparisons, differences, ranked
+from comperdial.evaluation.comparisons import differences, pairs
 from comperdial.evaluation.correlations import Detail, Known, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
@@ -19,11 +19,10 @@ __all__ = [
     "Sample",
     "Subsampling",
     "ceilings",
-    "comparisons",
     "correlations",
     "curves",
     "differences",
+    "pairs",
     "power",
-    "ranked",
     "samples",
 ]

@@ -1,4 +1,4 @@
-"""Whether two metrics differ: table ``comparisons``, and the clusters of ranks that follow from it."""
+"""Whether two metrics differ: table ``pairs``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import Detail, Known, tested_measures
+from comperdial.evaluation.correlations import SHOWN, Detail, Known, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import (
-    benjamini_hochberg,
     common_units,
     compare,
-    holm,
-    rank_clusters,
     williams,
 )
 from comperdial.stats.correlation import ALPHA
@@ -35,26 +32,49 @@ from comperdial.stats.perm_both import swap_pairs, swap_systems_of_pairs
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
-_OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
+
+
+def pairs(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:
+    """Test every pair of outputs for a difference of their correlation with the ratings.
+
+    ``p`` is the test that holds its level on units that share systems and dialogues (docs/validation.md), not corrected: over
+    which pairs it must be, the table knows that shows them. The interval is made of what the test is made of, so that it
+    leaves out 0 just where ``p`` is below 0.05. Beside them PERM-BOTH (Deutsch et al. 2021), ``p_wmt``, the same one-sided as
+    the WMT metrics tasks have it, and Williams' test (Pearson and Spearman): all three take units to be independent. The
+    ``Human`` row is compared with nothing. Which statistics are tested:
+    :func:`comperdial.evaluation.correlations.tested_measures`; of pairs with one of ``detail.also``: Pearson and Spearman.
+    ``known``: what :func:`comperdial.evaluation.correlations` filled.
+
+    Returns
+    -------
+    DataFrame
+        Table ``pairs``: each pair once, the better first; p is missing where there is no test, and the interval where it is of
+        ranks of systems' means. Pairs that share too few units are left out.
+    """
+    rows: list[dict[str, Any]] = []
+    for sample in samples:
+        part, whole = (_comparable(some) for some in (detail.of(sample), detail.shown(sample)))
+        for name in COEFFICIENTS:
+            compared = whole if name in SHOWN else part
+            rows += _of_coefficient(compared, name, detail, intervals=False) if compared else []
+        tested = tested_measures(part, detail) if part else []
+        for grouping in dict.fromkeys(grouping for grouping, _ in tested):
+            measures = [measure for of, measure in tested if of == grouping]
+            rows += _of_measures(part, grouping, measures, detail, known or {}) if part else []
+    return _table(rows)
 
 
 def differences(
     samples: Iterable[Sample], *, detail: Detail, coefficients: Sequence[Measure] = COEFFICIENTS
 ) -> pd.DataFrame:
-    """Do what :func:`comparisons` does, with the ends of each difference's 95 % interval.
+    """Do what :func:`pairs` does for some statistics, with intervals of the ranks of systems' means too, which take long.
 
-    The interval is made of what the test is made of, so that it leaves out 0 just where ``p`` is below 0.05. Of ``coefficients``
-    those that are of pairs of systems are tested at system level, and have no interval.
-
-    Returns
-    -------
-    DataFrame
-        Table ``comparisons`` with three more columns: ``low`` and ``high``, missing where there is no interval, and
-        ``over``, what the interval and p are over, as in table ``correlations``.
+    Of ``coefficients`` those that are of pairs of systems are tested at system level, and have no interval.
     """
     rows = [
         row
-        for part in _parts(samples, detail)
+        for sample in samples
+        if (part := _comparable(detail.of(sample)))
         for name in coefficients
         for row in (
             _of_coefficient(part, name, detail, intervals=True)
@@ -64,46 +84,17 @@ def differences(
             else []
         )
     ]
-    columns = schema.table("comparisons").columns
-    more = ["low", "high", "over"]
-    frame = pd.DataFrame(rows, columns=[*columns, *more])
-    return schema.validate(frame[columns], "comparisons").assign(**{name: frame[name] for name in more})
+    return _table(rows)
 
 
-def comparisons(samples: Iterable[Sample], *, detail: Detail, known: Known | None = None) -> pd.DataFrame:
-    """Test every pair of outputs for a difference of their correlation with the ratings.
-
-    ``p`` is the test that holds its level on units that share systems and dialogues (docs/validation.md);
-    ``p_adjusted`` is Holm's correction over the pairs of one sample, grouping and coefficient, ``p_fdr`` Benjamini and
-    Hochberg's. Beside them stand PERM-BOTH (Deutsch et al. 2021), ``p_wmt``, the same one-sided as the WMT metrics tasks
-    have it, and Williams' test (Pearson and Spearman): all three take units to be independent. The ``Human`` row is
-    compared with nothing. Which statistics are tested:
-    :func:`comperdial.evaluation.correlations.tested_measures`. ``known``: what :func:`comperdial.evaluation.correlations` filled.
-
-    Returns
-    -------
-    DataFrame
-        Table ``comparisons``: each pair once, the better first; p is missing where there is no test. Pairs that share
-        too few units are left out.
-    """
-    rows: list[dict[str, Any]] = []
-    for part in _parts(samples, detail):
-        for name in COEFFICIENTS:
-            rows += _of_coefficient(part, name, detail, intervals=False)
-        tested = tested_measures(part, detail)
-        for grouping in dict.fromkeys(grouping for grouping, _ in tested):
-            measures = [measure for of, measure in tested if of == grouping]
-            rows += _of_measures(part, grouping, measures, detail, known or {})
-    return schema.validate(pd.DataFrame(rows, columns=schema.table("comparisons").columns), "comparisons")
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("pairs").columns), "pairs")
 
 
-def _parts(samples: Iterable[Sample], detail: Detail) -> Iterator[Sample]:
-    """Yield what is compared: samples of two outputs or more, the raters' own left out."""
-    for sample in samples:
-        part = detail.of(sample)
-        part = part.only([name for name in part.names if name != HUMAN]) if part else None
-        if part and len(part.names) > 1:
-            yield part
+def _comparable(sample: Sample | None) -> Sample | None:
+    """Return what is compared of a sample: two outputs or more, the raters' own left out."""
+    part = sample.only([name for name in sample.names if name != HUMAN]) if sample else None
+    return part if part and len(part.names) > 1 else None
 
 
 def _is_coefficient(name: Measure) -> TypeGuard[Coefficient]:
@@ -141,18 +132,17 @@ def _rows_of(
     of_pairs: Mapping[str, npt.NDArray[Any]],
     test: str,
 ) -> list[dict[str, Any]]:
-    """Return a row for each pair that has a difference, the better first, with both corrections."""
-    pairs = [pair for pair in combinations(range(len(sample.names)), 2) if not np.isnan(difference[pair])]
-    p = np.array([of_pairs["p"][pair] for pair in pairs], dtype=np.float64)
+    """Return a row for each pair that has a difference, the better first."""
+    both = [pair for pair in combinations(range(len(sample.names)), 2) if not np.isnan(difference[pair])]
     rows = []
-    for (one, other), p_adjusted, p_fdr in zip(pairs, holm(p), benjamini_hochberg(p), strict=True):
+    for one, other in both:
         a, b = (one, other) if difference[one, other] >= 0 else (other, one)
         (metric_a, output_a), (metric_b, output_b) = sample.names[a], sample.names[b]
         rows.append(
             sample.key
             | {"grouping": grouping, "coefficient": name, "metric_a": metric_a, "output_a": output_a}
             | {"metric_b": metric_b, "output_b": output_b, "difference": difference[a, b]}
-            | {"p_adjusted": p_adjusted, "p_fdr": p_fdr, "test": test}
+            | {"test": test}
             | {column: values[a, b] for column, values in of_pairs.items()}
         )
     return rows
@@ -253,38 +243,3 @@ def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Flo
         cell = np.ix_(rows, rows)
         found[cell] = williams(with_ratings[:, np.newaxis], with_ratings, between, n[cell])
     return found
-
-
-def ranked(correlations: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Return table ``correlations`` with clusters of metrics that do not differ significantly from one another.
-
-    ``rank`` is by our test, corrected for all pairs (Holm), of which ``tests`` is the number; ``rank_wmt`` by WMT's,
-    one-sided and uncorrected.
-    """
-    found: dict[str, dict[tuple[Any, ...], int]] = {"rank": {}, "tests": {}, "rank_wmt": {}}
-    tests = dict(iter(comparisons.groupby(_OF, sort=False)))
-    for key, group in correlations.groupby(_OF, sort=False):
-        if key not in tests:
-            continue
-        pairs = tests[key]
-        names = {*zip(pairs["metric_a"], pairs["output_a"], strict=True)}
-        names |= {*zip(pairs["metric_b"], pairs["output_b"], strict=True)}
-        rows = [row for row in group.itertuples() if (row.metric, row.output) in names]
-        place = {(row.metric, row.output): number for number, row in enumerate(rows)}
-        values = np.array([row.value for row in rows], dtype=np.float64)
-        one = [place[name] for name in zip(pairs["metric_a"], pairs["output_a"], strict=True)]
-        other = [place[name] for name in zip(pairs["metric_b"], pairs["output_b"], strict=True)]
-        for column, tested in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-            if pairs[tested].isna().all():
-                continue
-            p = np.full((len(rows), len(rows)), np.nan)
-            p[one, other] = p[other, one] = pairs[tested].to_numpy(dtype=np.float64, na_value=np.nan)
-            for row, rank in zip(rows, rank_clusters(values, p), strict=True):
-                if rank:
-                    found[column][(*key, row.metric, row.output)] = int(rank)
-                    if column == "rank":
-                        found["tests"][(*key, row.metric, row.output)] = int(pairs[tested].notna().sum())
-    keys = list(correlations[[*_OF, "metric", "output"]].itertuples(index=False, name=None))
-    return correlations.assign(
-        **{column: pd.array([ranks.get(key) for key in keys], dtype="Int32") for column, ranks in found.items()}
-    )

@@ -1,7 +1,9 @@
-"""Dialogue continuity prediction, evaluated: models and baselines on one data set and split, and whether continuing is liking."""
+"""Dialogue continuity prediction: models and baselines on one data set and split, and whether continuing is liking."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,28 +12,87 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comperdial.data.continuations import Conversation, Sample, samples
+from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
+from comperdial.metrics import create
 from comperdial.stats import classification
 from comperdial.stats.classification import Floats, Measure
 from comperdial.training import continuity
-from comperdial.training.continuity import Features, Histories, Predictor, Vectors
-from comperdial.training.continuity_tasks import SEED, Task, balanced, before, tasks
+from comperdial.training.continuity import Features, Histories, Vectors
+from comperdial.training.continuity_tasks import (
+    ENCODERS,
+    SEED,
+    SPLITS,
+    Task,
+    balanced,
+    before,
+    rated_replies,
+    some,
+    tasks,
+)
 
+Flags = npt.NDArray[np.bool_]
 BINS = {"0": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-9": (5, 9), "10+": (10, 1_000_000)}
-"""Groups of samples by the conversations of the training split that their user was in."""
+"""Groups of samples by the number of the user's conversations in the training split."""
 MAJORITIES = ("global majority", "private majority")
+PERSONAL = {
+    "chitchat": ("none", "token", "history", "token+history"),
+    "convai2": ("none", "token", "profile", "token+profile", "history", "token+history"),
+}
+"""What models know of users, by data set."""
+BASELINES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "selection": ("density", "classifier", {}),
+    "likelihood": ("pmi", "likelihood-mean", {"dtype": "bf16"}),
+}
+"""Metric, output and options in place of RUBER and of Deep-FM."""
+_MOST_LIKELY = {"validation": 200, "test": 500}
 COLUMNS = (
     "dataset", "split", "rate", "group", "model", "user", "measure", "against", "value", "low", "high",
     "n", "positives", "users", "penalty",
 )  # fmt: skip
+_Output = tuple[str, str]
 
 
-# What is compared
+# Baselines
+
+
+def baselines_here() -> list[str]:
+    """Return the baselines whose models are on this machine."""
+    return [name for name, (kind, _, options) in BASELINES.items() if create(kind, **options).unavailable() is None]
+
+
+def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: Sequence[str]) -> pd.DataFrame:
+    """Score the balanced samples by metrics that know nothing of continuing.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id``, ``baseline`` and ``value``; of the likelihood, which is slow, for some samples of the first split.
+    """
+    parts = []
+    for name in names:
+        kind, output, options = BASELINES[name]
+        few = name == "likelihood"
+        asked: dict[str, Sample] = {}
+        for task in tasks(conversations, SPLITS[dataset][:1] if few else SPLITS[dataset]):
+            for part, drawn in (("validation", task.validation), ("test", task.test)):
+                asked |= {one.id: one for one in (some(drawn, _MOST_LIKELY[part]) if few else drawn)}
+        texts = [sample.reply.text for sample in asked.values()]
+        values = create(kind, **options).score(texts, histories=[_history(one) for one in asked.values()])[output]
+        parts.append(pd.DataFrame({"item_id": list(asked), "baseline": name, "value": values}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _history(sample: Sample) -> list[dict[str, str]]:
+    said = sample.conversation.utterances[max(0, sample.turn - 6) : sample.turn]
+    return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in said]
+
+
+# Models
 
 
 @dataclass
 class Answers:
-    """What a model said of some samples: a score of each, NaN where it has none, and which are called positive."""
+    """A model's scores of some samples, NaN where it has none, and which samples it calls positive."""
 
     scores: Floats
     predicted: npt.NDArray[np.int64]
@@ -40,12 +101,12 @@ class Answers:
 
 @dataclass
 class Compared:
-    """Answers of several models, by (model, kind of user), about the same samples."""
+    """Answers of several models about the same samples, by (model, kind of user)."""
 
     samples: list[Sample]
     conversations: npt.NDArray[np.int64]
-    """In how many conversations of the training split each sample's user was."""
-    answers: dict[tuple[str, str], Answers] = field(default_factory=dict)
+    """How many conversations of the training split each sample's user was in."""
+    answers: dict[_Output, Answers] = field(default_factory=dict)
 
     def rows(self, resamples: int, *, grouped: bool) -> Iterator[dict[str, Any]]:
         """Yield a row for each model and measure, of all samples and by how well the user is known, and for differences."""
@@ -56,50 +117,49 @@ class Compared:
             groups |= {name: (counts >= low) & (counts <= high) for name, (low, high) in BINS.items()}
         for group, chosen in groups.items():
             if chosen.any():
-                yield from self._rows(group, chosen, resamples)
+                for row in self._rows(chosen, resamples):
+                    yield {"group": group, **row}
 
-    def _rows(self, group: str, chosen: npt.NDArray[np.bool_], resamples: int) -> Iterator[dict[str, Any]]:
+    def _rows(self, chosen: Flags, resamples: int) -> Iterator[dict[str, Any]]:
         truth = np.array([sample.continued for sample in self.samples])
         users = np.array([sample.user_id for sample in self.samples])
-        made: dict[tuple[tuple[str, str], bytes], dict[str, tuple[float, Floats]]] = {}
+        made: dict[tuple[_Output, bytes], dict[str, tuple[float, Floats]]] = {}
 
-        def estimated(key: tuple[str, str], here: npt.NDArray[np.bool_]) -> dict[str, tuple[float, Floats]]:
+        def estimated(key: _Output, here: Flags) -> dict[str, tuple[float, Floats]]:
             if (key, here.tobytes()) not in made:
-                # Anew for each, from one seed: the same samples have the same resamples.
+                # One seed for each: the same samples have the same resamples, so that differences are paired.
                 weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-                said = self.answers[key]
-                measures = _measures(truth[here], said.scores[here], said.predicted[here])
+                answers = self.answers[key]
+                measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
                 made[key, here.tobytes()] = classification.estimated(measures, weights)
             return made[key, here.tobytes()]
 
-        for key, said in self.answers.items():
-            here = chosen & ~np.isnan(said.scores)
+        for key, answers in self.answers.items():
+            here = chosen & ~np.isnan(answers.scores)
             if not here.any():
                 continue
-            about = {
-                "group": group,
-                "model": key[0],
-                "user": key[1],
-                "n": int(here.sum()),
-                "positives": int(truth[here].sum()),
-                "users": len(set(users[here].tolist())),
-                "penalty": said.penalty,
-            }
-            others = [("", None), *((name, (name, "none")) for name in MAJORITIES if said.penalty is not None)]
+            counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
+            about = {"model": key[0], "user": key[1], **counts, "penalty": answers.penalty}
+            others = [("", None), *((name, (name, "none")) for name in MAJORITIES if answers.penalty is not None)]
             if key[1] != "none":
                 others.append(("none", (key[0], "none")))
             for against, other in others:
                 for measure, (value, drawn) in estimated(key, here).items():
-                    # A majority's classes have no order to speak of.
+                    # The classes of a majority do not rank samples.
                     if measure == "auc" and {*MAJORITIES} & {key[0], against}:
                         continue
                     base, of_base = estimated(other, here)[measure] if other else (0.0, np.zeros_like(drawn))
                     low, high = classification.interval(drawn - of_base)
-                    named = {"measure": measure, "against": against}
-                    yield {**about, **named, "value": value - base, "low": low, "high": high}
+                    yield about | {
+                        "measure": measure,
+                        "against": against,
+                        "value": value - base,
+                        "low": low,
+                        "high": high,
+                    }
 
 
-def _measures(truth: npt.NDArray[np.bool_], scores: Floats, called: npt.NDArray[np.int64]) -> dict[str, Measure]:
+def _measures(truth: Flags, scores: Floats, called: npt.NDArray[np.int64]) -> dict[str, Measure]:
     return {
         "accuracy": lambda weights: classification.accuracy(truth, called, weights),
         "macro_f1": lambda weights: classification.macro_f1(truth, called, weights),
@@ -108,54 +168,49 @@ def _measures(truth: npt.NDArray[np.bool_], scores: Floats, called: npt.NDArray[
 
 
 def cut(scores: Floats, validation: Floats, rate: float) -> npt.NDArray[np.int64]:
-    """Call the scores positive above which a share of the validation samples' scores lies, as in section 4.3 of the paper."""
+    """Call scores positive above the quantile of the validation scores that leaves a share of them (section 4.3)."""
     return np.asarray(scores >= np.quantile(validation, 1 - rate), dtype=np.int64)
 
 
 def evaluate(
     dataset: str,
     conversations: Sequence[Conversation],
-    names: Sequence[str],
-    *,
-    contexts: Sequence[str],
-    personal: Sequence[str],
     vectors: Mapping[str, Vectors],
-    baselines: Mapping[str, Mapping[str, float]],
+    baselines: pd.DataFrame | None = None,
+    *,
     resamples: int,
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[tuple[str, str, str], Predictor]]:
-    """Train all models on each split and evaluate them with the baselines.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Train all models on each split of a data set and evaluate them with the baselines.
 
     Parameters
     ----------
     dataset
-        Its name, for the rows.
+        ``chitchat`` or ``convai2``.
     conversations
         All of them.
-    names
-        How to split: ``time``, ``waves``.
-    contexts, personal
-        Of :data:`~comperdial.training.continuity.CONTEXTS` and ``PERSONAL``.
     vectors
-        Of all texts that :meth:`Task.texts` yields, by encoder.
+        By encoder, of all texts that it reads. Models of an encoder without vectors are left out.
     baselines
-        Scores by baseline and sample, of validation and test samples.
+        As :func:`baseline_scores` returns them.
     resamples
         Of users, for intervals.
 
     Returns
     -------
     tuple
-        The measures (:data:`COLUMNS`); each reply's probability by split, model and kind of user; and the models.
+        The measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of user.
     """
     rows: list[dict[str, Any]] = []
-    said: list[pd.DataFrame] = []
-    models: dict[tuple[str, str, str], Predictor] = {}
-    for task in tasks(conversations, names):
+    scored: list[pd.DataFrame] = []
+    contexts = [name for name in continuity.CONTEXTS if name not in ENCODERS or name in vectors]
+    # MiniLM reads profiles; without it a history is its numbers alone.
+    personal = [name for name in PERSONAL[dataset] if "minilm" in vectors or "profile" not in name]
+    for task in tasks(conversations, SPLITS[dataset]):
         histories = Histories(task.known, vectors.get("minilm"))
         rate = continuity.natural_rate(task.known)
         seen = {
-            "balanced": _compared(task.test, histories),
-            "natural": _compared(task.natural, histories),
+            kind: Compared(asked, np.array([histories.conversations(one.user_id) for one in asked], dtype=np.int64))
+            for kind, asked in (("balanced", task.test), ("natural", task.natural))
         }
         for private, name in enumerate(MAJORITIES):
             for kind, train in (("balanced", task.train), ("natural", task.known)):
@@ -167,14 +222,14 @@ def evaluate(
             if len(chosen_by) and not np.isnan(scores).all():
                 seen["balanced"].answers[name, "none"] = Answers(scores, cut(scores, chosen_by, 0.5))
         for context in contexts:
-            # Costly to read: some samples of the first split.
+            # SmolLM2 is slow, and reads some samples of the first split.
             few = context == "smollm2"
-            if few and task.name != names[0]:
+            if few and task.name != SPLITS[dataset][0]:
                 continue
             train, validation = (task.few("train"), task.few("validation")) if few else (task.train, task.validation)
             for user in personal:
                 features = Features(train, context, user, vectors=vectors, histories=histories)
-                model = models[task.name, context, user] = continuity.fit(features, train, validation)
+                model = continuity.fit(features, train, validation)
                 for kind, shown in seen.items():
                     if kind == "natural" and few:
                         continue
@@ -184,21 +239,20 @@ def evaluate(
                     scores = np.array([by_id.get(sample.id, np.nan) for sample in shown.samples])
                     shown.answers[context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
                     frame = pd.DataFrame({"item_id": list(by_id), "value": chances})
-                    said.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
+                    scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
         for kind, shown in seen.items():
-            found = shown.rows(resamples, grouped=kind == "balanced")
-            rows += [{"dataset": dataset, "split": task.name, "rate": kind, **row} for row in found]
-    return pd.DataFrame(rows, columns=list(COLUMNS)), pd.concat(said, ignore_index=True), models
-
-
-def _compared(asked: list[Sample], histories: Histories) -> Compared:
-    return Compared(asked, np.array([histories.conversations(sample.user_id) for sample in asked], dtype=np.int64))
+            about = {"dataset": dataset, "split": task.name, "rate": kind}
+            rows += [about | row for row in shown.rows(resamples, grouped=kind == "balanced")]
+    return pd.DataFrame(rows, columns=list(COLUMNS)), pd.concat(scored, ignore_index=True)
 
 
 def _baselines(
-    task: Task, vectors: Mapping[str, Vectors], baselines: Mapping[str, Mapping[str, float]]
+    task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
 ) -> dict[str, Mapping[str, float]]:
-    found = dict(baselines)
+    found: dict[str, Mapping[str, float]] = {}
+    if baselines is not None:
+        for name, part in baselines.groupby("baseline"):
+            found[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
     if known := vectors.get("minilm"):
         asked = [*task.validation, *task.test]
         one = continuity.stacked(known, [sample.reply.text for sample in asked])
@@ -207,6 +261,25 @@ def _baselines(
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
         found["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
     return found
+
+
+def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
+    """Return table ``continuations``: whether the user went on after each reply."""
+    split = splits(conversations)
+    rows = [
+        {
+            "dataset": dataset,
+            "context_id": sample.id,
+            "system_id": sample.conversation.systems[sample.reply.speaker],
+            "user_id": sample.user_id,
+            "continued": int(sample.continued),
+            "seconds": sample.seconds,
+            "began": sample.conversation.began,
+            "split": split[sample.conversation.id],
+        }
+        for sample in samples(conversations)
+    ]
+    return pd.DataFrame(rows)
 
 
 # Does continuing mean liking?
@@ -224,19 +297,120 @@ def crossfitted(
         known = [sample for sample in asked if of[sample.conversation.id] != fold]
         held = [sample for sample in asked if of[sample.conversation.id] == fold]
         train = balanced(known, {sample.conversation.id: "train" for sample in known}, SEED)
-        features = Features(
-            train, context, personal, vectors=vectors, histories=Histories(known, vectors.get("minilm"))
-        )
-        # The penalty was chosen on the validation split; there is nothing left to choose.
+        histories = Histories(known, vectors.get("minilm"))
+        features = Features(train, context, personal, vectors=vectors, histories=histories)
+        # The penalty was chosen on the validation split.
         model = continuity.fit(features, train, train, (penalty,))
         found |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
     return found
 
 
 def liking(
+    conversations: Mapping[str, Sequence[Conversation]],
+    vectors: Mapping[str, Mapping[str, Vectors]],
+    measures: pd.DataFrame,
+    *,
+    resamples: int,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare predicted continuing with what users said that they liked.
+
+    Parameters
+    ----------
+    conversations
+        Of ``convai2`` and, if they are here, of ``chitchat`` and ``topical_chat``.
+    vectors
+        By data set and encoder.
+    measures
+        As :func:`evaluate` returns them, of ``convai2`` and ``chitchat``: their penalties are used.
+    resamples
+        For intervals.
+
+    Returns
+    -------
+    tuple
+        Agreement with ratings, a row for each predictor and measure; and each reply's log-odds by predictor.
+    """
+    bots, people = conversations["convai2"], rated_replies(conversations.get(RATED, ()))
+    time = measures[measures["split"] == "time"].drop_duplicates(["dataset", "model", "user"])
+    penalties = time.set_index(["dataset", "model", "user"])["penalty"].to_dict()
+    scores: dict[str, dict[str, dict[str, float]]] = {"convai2": {}, RATED: {}}
+    for context in ("tfidf", "minilm"):
+        for user in continuity.PERSONAL:
+            if (penalty := penalties.get(("convai2", context, user))) is not None:
+                known = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
+                scores["convai2"][f"convai2, {context}, {user}"] = known
+    task = Task.of(conversations["chitchat"], "time") if "chitchat" in conversations else None
+    for context in ("tfidf", "minilm"):
+        penalty = penalties.get(("chitchat", context, "none"))
+        if task is None or penalty is None:
+            continue
+        features = Features(task.train, context, vectors=vectors.get("chitchat", {}))
+        model = continuity.fit(features, task.train, task.validation, (penalty,))
+        for dataset, asked in (("convai2", list(samples(bots))), (RATED, people)):
+            if asked:
+                features.vectors = vectors.get(dataset, {})
+                values = zip((sample.id for sample in asked), model.logits(asked).tolist(), strict=True)
+                scores[dataset][f"chitchat, {context}, none"] = dict(values)
+    rows = [*_of_bots(bots, scores["convai2"], resamples), *_of_people(people, scores[RATED], resamples)]
+    frames = [
+        pd.DataFrame({"dataset": dataset, "predictor": name, "item_id": list(values), "value": list(values.values())})
+        for dataset, by_name in scores.items()
+        for name, values in by_name.items()
+    ]
+    return pd.DataFrame(rows), pd.concat(frames, ignore_index=True)
+
+
+def _of_bots(
+    bots: Sequence[Conversation], scores: Mapping[str, Mapping[str, float]], resamples: int
+) -> Iterator[dict[str, Any]]:
+    about = {"dataset": "convai2", "replies": "system"}
+    asked = list(samples(bots))
+    thumbs = [sample for sample in asked if sample.reply.rating is not None]
+    inside = [sample.conversation.id for sample in thumbs]
+    ups, readers = [float(one.reply.rating or 0) for one in thumbs], [one.user_id for one in thumbs]
+
+    def of_thumbs(predictor: str, values: Sequence[float]) -> Iterator[dict[str, Any]]:
+        for row in agreement(values, ups, readers, within=inside, resamples=resamples):
+            yield about | {"of": "thumbs", "predictor": predictor, **row}
+
+    def of_quality(predictor: str, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+        marked = [one for one in bots if one.rating is not None and one.id in values]
+        owners = [next(iter(one.users.values())) for one in marked]
+        given = [float(one.rating or 0) for one in marked]
+        means = [values[one.id] for one in marked]
+        for row in agreement(means, given, owners, within=owners, resamples=resamples):
+            yield about | {"of": "quality", "predictor": predictor, **row}
+
+    yield from of_quality("observed length", {one.id: math.log(max(1, len(one.utterances))) for one in bots})
+    yield from of_thumbs("observed continuing", [float(sample.continued) for sample in thumbs])
+    for name, values in scores.items():
+        of: dict[str, list[float]] = defaultdict(list)
+        for sample in asked:
+            of[sample.conversation.id].append(_chance(values[sample.id]))
+        yield from of_quality(name, {one: float(np.mean(chances)) for one, chances in of.items()})
+        yield from of_thumbs(name, [_chance(values[sample.id]) for sample in thumbs])
+
+
+def _of_people(
+    people: Sequence[Sample], scores: Mapping[str, Mapping[str, float]], resamples: int
+) -> Iterator[dict[str, Any]]:
+    rated = [float(sample.reply.rating or 0) for sample in people]
+    talks, raters = [sample.conversation.id for sample in people], [sample.user_id for sample in people]
+    for name, values in scores.items():
+        about = {"dataset": RATED, "replies": "human", "of": "turn rating", "predictor": name}
+        chances = [_chance(values[sample.id]) for sample in people]
+        for row in agreement(chances, rated, talks, within=raters, resamples=resamples):
+            yield about | row
+
+
+def _chance(logit: float) -> float:
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
+
+
+def agreement(
     values: Sequence[float], ratings: Sequence[float], clusters: Sequence[str], *, within: Sequence[str], resamples: int
 ) -> list[dict[str, Any]]:
-    """Return how scores agree with ratings: r pooled and within groups, and, of two ratings, AUC pooled and within.
+    """Return how scores agree with ratings: r pooled and within groups; of two ratings, also the area under the ROC curve.
 
     Parameters
     ----------
@@ -245,7 +419,7 @@ def liking(
     clusters
         What is resampled: the rater of each.
     within
-        The group that each is centred by, or compared inside of.
+        The group inside of which each is centred, or compared.
     resamples
         For the intervals.
 
@@ -254,49 +428,42 @@ def liking(
     list of dict
         ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
     """
-    scores, given = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float)
-    raters, groups = np.asarray(clusters), np.asarray(within)
-    _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    several = counts[places] > 1
+    scores, given, raters = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float), np.asarray(clusters)
+    _, places, counts = np.unique(np.asarray(within), return_inverse=True, return_counts=True)
     found: list[dict[str, Any]] = []
 
-    def add(measure: str, of: Any, kept: npt.NDArray[np.bool_], count: int) -> None:  # noqa: ANN401
-        weights = classification.cluster_weights(raters[kept], resamples, np.random.default_rng(SEED))
+    def add(measure: str, of: Measure, owners: npt.NDArray[Any], n: int, groups: int) -> None:
+        weights = classification.cluster_weights(owners, resamples, np.random.default_rng(SEED))
         value, drawn = classification.estimated({measure: of}, weights)[measure]
         low, high = classification.interval(drawn)
-        about = {"n": int(kept.sum()), "groups": count}
-        found.append({"measure": measure, "value": value, "low": low, "high": high, **about})
+        found.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
 
-    whole = np.ones(len(scores), dtype=bool)
     if len(scores) < 3:
         return found
-    add("r", lambda w: classification.correlation(scores, given, w), whole, len(counts))
+    add("r", lambda w: classification.correlation(scores, given, w), raters, len(scores), len(counts))
+    several = counts[places] > 1
     if several.sum() > 2:
-        one, other = (_centred(array, places)[several] for array in (scores, given))
-        add("r_within", lambda w: classification.correlation(one, other, w), several, int((counts > 1).sum()))
+        one, other = ((array - (np.bincount(places, array) / counts)[places])[several] for array in (scores, given))
+        n, groups = int(several.sum()), int((counts > 1).sum())
+        add("r_within", lambda w: classification.correlation(one, other, w), raters[several], n, groups)
     if len(set(given.tolist())) == 2:
         up = given == given.max()
-        add("auc", lambda w: classification.auc(up, scores, w), whole, len(counts))
+        add("auc", lambda w: classification.auc(up, scores, w), raters, len(scores), len(counts))
         won, pairs, owners = _pairs(scores, up, places, raters)
-        if len(pairs) and pairs.sum():
-            weights = classification.cluster_weights(owners, resamples, np.random.default_rng(SEED))
-            drawn = (weights @ won) / np.where((total := weights @ pairs) > 0, total, np.nan)
-            low, high = classification.interval(drawn)
-            inside = {"n": int(pairs.sum()), "groups": len(pairs)}
-            value = float(won.sum() / pairs.sum())
-            found.append({"measure": "auc_within", "value": value, "low": low, "high": high, **inside})
+        if pairs.sum():
+            add("auc_within", lambda w: _share(won, pairs, w), owners, int(pairs.sum()), len(pairs))
     return found
 
 
-def _centred(values: Floats, places: npt.NDArray[np.intp]) -> Floats:
-    means = np.bincount(places, weights=values) / np.bincount(places)
-    return np.asarray(values - means[places], dtype=float)
+def _share(won: Floats, pairs: Floats, weights: Floats) -> Floats:
+    total = weights @ pairs
+    return np.asarray(weights @ won / np.where(total > 0, total, np.nan))
 
 
 def _pairs(
-    scores: Floats, up: npt.NDArray[np.bool_], places: npt.NDArray[np.intp], raters: npt.NDArray[np.generic]
-) -> tuple[Floats, Floats, npt.NDArray[np.generic]]:
-    """Return, of each group with both ratings, the pairs that the scores put right, all pairs, and whose they are."""
+    scores: Floats, up: Flags, places: npt.NDArray[np.intp], raters: npt.NDArray[Any]
+) -> tuple[Floats, Floats, npt.NDArray[Any]]:
+    """Return, of each group with both ratings, the pairs that the scores order rightly, all pairs, and whose they are."""
     won, pairs, owners = [], [], []
     for group in np.unique(places):
         inside = places == group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, FEW_SYSTEMS, OF_SYSTEMS, TESTED_OF_FEW, Coefficient, Measure, PairMeasure
 from comperdial.stats.correlation import correlate
+from comperdial.stats.exact import MOST, exact_p
 from comperdial.stats.grouped import Grouping, Replicates, all_replicates
 from comperdial.stats.intervals import intervals
 from comperdial.stats.means import paired_means
@@ -26,6 +27,8 @@ from comperdial.stats.means import paired_means
 Floats = npt.NDArray[np.float64]
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
+# What outputs that only studies show have intervals and tests of.
+SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
 
 
@@ -49,6 +52,8 @@ class Detail:
         Which of ``OF_SYSTEMS`` are tested however many systems there are.
     only
         Nothing but these, over units or the means of systems; None: all that there is.
+    also
+        Outputs that studies show: at the level that was rated, they get intervals of Pearson and Spearman, and tests of these.
     """
 
     outputs: Sequence[tuple[str, str]] | None = None
@@ -57,6 +62,7 @@ class Detail:
     seed: int = 2024
     tests: Sequence[PairMeasure] = ()
     only: Sequence[Measure] | None = None
+    also: Sequence[Output] = ()
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -104,6 +110,12 @@ class Detail:
         part = sample.only([*self.outputs, HUMAN])
         return part if part.names else None
 
+    def shown(self, sample: Sample) -> Sample | None:
+        """Return the part of a sample that has intervals and tests of Pearson and Spearman; None if there is none."""
+        if self.outputs is None or not self.also or sample.level != sample.against:
+            return self.of(sample)
+        return replace(self, outputs=[*self.outputs, *self.also]).of(sample)
+
 
 def correlations(
     samples: Iterable[Sample],
@@ -139,8 +151,8 @@ def correlations(
     for sample in samples:
         first = len(rows)
         part = detail.of(sample) if detail else None
-        bounds = _bounds(part, detail) if part and detail else {}
-        pooled = _pooled(sample, detail.coefficients if detail else COEFFICIENTS)
+        bounds = _bounds(sample, detail) if detail else {}
+        pooled = _pooled(sample, detail)
         rows += [row | bounds.get((row["metric"], row["output"], row["coefficient"]), {}) for row in pooled]
         if part and detail:
             rows += _grouped(part, detail, known)
@@ -169,17 +181,20 @@ def _rows(
     return rows
 
 
-def _pooled(sample: Sample, names: Sequence[Coefficient]) -> list[dict[str, Any]]:
+def _pooled(sample: Sample, detail: Detail | None) -> list[dict[str, Any]]:
     rows = []
     pairs = [paired(sample, row) for row in range(len(sample.names))]
     counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
     # Two systems always correlate perfectly.
     few = (counts < FEWEST_SYSTEMS) & sample.design.average
-    for name in names:
+    exact = sample.level == "system" and detail is not None and sample.target in (detail.targets or [sample.target])
+    for name in detail.coefficients if detail else COEFFICIENTS:
         found = [correlate(x, y, name) for x, y in pairs]
         values = np.where(few, np.nan, [one.value for one in found])
         p = np.where(few, np.nan, [one.p for one in found])
-        rows += _rows(sample, "pooled", name, values, counts, p=p, **leave_one_system_out(sample, name, values))
+        exactly = [exact_p(x, y, name) if exact and len(x) <= MOST else np.nan for x, y in pairs]
+        more = {"p": p, "p_exact": np.array(exactly), **leave_one_system_out(sample, name, values)}
+        rows += _rows(sample, "pooled", name, values, counts, **more)
     return rows
 
 
@@ -199,7 +214,13 @@ def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -
 
 def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Return the ends of the intervals, and what they are over, by metric, output and coefficient."""
-    names = detail.coefficients
+    part, whole = detail.of(sample), detail.shown(sample)
+    found = _ends(part, detail.coefficients, detail) if part else {}
+    others = whole.only([name for name in whole.names if not part or name not in part.names]) if whole else None
+    return found | (_ends(others, SHOWN, detail) if others and others.names else {})
+
+
+def _ends(sample: Sample, names: Sequence[Coefficient], detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
     found = intervals(sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed)
     over = [
         OVER[1] if given else OVER[0] if systems > 1 else OVER[2]

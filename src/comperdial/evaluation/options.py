@@ -1,22 +1,24 @@
-"""Options of an analysis: which units, what a missing score counts as, which systems stay, which p makes ranks."""
+"""Options of an analysis: which units, what a missing score counts as, which systems stay."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.names import LEVELS, RATED_LEVELS, Output
+from comperdial.core.names import LEVELS, RATED_LEVELS
 from comperdial.data.own_files import identifier, is_missing
+from comperdial.evaluation import aggregate
 from comperdial.evaluation.aggregate import without_references
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
-from comperdial.stats.comparison import benjamini_hochberg, holm
 from comperdial.stats.means import TIED, system_means
 
 Floats = npt.NDArray[np.float64]
@@ -24,11 +26,9 @@ Floats = npt.NDArray[np.float64]
 Missing = Literal["left-out", "worst", "error"]
 Outliers = Literal["none", "mad"]
 Systems = Literal["sampled", "fixed"]
-Correction = Literal["holm", "fdr", "none"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 OUTLIERS: tuple[Outliers, ...] = get_args(Outliers)
 SYSTEMS: tuple[Systems, ...] = get_args(Systems)
-CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 # A system further from the median than this many median absolute deviations is an outlier. The factor makes the deviation
 # of a normal sample its standard deviation.
@@ -37,7 +37,6 @@ FARTHEST, NORMAL = 2.5, 1.483
 _UNIT = ["dataset", "item_id", "system_id"]
 _KEYS = ["dataset", "context_id", "dialogue_id", "system_id"]
 _OF_CONTEXT, _OF_SYSTEM = ["dataset", "context_id", "dialogue_id", "turn"], ["dataset", "system_id", "kind", "track"]
-_OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 _AT_MOST = 20
 
 
@@ -51,6 +50,20 @@ class Tables:
     dialogue_ratings: pd.DataFrame | None = None
     systems: pd.DataFrame | None = None
     source: str = "human"
+
+    @classmethod
+    def read(cls, folder: Path, score_files: Sequence[str | Path], source: str = "human") -> Tables:
+        """Read the tables of a data set, and its scores from any number of files."""
+
+        def optional(name: str) -> pd.DataFrame | None:
+            path = folder / f"{name}.parquet"
+            return schema.read(path, name) if path.is_file() else None
+
+        scores = aggregate.read_scores(score_files) if score_files else schema.empty("scores")
+        return cls(
+            scores, optional("turn_ratings"), aggregate.read_contexts(folder / "contexts.parquet"),
+            optional("dialogue_ratings"), optional("systems"), source,
+        )  # fmt: skip
 
     def samples(
         self, levels: Sequence[str] = LEVELS, targets: Sequence[str] | None = None, *, allow_missing: bool = False
@@ -467,49 +480,6 @@ def _without(tables: Tables, dataset: str, systems: Sequence[str]) -> Tables:
         scores=tables.scores.iloc[:0] if scores is None else scores,
         ratings=rest(tables.ratings),
         dialogue_ratings=rest(tables.dialogue_ratings),
-    )
-
-
-# Correction
-
-
-def corrected(comparisons: pd.DataFrame, correction: Correction) -> pd.DataFrame:
-    """Return table ``comparisons`` with another correction as ``p_adjusted``, from which ranks follow.
-
-    Each level, kind of ratings, dimension, grouping and coefficient of a data set is corrected by itself: ``holm``
-    (the chance of any false finding), ``fdr`` (Benjamini and Hochberg: the share of false ones among the findings), or
-    ``none``. The column ``test`` says which, if it is not Holm's.
-    """
-    if correction == "holm" or comparisons.empty:
-        return comparisons
-    rules: Mapping[str, Callable[[Floats], Floats]] = {"fdr": benjamini_hochberg, "none": np.asarray}
-    rule = rules[correction]
-    adjusted = comparisons.groupby(_OF, sort=False)["p"].transform(lambda p: rule(p.to_numpy(dtype=np.float64)))
-    return comparisons.assign(
-        p_adjusted=adjusted, test=comparisons["test"].map(lambda test: f"{test}|correction:{correction}")
-    )
-
-
-def against(comparisons: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the comparisons of one output with each other one, corrected over these alone: planned contrasts.
-
-    Parameters
-    ----------
-    comparisons
-        As :func:`comperdial.evaluation.differences` or :func:`comperdial.evaluation.comparisons` gives them.
-    output
-        (metric, output) that the others are compared with.
-    """
-    sides = [
-        (comparisons[f"metric_{side}"] == output[0]) & (comparisons[f"output_{side}"] == output[1]) for side in "ab"
-    ]
-    kept = comparisons[sides[0] | sides[1]]
-    if kept.empty:
-        return kept
-    p = kept.groupby(_OF, sort=False)["p"]
-    rules = {"p_adjusted": holm, "p_fdr": benjamini_hochberg}
-    return kept.assign(
-        **{name: p.transform(lambda one, rule=rule: rule(one.to_numpy(np.float64))) for name, rule in rules.items()}
     )
 
 

@@ -15,7 +15,9 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from comperdial.challenge.pairs.dialogues import Dialogue
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
 from comperdial.stats.comparison import holm
@@ -429,6 +431,21 @@ def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) 
         new = [pair not in done for pair in zip(means["metric"], means["output"], strict=True)]
         whole = pd.concat([whole, means[new]])
     return whole.reset_index(drop=True)
+
+
+def properties(dialogue: Dialogue) -> dict[str, float]:
+    """Return what can be counted of the judged speaker's utterances."""
+    texts = dialogue.said_by_judged()
+    words = normalise(" ".join(texts)).split()
+    partner = normalise(" ".join(text for speaker, text in dialogue.utterances if speaker != dialogue.judged)).split()
+    shares = {
+        "share of different words": len(set(words)) / len(words) if words else np.nan,
+        "share of words the partner said too": np.mean([word in {*partner} for word in words]) if words else np.nan,
+        "share of utterances with a question": sum("?" in text for text in texts) / len(texts) if texts else np.nan,
+        "utterances that are not a repetition": len(set(texts)) / len(texts) if texts else np.nan,
+    }
+    number = sum(len(text.split()) for text in texts)
+    return {"words": number, "words, normalised": len(words), "different words": len(set(words))} | shares
 
 
 def metric_choices(

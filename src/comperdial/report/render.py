@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -153,7 +153,7 @@ def spread(
     return pd.concat(parts, axis=1).reindex(rows).rename_axis(index=list(labels.values()))
 
 
-def grouped_notes(pairs: Sequence[tuple[str, str]], start: str = "Not run: ") -> list[str]:
+def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") -> list[str]:
     """Return a note for each reason, given names with their reasons: ``Not run: a; b: needs a model``."""
     names: dict[str, list[str]] = {}
     for name, why in pairs:

@@ -33,7 +33,8 @@ from comperdial.schema.studies import STUDIES
 from comperdial.stats import MEASURES
 
 SYSTEM_KINDS = ("agent", "human", "reference")
-GROUPINGS = ("pooled", "item", "system")
+# ``agents``: pooled, without the responses of human systems.
+GROUPINGS = ("pooled", "item", "system", "agents")
 # The two that a pair compares; which of them a person saw on the left is chance.
 SIDES = ("first", "second")
 # Whether an annotator took part in the dialogue.
@@ -72,6 +73,12 @@ _OF_SAMPLE = (name_field("dataset"), one_of("level", LEVELS), one_of("against", 
 _SAMPLE_KEY = ("dataset", "level", "against", "target")
 # What an interval is over: what was drawn at random, and what is given.
 OVER = ("systems and contexts", "contexts, these systems", "contexts")
+_DIFFERENCE = (lambda value: -2.0001 <= value <= 2.0001, "-2 to 2")
+# Two outputs, the better first, and the difference of their correlations.
+_PAIR = (
+    *(name_field(f"{what}_{side}") for side in "ab" for what in ("metric", "output")),
+    Field("difference", pa.float64(), False, *_DIFFERENCE),
+)
 # What subsampling makes less of.
 VARIED = ("systems", "dialogues", "annotators", "samples")
 
@@ -232,9 +239,11 @@ TABLES: Mapping[str, Table] = {
                 Field("over", pa.string(), True, OVER.__contains__, "one of " + "; ".join(OVER), may_lack=True),
                 *LEAVE_ONE_OUT,
                 p_value("p"),
+                replace(p_value("p_exact"), may_lack=True),
                 count_field("n"),
-                rank("rank"),
-                rank("rank_wmt"),
+                # Of tables written by the old jobs: ranks are computed when a table is rendered (report/ranking.py).
+                replace(rank("rank"), may_lack=True),
+                replace(rank("rank_wmt"), may_lack=True),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),
                 optional("lacking", pa.string(), filled, "what is missing"),
@@ -262,17 +271,28 @@ TABLES: Mapping[str, Table] = {
                 *_OF_SAMPLE,
                 one_of("grouping", GROUPINGS),
                 one_of("coefficient", MEASURES),
-                name_field("metric_a"),
-                name_field("output_a"),
-                name_field("metric_b"),
-                name_field("output_b"),
-                Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
+                *_PAIR,
                 p_value("p"),
                 p_value("p_adjusted"),
                 p_value("p_fdr"),
                 p_value("p_wmt"),
                 p_value("p_perm_both"),
                 p_value("p_williams"),
+                count_field("n"),
+                name_field("test"),
+            ),
+            key=(*_SAMPLE_KEY, "grouping", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
+        ),
+        Table(
+            "pairs",
+            (
+                *_OF_SAMPLE,
+                one_of("grouping", GROUPINGS),
+                one_of("coefficient", MEASURES),
+                *_PAIR,
+                *(optional(name, pa.float64(), *_DIFFERENCE) for name in ("low", "high")),
+                optional("over", pa.string(), OVER.__contains__, "one of " + "; ".join(OVER)),
+                *(p_value(name) for name in ("p", "p_wmt", "p_perm_both", "p_williams")),
                 count_field("n"),
                 name_field("test"),
             ),
@@ -303,11 +323,7 @@ TABLES: Mapping[str, Table] = {
                 one_of("coefficient", MEASURES),
                 one_of("varied", VARIED),
                 count_field("size"),
-                name_field("metric_a"),
-                name_field("output_a"),
-                name_field("metric_b"),
-                name_field("output_b"),
-                Field("difference", pa.float64(), check=lambda v: -2.0001 <= v <= 2.0001, expected="-2 to 2"),
+                *_PAIR,
                 p_value("power"),
             ),
             key=(

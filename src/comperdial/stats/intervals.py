@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -236,12 +236,16 @@ def draw(
     rng: np.random.Generator,
 ) -> Drawn:
     """Resample systems, dialogues and, if systems are averaged, the dialogues of each system by itself."""
+    drawn = design
+    if not design.average and not design.fixed and design.given:
+        # Two or three systems are given: dialogues alone are drawn.
+        drawn = replace(design, systems=np.zeros_like(design.systems))
     systems, dialogues = (
         rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64) if n else np.ones((resamples, 0))
-        for n in design.counts
+        for n in drawn.counts
     )
     schemes = [Weights(), Weights(systems, None), Weights(None, dialogues)]
-    value, of_systems, of_dialogues = weighted(scores, ratings, design, names, schemes)
+    value, of_systems, of_dialogues = weighted(scores, ratings, drawn, names, schemes)
     within = draw_within(scores, ratings, design, names, resamples, rng) if design.average else None
     kept = ~np.isnan(scores)
     counts = [[[float(len(np.unique(codes[row])))] for row in kept] for codes in (design.systems, design.dialogues)]

@@ -5,18 +5,24 @@ Apart from the models, so that a change of these does not make vectors stale, wh
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from comperdial import models
-from comperdial.data.continuations import Conversation, Sample, samples, splits
+from comperdial.core.files import replacing
+from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.models import runtime
 
 SEED = 2024
+SPLITS = {"chitchat": ("time", "waves"), "convai2": ("time",)}
+MOST_RATED = 3_000
+"""Rated replies of Topical-Chat that are read."""
 MOST_NATURAL = 4_000
 """Replies of the test split that are evaluated at their natural rate."""
 FEW = {"train": 2_000, "validation": 400, "test": 1_000}
@@ -149,7 +155,68 @@ def remembered(samples: Sequence[Sample], seed: int = 2024) -> list[tuple[str, s
     return found
 
 
+def rated_replies(conversations: Sequence[Conversation]) -> list[Sample]:
+    """Return some of the replies that were rated, drawn at random."""
+    return some([sample for sample in samples(conversations) if sample.reply.rating is not None], MOST_RATED)
+
+
 # Vectors
+
+
+def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> Iterator[str]:
+    """Yield the texts of a data set that an encoder reads."""
+    if dataset == RATED:
+        for sample in rated_replies(conversations):
+            yield from (sample.reply.text, before(sample))
+        return
+    # SmolLM2 is slow, and reads the first split alone.
+    for task in tasks(conversations, SPLITS[dataset][:1] if encoder == "smollm2" else SPLITS[dataset]):
+        yield from task.texts(encoder)
+    if dataset == "convai2" and encoder == "minilm":
+        # Every reply, for cross-fitting.
+        every = list(samples(conversations))
+        for sample in every:
+            yield from filter(None, (sample.reply.text, before(sample), profile(sample)))
+        yield from (text for _, text in remembered(every))
+
+
+class Known(dict[str, npt.NDArray[np.float32]]):
+    """Vectors by text, read from a file that holds hashes of texts and no text."""
+
+    def __init__(self, path: Path) -> None:
+        from safetensors.numpy import load_file
+
+        held = load_file(path)
+        super().__init__({key.tobytes().hex(): row for key, row in zip(held["keys"], held["vectors"], strict=True)})
+
+    def __getitem__(self, text: str) -> npt.NDArray[np.float32]:
+        return super().__getitem__(_key(text).hex())
+
+    def __contains__(self, text: object) -> bool:
+        return super().__contains__(_key(str(text)).hex())
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Known]]:
+    """Return the vectors of files DATASET_ENCODER.safetensors by data set and encoder."""
+    found: dict[str, dict[str, Known]] = {}
+    for path in paths:
+        dataset, _, encoder = path.stem.rpartition("_")
+        found.setdefault(dataset, {})[encoder] = Known(path)
+    return found
+
+
+def write_vectors(path: Path, vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
+    """Write vectors by text as :class:`Known` reads them."""
+    from safetensors.numpy import save_file
+
+    keys = np.frombuffer(b"".join(map(_key, vectors)), dtype=np.uint8).reshape(-1, 16)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        save_file({"keys": keys.copy(), "vectors": np.stack(list(vectors.values()))}, temporary)
 
 
 def embed(name: str, texts: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:

@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 INTERLOCUTOR, OUTSIDERS = "interlocutor", "outsiders"
 TRAIN, VALIDATION, TEST = SPLITS
+PENALTIES = (0.1, 0.3, 1, 3, 10, 30, 100)
 # How much of what was said before the last utterance is read.
 _CHARACTERS = 512
 # The shares of a dialogue at whose ends the training and the validation part end.

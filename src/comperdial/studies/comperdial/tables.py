@@ -254,7 +254,7 @@ def _numbered(plan: Plan) -> list[dict[str, str]]:
 
 
 def _correlations(datasets: Sequence[str], number: str) -> dict[str, Any]:
-    reported = f"src/comperdial/studies/{'usr' if number in ('06', '16') else 'comperdial'}/correlations.csv"
+    reported = "studies/usr/reported.csv" if number in ("06", "16") else f"{_PAPER}/correlations.csv"
     return {
         "correlations": [f"results/{dataset}/correlations.parquet" for dataset in datasets],
         "ceilings": [f"results/{dataset}/ceilings.parquet" for dataset in datasets],
@@ -320,7 +320,9 @@ def numbered(
         layout,
         found,
         pd.concat([schema.read(path, "ceilings") for path in ceilings], ignore_index=True),
-        read_reported(reported, REPORTED_COLUMNS, given=("value",)),
+        read_reported(reported, [name for name in REPORTED_COLUMNS if name != "target"], given=("value",)).rename(
+            columns={"dimension": "target"}
+        ),
         datasets=list(order),
         target=wanted,
         not_run=not_run,

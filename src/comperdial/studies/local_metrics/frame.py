@@ -13,11 +13,12 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.names import Output, output_name
-from comperdial.evaluation import Detail, correlations, differences, ranked
+from comperdial.evaluation import Detail, correlations, differences
 from comperdial.evaluation.fitting import FittedSet, held_out
 from comperdial.evaluation.rated import RatedSet
 from comperdial.evaluation.samples import Sample
 from comperdial.metrics.local import Coefficients, Features
+from comperdial.report.ranking import with_ranks
 from comperdial.report.tables import pooled
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import Coefficient
@@ -59,7 +60,7 @@ def evaluate(
     detail = Detail(resamples=resamples, seed=seed)
     found = correlations(samples, detail=detail)
     found = pooled(found[found["coefficient"].isin(COEFFICIENTS)])
-    return ranked(found, differences(samples, detail=detail, coefficients=COEFFICIENTS))
+    return with_ranks(found, differences(samples, detail=detail, coefficients=COEFFICIENTS))
 
 
 def contrasts(

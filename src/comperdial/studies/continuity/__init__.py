@@ -1,1 +1,0 @@
-"""Whose eye: interlocutors and outsiders (Tsuta et al. 2023)."""

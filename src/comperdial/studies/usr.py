@@ -1,0 +1,136 @@
+"""USR (Mehri and Eskenazi 2020): the agreement of its annotators, and the figure of its table of correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import NothingToShowError
+from comperdial.evaluation import aggregate
+from comperdial.report import correlations
+from comperdial.report.about import About
+from comperdial.report.correlations import COEFFICIENTS, FEW
+from comperdial.report.figures import STYLE
+from comperdial.report.plots.style import titled
+from comperdial.report.render import Section, Table, number, spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Inputs = Mapping[str, Sequence[Path]]
+
+_MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
+_LEVELS = {"turn": "responses", "system": "systems"}
+# More rows in a panel cannot be read on a phone; the table has them.
+_MOST_ROWS = 25
+
+
+def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
+    """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
+    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in inputs["ratings"]])
+    if found.empty:
+        raise NothingToShowError("it takes ratings by two annotators or more")
+    about, key = About.read(inputs["about"]), ["dataset", "dimension", "coefficient"]
+    known = correlations.read_reported(inputs["reported"], (*key, "note"))[[*key, "value", "note"]]
+    frame = found.merge(known.rename(columns={"value": "reported"}), on=key, how="left").rename(
+        columns={"value": "ours"}
+    )
+    frame["difference"] = frame["ours"] - frame["reported"]
+    shown = frame.assign(group=frame["dataset"].map(about.titles) + " " + frame["coefficient"].map(COEFFICIENTS))
+    texts = spread(
+        shown,
+        {"dimension": "Dimension"},
+        "group",
+        {
+            "ours": lambda record: number(record["ours"], digits=4),
+            "reported": lambda record: number(record["reported"], digits=4),
+            "difference": lambda record: number(record["difference"], digits=4, sign=True),
+        },
+    )
+    noted = frame[frame["note"].fillna("") != ""]
+    return Table(
+        title=study["entry"]["title"],
+        caption=study["entry"]["caption"],
+        frame=frame,
+        sections=[Section("Inter-annotator agreement", texts)],
+        notes=[f"{', '.join(row[name] for name in key)}: {row['note']}" for row in noted.to_dict("records")],
+    )
+
+
+def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFrame]:
+    """Draw the table ``usr``: ours as marks with their 95 % intervals, hollow for few systems; reported values as ticks.
+
+    A data set has the rows with an interval or a reported value, at most 25, the highest Spearman over responses first.
+    """
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    titles = About.read(inputs["about"]).titles
+    entry = study["tables"]["usr"]
+    frame = correlations.frame(inputs, {**study, "entry": entry}, entry["rows"])
+    run = frame[frame["value"].notna()]
+    rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
+    counts = [len(labels) for labels in rows.values()]
+    with mpl.rc_context(STYLE):
+        drawn, axes = plt.subplots(
+            len(rows), 2, figsize=(6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7), sharex="col",
+            sharey="row", squeeze=False, layout="constrained", height_ratios=counts,
+        )  # fmt: skip
+        for line, (dataset, labels) in enumerate(rows.items()):
+            height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
+            for ax, level in zip(axes[line], _LEVELS, strict=True):
+                cells = run[(run["dataset"] == dataset) & (run["level"] == level) & run["label"].isin(labels)]
+                n = cells["n"].max()
+                hollow = pd.notna(n) and n <= FEW
+                for shift, (coefficient, (marker, colour)) in zip((0.18, -0.18), _MARKERS.items(), strict=True):
+                    points = cells[cells["coefficient"] == coefficient]
+                    y = points["label"].map(height).to_numpy(dtype=float) + shift
+                    known = points["low"].notna().to_numpy()
+                    ax.hlines(y[known], points["low"][known], points["high"][known], color=colour, lw=1, alpha=0.75)
+                    face = "white" if hollow else colour
+                    ax.plot(points["value"], y, marker, mfc=face, mec=colour, mew=1.1, ms=4.2, ls="")
+                    ax.plot(points["reported"], y, "|", color="black", ms=7, mew=1.6, ls="")
+                ax.axvline(0, color="0.6", lw=0.8, zorder=0)
+                ax.set_ylim(-0.7, len(labels) - 0.3)
+                ax.set_yticks(np.arange(len(labels)), labels[::-1])
+                ax.grid(axis="y", color="0.92", lw=0.8)
+                ax.set_axisbelow(True)
+                many = "" if pd.isna(n) else f"{n} {_LEVELS[level]}"
+                ax.set_title(f"{titles[dataset]}\n{many}", loc="left", fontweight="bold", fontsize=9)
+                if line == len(rows) - 1:
+                    ax.set_xlabel("Correlation")
+        handles = [
+            Line2D([], [], marker=mark, color=colour, ms=4.2, lw=1, label=f"{name.title()}, ours")
+            for name, (mark, colour) in _MARKERS.items()
+        ]
+        handles += [
+            Line2D([], [], marker="|", color="black", ms=7, mew=1.6, ls="", label="Reported"),
+            Line2D([], [], marker="o", mfc="white", mec="0.3", ms=4.2, ls="", label=f"Hollow: {FEW} systems or fewer"),
+        ]
+        titled(
+            drawn, "Metrics against human ratings", "USR",
+            "The further right, the better a metric agrees with people; sorted by Spearman over responses. Bars are 95 % "
+            "intervals: over the few systems they say that nearly any value is possible.",
+            handles=handles,
+        )  # fmt: skip
+    return drawn, frame.rename(columns={"value": "ours"})
+
+
+def _rows(run: pd.DataFrame) -> list[str]:
+    """Return the labels that a data set's panels show, the highest Spearman over responses first."""
+    shown = run[run["low"].notna() | run["reported"].notna()]
+    shown = shown if len(shown) else run
+    turns = run[(run["level"] == "turn") & (run["coefficient"] == "spearman") & run["label"].isin(shown["label"])]
+    order = [str(name) for name in turns.sort_values("value", ascending=False, kind="stable")["label"]]
+    # Rows with a reported value always stay.
+    theirs = set(shown.loc[shown["reported"].notna(), "label"])
+    rest = [name for name in order if name not in theirs][: max(0, _MOST_ROWS - len(theirs & set(order)))]
+    return [name for name in order if name in theirs or name in rest]

@@ -1,0 +1,159 @@
+"""Tables of correlations: the rows of a study beside the values that a paper reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from comperdial import schema
+from comperdial.core.errors import ComperdialError
+from comperdial.report import correlations, render
+
+ROWS = [
+    {"label": "Chr", "metric": "chrf", "output": "chrf", "reported": "chrF", "source": "a2020", "note": "a note"},
+    {"label": "F1 (word)", "metric": "f1", "output": "f1"},
+    {"label": "BLEURT", "metric": "bleurt", "output": "bleurt"},
+    {"label": "Judge (recorded)", "metric": "judge", "output": "mean"},
+    {"label": "GRADE", "reported": "GRADE", "source": "b2021", "not_run": "no weights"},
+]
+REPORTED = """source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note
+a2020,Table 1,one,turn,Overall,chrF,,pearson,0.3,false,
+b2021,Table 2,one,turn,Overall,GRADE,,pearson,0.5,true,
+b2021,Table 2,one,turn,Fluency,chrF,,pearson,0.9,true,
+"""
+SOURCES = "source,short,citation,read_from\na2020,A,A 2020,its table\nb2021,B,B 2021,its table\n"
+
+
+def result(dataset: str, metric: str, level: str, value: float | None, **more: Any) -> dict[str, Any]:
+    columns = dict.fromkeys(schema.table("correlations").columns)
+    return columns | {
+        "dataset": dataset, "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": metric,
+        "grouping": "pooled", "coefficient": "pearson", "value": value, "p": 0.01, "n": 300 if level == "turn" else 4,
+        "coverage": 1.0, "cut": 0, "signature": f"{metric}|model:m@1|v:1",
+    } | more  # fmt: skip
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Any:
+    def make(rows: Any = ROWS, reported: str = REPORTED, simulated: bool = False, **entry: Any) -> render.Table:
+        frames = {
+            "one": [
+                result(
+                    "one", "chrf", "turn", 0.33, low=0.2, high=0.4, rank=1, tests=1, loso_value=0.1, loso_system="s"
+                ),
+                result("one", "f1", "turn", 0.21, low=0.1, high=0.3, rank=2, tests=1, p=0.2, coverage=0.5, cut=3),
+                result("one", "chrf", "system", 0.8, p=0.2),
+                result("one", "f1", "turn", 0.9, target="Fluency"),
+                result("one", "f1", "turn", 0.7, grouping="item"),
+            ],
+            "two": [
+                result("two", "f1", "turn", 0.4),
+                result("two", "chrf", "turn", None, coverage=0.0, lacking="references", n=0),
+            ],
+        }
+        inputs: dict[str, list[Path]] = {"correlations": [], "pairs": [], "about": []}
+        for name, records in frames.items():
+            path = tmp_path / f"{name}.parquet"
+            frame = schema.validate(pd.DataFrame(records)[list(schema.table("correlations").columns)], "correlations")
+            schema.write(path, frame, "correlations")
+            about = {
+                "dataset": name, "title": name.title(), "source": "simulated" if simulated else "human", "target": None,
+                "main_target": "Overall", "not_run": {"bleurt": "no model"}, "recorded_of": {"judge": "one"}, "metrics": [],
+                "labels": {}, "outputs": [],
+            }  # fmt: skip
+            (tmp_path / f"{name}.json").write_text(json.dumps(about))
+            inputs["correlations"].append(path)
+            inputs["about"].append(tmp_path / f"{name}.json")
+        for name, text in {"reported": reported, "sources": SOURCES}.items():
+            (tmp_path / f"{name}.csv").write_text(text)
+            inputs[name] = [tmp_path / f"{name}.csv"]
+        entry = {
+            "caption": "Correlations.",
+            "rows": rows,
+            "coefficients": ["pearson"],
+            "levels": {"turn": "turn", "system": "turn"},
+        } | entry
+        study = {"name": "mine", "title": "Mine", "entry": entry, "datasets": ["one", "two"]}
+        return correlations.correlations(inputs, study)
+
+    return make
+
+
+def test_ours_stand_beside_reported_values(made: Any) -> None:
+    lines = render.markdown(made()).splitlines()
+    assert (
+        "| Metric | Reported by | One ours | One reported | One difference | Two ours | Two reported | Two difference |"
+        in lines
+    )
+    assert r"| Chr | A | **0.330‡ [0.20, 0.40] #1** | 0.300 | +0.030 | not run | – | – |" in lines
+    assert r"| F1 (word) | – | 0.210\* [0.10, 0.30] #2 | – | – | 0.400 | – | – |" in lines
+    assert r"| GRADE | B | not run | 0.500\* | – | not run | – | – |" in lines
+    assert r"| Chr | A | 0.80\* (n 4) | – | – | not run | – | – |" in lines
+    assert not any(line.startswith("| BLEURT") for line in lines)
+
+
+def test_notes_name_what_is_partial_cut_or_not_run(made: Any) -> None:
+    notes = made().notes
+    for note in (
+        "F1 (word): 50.0% of the rated responses of one have a score",
+        "F1 (word): the input of 3 responses of one was cut to fit the model",
+        "Chr: a note",
+        "Not run: Chr: two has no references where Overall was rated",
+        "Not run: BLEURT: no model",
+        "Not run: GRADE: no weights",
+        "Not recorded: Judge (recorded): there are recorded scores of one only",
+        "Computed with the model m@1: Chr; F1 (word)",
+        "B: B 2021; its table",
+    ):
+        assert note in notes
+    assert any(note.startswith("Ranks are corrected over all pairs of main outputs") for note in notes)
+
+
+def test_the_csv_has_every_cell(made: Any) -> None:
+    frame = made().frame.set_index(["label", "dataset", "level"])
+    assert len(frame) == len(ROWS) * 2 * 2
+    cell = frame.loc[("Chr", "one", "turn")]
+    assert (cell["ours"], cell["reported"], cell["source"], cell["loso_halved"]) == (0.33, 0.3, "a2020", True)
+    assert cell["difference"] == pytest.approx(0.03)
+
+
+def test_rows_are_sorted_and_sections_are_by_data_set_if_asked(made: Any) -> None:
+    sections = made(rows=ROWS[1::-1], sort="pearson", section_by="dataset").sections
+    assert [section.title for section in sections] == ["One", "Two"]
+    assert [*sections[0].frame.index.get_level_values(0)] == ["Chr", "F1 (word)"]
+
+
+def test_a_data_set_without_reported_values_has_another_s_beside_it_without_a_difference(made: Any) -> None:
+    frame = made(reported_of="one").frame.set_index(["label", "dataset", "level"])
+    assert frame.loc[("GRADE", "two", "turn"), ["reported", "reported_of"]].tolist() == [0.5, "one"]
+    assert frame.loc[("GRADE", "two", "turn"), "difference"] is None or pd.isna(
+        frame.loc[("GRADE", "two", "turn"), "difference"]
+    )
+
+
+def test_reported_values_do_not_stand_beside_simulated_ones(made: Any) -> None:
+    table = made(simulated=True)
+    assert table.caption.endswith(render.SIMULATED) and "reported" not in table.frame
+    assert "| Metric | One | Two |" not in render.markdown(table) and "One value" in render.markdown(table)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": [{"label": "x", "metric": "f1"}]}, "study mine, rows: the row is"),
+        ({"rows": [{"label": "x", "metric": "f1", "output": "f1", "colour": "red"}]}, "known keys: section, label"),
+        ({"reported": REPORTED.replace("0.3,", "much,")}, "line 2: value is 'much'; expected a number"),
+        ({"reported": REPORTED + REPORTED.splitlines()[1] + "\n"}, "line 5: the row is there twice"),
+        (
+            {"reported": REPORTED.replace("b2021", "c2022"), "rows": [{**ROWS[4], "source": "c2022"}]},
+            "no source 'c2022'",
+        ),
+    ],
+)
+def test_wrong_rows_and_values_are_named(made: Any, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComperdialError, match=message):
+        made(**change)

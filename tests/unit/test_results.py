@@ -1,0 +1,160 @@
+"""One producer of results: what it computes for main outputs, for what studies show, and how tables rank it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comperdial import schema
+from comperdial.cli import main
+from comperdial.evaluation.results import correlate
+from comperdial.report.ranking import contrasts, of_outputs, with_ranks
+from comperdial.stats.comparison import holm
+from comperdial.stats.correlation import correlate as of_pairs
+
+SYSTEMS, DIALOGUES = ("a", "b", "c", "d", "human"), 12
+OUTPUTS = {"good": 0.5, "fair": 1.0, "poor": 3.0, "shown": 1.5, "unseen": 2.0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of tables, and beside it a file of scores."""
+    root = tmp_path_factory.mktemp("set")
+    rng = np.random.default_rng(5)
+    units = pd.DataFrame(
+        [(f"c{d}", system) for d in range(DIALOGUES) for system in SYSTEMS], columns=["context_id", "system_id"]
+    ).assign(dataset="mine")
+    truth = rng.normal(size=len(units)) + units["system_id"].map(SYSTEMS.index) / 2
+    kinds = ["human" if name == "human" else "agent" for name in SYSTEMS]
+    systems = pd.DataFrame({"dataset": "mine", "system_id": SYSTEMS, "kind": kinds, "track": None, "description": ""})
+    contexts = pd.DataFrame({"dataset": "mine", "context_id": [f"c{d}" for d in range(DIALOGUES)], "turn": 0})
+    contexts = contexts.assign(
+        dialogue_id=contexts["context_id"], history=[[{"speaker": "u", "text": "Hello"}]] * DIALOGUES
+    )
+    contexts = contexts.assign(references=[[]] * DIALOGUES, facts=[[]] * DIALOGUES)
+    ratings = [
+        units.assign(
+            annotator_id=name, position=None, dimension="Overall", rating=(truth + rng.normal(size=len(units))).clip(-9, 9),
+            scale_min=-9.0, scale_max=9.0, source=source,
+        )
+        for name, source in (("r1", "human"), ("r2", "human"), ("g", "gpt-4"))
+    ]  # fmt: skip
+    scores = [
+        units.rename(columns={"context_id": "item_id"}).assign(
+            level="turn", metric=name, output="score", cut=0, signature=name,
+            value=truth + noise * rng.normal(size=len(units)),
+        )
+        for name, noise in OUTPUTS.items()
+    ]  # fmt: skip
+    tables = root / "tables"
+    tables.mkdir()
+    for name, frame in {
+        "systems": systems, "contexts": contexts, "turn_ratings": pd.concat(ratings),
+    }.items():  # fmt: skip
+        schema.write(tables / f"{name}.parquet", frame, name)
+    schema.write(root / "scores.parquet", pd.concat(scores), "scores")
+    return tables
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return correlate(
+        folder, [folder.parent / "scores.parquet"], outputs=["good:score", "fair:score", "poor:score"],
+        compared=["shown:score", "gpt-4_recorded:mean"], restricted=["shown:score"], raters=["gpt-4"], resamples=200,
+        expected={"lost": {"signature": "lost", "outputs": {"score": ["references"]}}},
+    )  # fmt: skip
+
+
+def rows(frame, level="turn", grouping="pooled", **values):
+    kept = (frame["level"] == level) & (frame["grouping"] == grouping)
+    for name, value in values.items():
+        kept &= frame[name] == value
+    return frame[kept]
+
+
+def test_all_outputs_have_values_and_only_some_intervals(found):
+    of = rows(found.correlations, coefficient="pearson").set_index("metric")
+    assert set(of.index) == {*OUTPUTS, "gpt-4_recorded", "lost"}
+    assert of["value"].drop("lost").notna().all()
+    assert set(of.index[of["low"].notna()]) == {"good", "fair", "poor", "shown", "gpt-4_recorded"}
+    assert (of.loc["lost", "coverage"], of.loc["lost", "lacking"]) == (0, "references")
+    kendall = rows(found.correlations, coefficient="kendall").set_index("metric")
+    assert set(kendall.index[kendall["low"].notna()]) == {"good", "fair", "poor"}
+    # What studies show has its interval where people rated; an exact p where there are few systems.
+    few = rows(found.correlations, level="system", coefficient="spearman").set_index("metric")
+    assert pd.isna(few.loc["shown", "low"])
+    assert few["p_exact"].drop("lost").notna().all()
+
+
+def test_pairs_of_main_outputs_have_all_tests_and_the_others_two(found):
+    pairs = found.pairs
+    shown = (pairs["metric_a"] == "shown") | (pairs["metric_b"] == "shown")
+    assert set(pairs.loc[shown, "coefficient"]) == {"pearson", "spearman"}
+    assert set(pairs.loc[shown, "level"]) == {"turn"}
+    assert {"kendall", "acc_eq"} <= set(pairs.loc[~shown, "coefficient"])
+    turn = rows(pairs, coefficient="spearman")
+    assert len(turn) == 10
+    # The interval leaves out 0 just where the test rejects.
+    assert (((turn["low"] > 0) | (turn["high"] < 0)) == (turn["p"] < 0.05)).all()
+
+
+def test_restricted_outputs_are_also_correlated_within_systems_and_without_people(found, folder):
+    scores = (
+        schema.read(folder.parent / "scores.parquet", "scores")
+        .query("metric == 'shown'")
+        .set_index(["item_id", "system_id"])
+    )
+    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings").query("source == 'human'")
+    means = ratings.groupby(["context_id", "system_id"])["rating"].mean().rename_axis(["item_id", "system_id"])
+    both = pd.DataFrame({"score": scores["value"], "rating": means}).reset_index()
+    by_system = [of_pairs(one["score"], one["rating"], "spearman").value for _, one in both.groupby("system_id")]
+    (within,) = rows(found.correlations, grouping="system", metric="shown", coefficient="spearman")["value"]
+    assert within == pytest.approx(np.mean(by_system), abs=1e-12)
+    agents = both[both["system_id"] != "human"]
+    (row,) = rows(found.correlations, grouping="agents", metric="shown", coefficient="pearson").to_dict("records")
+    assert row["value"] == pytest.approx(of_pairs(agents["score"], agents["rating"], "pearson").value, abs=1e-12)
+    assert row["low"] < row["value"] < row["high"]
+    assert row["n"] == len(agents)
+
+
+def test_ranks_are_corrected_over_the_rows_that_are_given(found):
+    main = of_outputs(found.correlations, ["good:score", "fair:score", "poor:score"])
+    ranked = rows(with_ranks(main, found.pairs), coefficient="pearson")
+    assert set(ranked["tests"]) == {3}
+    assert ranked.set_index("metric")["rank"]["good"] == 1
+    every = rows(with_ranks(found.correlations, found.pairs), coefficient="pearson").set_index("metric")
+    assert set(every["tests"].dropna()) == {10}
+    assert every.loc[["unseen", "lost"], "rank"].isna().all()
+
+
+def test_planned_contrasts_are_signed_and_corrected_over_themselves(found):
+    planned = [
+        {"metric": "poor:score", "against": "good:score", "datasets": ["mine"]},
+        {"metric": "good:score", "against": "shown:score", "datasets": ["mine", "other"]},
+    ]
+    made = contrasts(found.pairs[found.pairs["level"] == "turn"], planned)
+    pearson = made[made["coefficient"] == "pearson"]
+    assert list(pearson["dataset"]) == ["mine", "mine", "other"]
+    assert pearson["difference"].iloc[0] < 0 and pearson["low"].iloc[0] < pearson["high"].iloc[0]
+    np.testing.assert_allclose(pearson["p_adjusted"][:2], holm(pearson["p"].to_numpy()[:2]))
+    assert set(pearson["tests"]) == {2}
+    assert pearson["p"].isna().to_list() == [False, False, True]
+
+
+def test_the_command_writes_the_three_tables_of_a_folder(found, folder, tmp_path):
+    about = {"source": "human", "target": None, "main_target": "Overall", "outputs": ["good:score", "fair:score"]}
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    command = ["correlate", folder, "--scores", folder.parent / "scores.parquet", "--about", tmp_path / "about.json"]
+    command += ["--compared", "shown:score", "--resamples", "200"]
+    for name in ("output", "pairs", "ceilings"):
+        command += [f"--{name}", tmp_path / f"{name}.parquet"]
+    assert main([str(part) for part in command]) == 0
+    made = schema.read(tmp_path / "output.parquet", "correlations")
+    one, other = (rows(frame, metric="good", coefficient="pearson").iloc[0] for frame in (made, found.correlations))
+    assert (one["value"], one["low"]) == (other["value"], other["low"])
+    assert len(rows(schema.read(tmp_path / "pairs.parquet", "pairs"), coefficient="pearson")) == 3
+    pd.testing.assert_frame_equal(
+        schema.read(tmp_path / "ceilings.parquet", "ceilings"),
+        found.ceilings.sort_values(list(schema.table("ceilings").key), ignore_index=True),
+    )
