@@ -145,7 +145,7 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
     rated = [f"{level}_ratings={tables}/{level}_ratings.parquet" for level in ("turn", "dialogue")]
     shown = [*rated, "source=simulated", "title=Demo (SIMULATED)", "--output", folder / stage]
     sampled = [
-        "--ratings", tables / "turn_ratings.parquet", "--dialogue-ratings", tables / "dialogue_ratings.parquet",
+        "--ratings", tables / "ratings.parquet", "--dialogue-ratings", tables / "dialogue_ratings.parquet",
         "--contexts", tables / "contexts.parquet", "--systems", tables / "systems.parquet", "--source", "simulated",
         "--level", "turn", "--level", "dialogue", "--level", "system", "--detail-target", "Overall",
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def made_by(folder: Path, stage: str) -> list[Path]:
         return [folder / "bertscore.parquet", *filter(Path.is_file, (folder / "vectors").rglob("*"))]
     names = {
         "tables": "tables/responses.parquet",
-        "ratings": "tables/turn_ratings.parquet",
+        "ratings": "tables/ratings.parquet",
         "shards": "shards/*.parquet",
     }
     return list(folder.glob(names.get(stage, f"{stage}.*")))

@@ -380,7 +380,7 @@ def average_p(
 def read(dataset: str, tables: Path) -> dict[str, pd.DataFrame]:
     """Return a data set's tables."""
     folder = tables / dataset
-    names = ("systems", "contexts", "responses", "turn_ratings")
+    names = ("systems", "contexts", "responses", "ratings")
     return {name: pd.read_parquet(folder / f"{name}.parquet") for name in names}
 
 
@@ -407,7 +407,7 @@ def export(dataset: str, output: Path, *, tables: Path, scores: Path) -> list[st
     for system in agents:
         texts = [_line(responses.get((item, system), "")) for item in items]
         _write(output / dataset / "system-outputs" / PAIR / f"{names[system]}.txt", texts)
-    ratings = found["turn_ratings"]
+    ratings = found["ratings"]
     ratings = ratings[ratings["source"] == "human"]
     for dimension, group in ratings.groupby("dimension"):
         means = group.groupby(["context_id", "system_id"])["rating"].mean().to_dict()
@@ -474,7 +474,7 @@ def vectors(
 ) -> tuple[list[tuple[str, Gold, Scores]], int]:
     """Return metrics that scored everything that was rated, as mt-metrics-eval holds them, and how many systems there are."""
     data = read(dataset, tables)
-    kinds, ratings = data["systems"].set_index("system_id")["kind"], data["turn_ratings"]
+    kinds, ratings = data["systems"].set_index("system_id")["kind"], data["ratings"]
     ratings = ratings[(ratings["source"] == "human") & (ratings["dimension"] == target)]
     ratings = ratings[ratings["system_id"].map(kinds) != "reference"]
     gold_of = ratings.groupby(["context_id", "system_id"])["rating"].mean()

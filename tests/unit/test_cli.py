@@ -476,7 +476,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
 
 
 def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
-    scores, ratings = tmp_path / "s.parquet", tables / "turn_ratings.parquet"
+    scores, ratings = tmp_path / "s.parquet", tables / "ratings.parquet"
     options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
     assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
     found = schema.read(scores, "scores").query("output == 'f1'")

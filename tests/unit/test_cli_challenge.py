@@ -389,7 +389,7 @@ def test_ratings_are_put_beside_the_tables(made):
     (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,mine,4\nd1-t1,one,2\n")
     schema.write(made / "dialogues.csv", dialogue_ratings(), "dialogue_ratings")
     assert run("challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv") == 0
-    turn = schema.read(made / "tables/turn_ratings.parquet", "turn_ratings")
+    turn = schema.read(made / "tables/ratings.parquet", "ratings")
     assert turn.set_index("context_id")["rating"].to_dict() == {"d1-t0": 4.0, "d1-t1": 2.0}
     assert set(turn["dataset"]) == {"mini"}
     assert set(turn["source"]) == {"human"}
@@ -412,7 +412,7 @@ def test_ratings_of_an_unknown_item(made, capsys, turns, system, message):
     error = fails(capsys, "challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv")
     assert message in error
     assert "of tables" in error
-    assert not (made / "tables/turn_ratings.parquet").exists()
+    assert not (made / "tables/ratings.parquet").exists()
 
 
 @pytest.mark.parametrize("report", ["[]", "{}", '{"failed": ["short"]}'])
@@ -429,7 +429,7 @@ def test_ratings_of_a_submission_that_was_left_out_are_left_out_too(made, caplog
     (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,short,4\nd1-t0,mine,3\n")
     schema.write(made / "dialogues.csv", dialogue_ratings("short"), "dialogue_ratings")
     assert run("challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv") == 0
-    found = schema.read(made / "tables/turn_ratings.parquet", "turn_ratings")
+    found = schema.read(made / "tables/ratings.parquet", "ratings")
     assert list(found["system_id"]) == ["mine"]
     assert found.iloc[0][["dimension", "scale_min", "scale_max", "source"]].to_list() == ["Overall", 1, 5, "human"]
     assert "1 turn_ratings are of submissions that were left out" in caplog.text
@@ -449,7 +449,7 @@ def test_tables_without_ratings_can_be_exported(made):
     assert run("import", "shared", "--name", "mini", "--output", "again") == 0
     for name in ("systems", "responses"):
         assert (made / f"again/{name}.parquet").read_bytes() == (made / f"tables/{name}.parquet").read_bytes()
-    assert schema.read(made / "again/turn_ratings.parquet", "turn_ratings").empty
+    assert schema.read(made / "again/ratings.parquet", "ratings").empty
 
 
 # --- simulate --------------------------------------------------------------------------------------------------------
@@ -463,8 +463,8 @@ def test_simulate(made, caplog):
     names = {"turn_ratings": "turn_ratings", "dialogue_ratings": "dialogue_ratings", "truth": "scores"}
     found = {name: schema.read(made / f"tables/{name}.parquet", table) for name, table in names.items()}
     assert all(set(frame["system_id"]) == {"human", "one"} for frame in found.values())
-    assert set(found["turn_ratings"]["source"]) == set(found["dialogue_ratings"]["source"]) == {"simulated"}
-    assert len(found["turn_ratings"]) == 2 * 4 * 2
+    assert set(found["ratings"].query("level == 'turn'")["source"]) == set(found["ratings"].query("level == 'dialogue'")["source"]) == {"simulated"}
+    assert len(found["ratings"].query("level == 'turn'")) == 2 * 4 * 2
     assert set(found["truth"]["metric"]) == {"simulated_truth"}
     before = {name: (made / f"tables/{name}.parquet").read_bytes() for name in names}
     assert run(*base, 1) == 0
@@ -526,7 +526,7 @@ def test_the_agents_of_adding_a_system(root, here, capsys):
     # On the demo they are scored and not rated.
     roster = root / "data/demo/agents.yaml"
     assert run("simulate", "tables", "--raters", root / "data/demo/raters.yaml", "--roster", roster, "--seed", 1) == 0
-    rated = schema.read(here / "tables/turn_ratings.parquet", "turn_ratings")
+    rated = schema.read(here / "tables/ratings.parquet", "ratings")
     assert set(rated["system_id"]) == {"human-1", "human-2"}
     capsys.readouterr()
     assert run("score", "tables", "--metric", "f1", "--output", "scores.csv") == 0

@@ -231,7 +231,7 @@ def test_shapes_of_ratings(tmp_path, values, columns, expected):
         {k: v for k, v in record.items() if k != "ratings"} | (values if not record["turn"] else {}) for record in TURNS
     ]
     tables = read(files_in(tmp_path, turns), maps({"ratings": columns}))
-    assert ratings_of(tables["turn_ratings"]) == expected
+    assert ratings_of(tables["ratings"].query("level == 'turn'")) == expected
     assert len(tables["responses"]) == 2, "a response without ratings stays"
 
 
@@ -255,7 +255,7 @@ def test_shapes_of_ratings(tmp_path, values, columns, expected):
 )
 def test_shapes_of_marks(tmp_path, values, columns, expected):
     whole = [{"dialogue_id": "100001", "system_id": "s"} | values]
-    rated = read(files_in(tmp_path, whole=whole), maps(whole=columns))["dialogue_ratings"]
+    rated = read(files_in(tmp_path, whole=whole), maps(whole=columns))["ratings"].query("level == 'dialogue'")
     assert [rating for _, _, rating in ratings_of(rated, "Fluency")] == expected
     assert (rated[rated["dimension"] != OVERALL]["scale_max"] == 1).all()
 
@@ -263,7 +263,7 @@ def test_shapes_of_marks(tmp_path, values, columns, expected):
 def test_a_position_is_the_same_for_a_score_and_its_marks(tmp_path):
     whole = [{"dialogue_id": 100001, "system_id": "s", "r": [None, 4], "m": {"2": ["Fluency"]}, "f": ["", "n"]}]
     for marks in ("m", {"Fluency": "f"}):
-        rated = read(files_in(tmp_path, whole=whole), maps(whole={"ratings": "r", "marks": marks}))["dialogue_ratings"]
+        rated = read(files_in(tmp_path, whole=whole), maps(whole={"ratings": "r", "marks": marks}))["ratings"].query("level == 'dialogue'")
         assert set(rated["position"]) == {1}
         assert set(rated["annotator_id"]) == {"2"}
 
@@ -399,8 +399,8 @@ def test_the_map_to_paste_works(tmp_path, turn_names, shape):
     assert found["counts"] == {"systems": 99}
     tables = read(files, found["columns"])
     assert set(tables["responses"]["context_id"]) == {"100001-t0", "100001-t1"}
-    assert set(tables["turn_ratings"]["context_id"]) == {"100001-t0", "100001-t1"}
-    assert (tables["dialogue_ratings"]["dimension"] == "Fluency").sum() == 2
+    assert set(tables["ratings"].query("level == 'turn'")["context_id"]) == {"100001-t0", "100001-t1"}
+    assert (tables["ratings"].query("level == 'dialogue'")["dimension"] == "Fluency").sum() == 2
 
 
 def test_a_map_to_paste_for_records_inside_an_object(tmp_path):
@@ -412,13 +412,13 @@ def test_a_map_to_paste_for_records_inside_an_object(tmp_path):
     columns = pasted(error)["columns"]
     assert columns["turn"]["records"] == "data.items"
     assert columns["dialogue"] == export.COLUMNS["dialogue"], "what fits stays"
-    assert len(read(files, columns)["turn_ratings"]) == 4
+    assert len(read(files, columns)["ratings"].query("level == 'turn'")) == 4
     # And the other way round: a list, and a map that looks inside an object.
     columns["turn"]["records"] = "nowhere"
     files = files_in(tmp_path, renamed(TURNS, RENAMED))
     again = pasted(misfit(files, columns))["columns"]
     assert "records" not in again["turn"]
-    assert len(read(files, again)["turn_ratings"]) == 4
+    assert len(read(files, again)["ratings"].query("level == 'turn'")) == 4
 
 
 def test_axes_in_fields_of_their_own_are_proposed(tmp_path):
@@ -427,7 +427,7 @@ def test_axes_in_fields_of_their_own_are_proposed(tmp_path):
     files = files_in(tmp_path, whole=whole)
     columns = pasted(misfit(files))["columns"]
     assert columns["dialogue"]["marks"]["Persona consistency"] == "persona_consistency"
-    rated = read(files, columns)["dialogue_ratings"]
+    rated = read(files, columns)["ratings"].query("level == 'dialogue'")
     assert rated[rated["dimension"] != OVERALL].groupby("annotator_id")["rating"].sum().to_dict() == {"1": 0, "2": 6}
 
 
@@ -435,7 +435,7 @@ def test_marks_that_no_field_looks_like_are_left_out(tmp_path):
     files = files_in(tmp_path, whole=[{k: v for k, v in WHOLE[0].items() if k != "marks"}])
     columns = pasted(misfit(files))["columns"]
     assert "marks" not in columns["dialogue"]
-    assert set(read(files, columns)["dialogue_ratings"]["dimension"]) == {OVERALL}
+    assert set(read(files, columns)["ratings"].query("level == 'dialogue'")["dimension"]) == {OVERALL}
 
 
 def test_what_cannot_be_told_is_left_to_fill_in(tmp_path):
@@ -546,7 +546,7 @@ def changed(tables, table, **values):
                 | {
                     "contexts": t["contexts"].iloc[1:],
                     "responses": t["responses"].iloc[1:],
-                    "turn_ratings": t["turn_ratings"].iloc[2:],
+                    "turn_ratings": t["ratings"].query("level == 'turn'").iloc[2:],
                 }
             ),
             "cannot be told",
@@ -565,14 +565,14 @@ def changed(tables, table, **values):
         (lambda t: changed(t, "turn_ratings", scale_max=7.0), "dimension 'Overall' from 1 to 7"),
         # Axes that were not asked for would come back as not marked.
         (
-            lambda t: t | {"dialogue_ratings": t["dialogue_ratings"].query("dimension != 'Humanness'")},
+            lambda t: t | {"dialogue_ratings": t["ratings"].query("level == 'dialogue'").query("dimension != 'Humanness'")},
             "annotator 'a' has Fluency 0",
         ),
         (
             lambda t: (
                 t
                 | {
-                    "dialogue_ratings": t["dialogue_ratings"].assign(
+                    "dialogue_ratings": t["ratings"].query("level == 'dialogue'").assign(
                         rating=lambda f: f["rating"].where(f["dimension"] != "Humanness", 0.5)
                     )
                 }
@@ -647,12 +647,12 @@ def test_the_page_s_misfit_and_its_map(page, root, tmp_path):
     error = misfit(files, counts=block["counts"])
     assert pasted(error) == block
     tables = read(files, block["columns"])
-    assert ratings_of(tables["turn_ratings"]) == [
+    assert ratings_of(tables["ratings"].query("level == 'turn'")) == [
         ("human.score_1", None, 4),
         ("human.score_1", None, 5),
         ("human.score_2", None, 3),
     ]
-    assert [rating for *_, rating in ratings_of(tables["dialogue_ratings"], "Fluency")] == [1, 0]
+    assert [rating for *_, rating in ratings_of(tables["ratings"].query("level == 'dialogue'"), "Fluency")] == [1, 0]
     params = completed(yaml.safe_load((root / "params.yaml").read_text()))
     assert params["comperdial"]["columns"] == export.COLUMNS, "the defaults read what `comperdial export` writes"
     assert set(params["comperdial"]) == set(block)

@@ -135,7 +135,7 @@ def write_tables(folder, *, dialogues=True, system="agent"):
         )
     ]
     turns.append(rating | {"context_id": "c9", "system_id": "idle", "annotator_id": "gpt", "source": "judge"})
-    schema.write(folder / "turn_ratings.parquet", pd.DataFrame(turns), "turn_ratings")
+    schema.write(folder / "ratings.parquet", pd.DataFrame(turns), "ratings")
     if dialogues:
         whole = [
             rating | {"dialogue_id": "x", "system_id": s, "annotator_id": a, "source": "human"}
@@ -165,7 +165,7 @@ def test_ratings_of_a_system_that_is_not_there(tmp_path):
 def test_the_real_usr_files_are_counted(usr_tables, tmp_path):
     expected = {"usr_persona": (240, 4, 60), "usr_topical": (300, 5, 60)}
     for dataset, (turns, systems, references) in expected.items():
-        for name in ("systems", "turn_ratings"):
+        for name in ("systems", "ratings"):
             schema.write(tmp_path / dataset / f"{name}.parquet", usr_tables[dataset][name], name)
         found = count_tables(tmp_path / dataset)
         assert (found["turn"], found["dialogue"], found["system"]) == (turns, None, systems)

@@ -32,7 +32,7 @@ def test_every_fact_of_the_file_is_in_a_table(tmp_path):
     assert context["history"][-1]["text"] == "do you like gardens ?"
     assert context["references"] == ["yes , i have loved gardens since i was a child ."]
     assert context["facts"] == ["i like gardens.", "i am number 2."]
-    ratings = tables["turn_ratings"]
+    ratings = tables["ratings"]
     for number, item in enumerate(items):
         for response in item["responses"]:
             rows = ratings[

@@ -133,8 +133,8 @@ def test_of_a_bot_s_conversation_only_the_person_goes_on_and_what_the_person_rat
     assert went["context_id"].tolist() == ["mini-0001-002", "mini-0001-004"]
     assert went["continued"].tolist() == [1, 0]
     assert went["seconds"].isna().all()
-    assert tables["turn_ratings"]["rating"].tolist() == [1, 0] * 10
-    assert tables["dialogue_ratings"]["rating"].tolist() == [4] * 10
+    assert tables["ratings"].query("level == 'turn'")["rating"].tolist() == [1, 0] * 10
+    assert tables["ratings"].query("level == 'dialogue'")["rating"].tolist() == [4] * 10
     assert set(tables["annotators"]["role"]) == {"interlocutor"}
     assert sorted(set(went["user_id"])) == ["1"]
     assert set(tables["continuations"]["user_id"]) == {"1", "2"}

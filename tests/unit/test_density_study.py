@@ -255,7 +255,7 @@ def test_the_tables_show_values_tests_and_what_was_not_run(evaluated, root, tmp_
         sections=rows()["responses"], **shared, **told,
     )  # fmt: skip
     value = float(cells(stem, "Set D", "DEnsity, MiniLM, one model")[2].split()[0])
-    ratings = pd.read_parquet(evaluated["inputs"]["turn_ratings"]).set_index(["context_id", "system_id"])["rating"]
+    ratings = pd.read_parquet(evaluated["inputs"]["ratings"]).set_index(["context_id", "system_id"])["rating"]
     scores = (
         pd.read_parquet(evaluated["inputs"]["scores"][0])
         .query("output == 'density'")

@@ -67,7 +67,7 @@ def test_exchanges_in_the_order_of_time_with_marks_taken_off(tmp_path):
 
 def test_a_score_that_is_missing_is_no_rating_and_counted(tmp_path):
     reader = Hazumi("mini", files(tmp_path, elan(), elan()))
-    ratings = reader.read()["turn_ratings"]
+    ratings = reader.read()["ratings"]
     of = ratings.groupby("context_id")["annotator_id"].agg(list)
     assert of["mini-1-000"] == [f"outsider-{n}" for n in (1, 2, 3, 4)]
     assert of["mini-2-001"] == ["interlocutor-2", *(f"outsider-{n}" for n in (1, 2, 3, 4, 5))]

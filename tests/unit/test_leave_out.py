@@ -100,7 +100,7 @@ def tables(systems, contexts=6, dialogue_of=lambda c: f"d{c // 2}", dataset="d")
     }
     return (
         frames["scores"],
-        frames["turn_ratings"],
+        frames["ratings"],
         pd.DataFrame(places, columns=["dataset", "context_id", "dialogue_id"]),
     )
 

@@ -347,7 +347,7 @@ def test_what_intervals_resample_is_said_of_each_set(tmp_path):
         (whole[whole["context_id"].str[1:] == whole["system_id"].str[1:]], "systems"),
         (whole[whole["system_id"] < "s3"], "dialogues"),
     ):
-        ratings = schema.validate(kept[list(schema.table("turn_ratings").columns)], "turn_ratings")
+        ratings = schema.validate(kept[list(schema.table("turn_ratings").columns)], "ratings")
         assert sampling.resampled(RatedSet("t", "turn", ratings, contexts), "human") == expected
 
 

@@ -379,7 +379,7 @@ def test_a_metric_with_other_settings_is_left_out(small, shown_before, monkeypat
 
 def test_target_and_source_are_as_chosen(small, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/data/tables/demo/turn_ratings.parquet"
+    path = tmp_path / "copy/data/tables/demo/ratings.parquet"
     found = pd.read_parquet(path)
     pd.concat([found, found.head(7).assign(source="human", dimension="Engaging")]).to_parquet(path)
     monkeypatch.chdir(tmp_path / "copy")

@@ -55,7 +55,7 @@ def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, p
     )
     return Tables(
         schema.validate(pd.DataFrame(scores), "scores"),
-        schema.validate(pd.DataFrame(ratings), "turn_ratings"),
+        schema.validate(pd.DataFrame(ratings), "ratings"),
         contexts,
         schema.validate(pd.DataFrame(whole), "dialogue_ratings") if per_dialogue else None,
         systems,

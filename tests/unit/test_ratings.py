@@ -40,7 +40,7 @@ def turn_table(values):
         for annotator, value in zip(RATERS, row, strict=True)
         if value is not None
     ]
-    return schema.validate(pd.DataFrame(rows), "turn_ratings")
+    return schema.validate(pd.DataFrame(rows), "ratings")
 
 
 def dialogue_table(values, marks=()):

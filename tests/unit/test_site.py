@@ -372,7 +372,7 @@ def test_the_page_links_its_figures(tables, tmp_path, monkeypatch):
     from comperdial import schema
 
     monkeypatch.chdir(tmp_path)
-    names = ("systems", "contexts", "responses", "personas", "turn_ratings")
+    names = ("systems", "contexts", "responses", "personas", "ratings")
     for name in names:
         schema.write(tmp_path / f"{name}.parquet", getattr(tables, name), name)
     schema.write(tmp_path / "scores.parquet", tables.scores, "scores")

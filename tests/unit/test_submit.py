@@ -40,7 +40,7 @@ def workplace(tmp_path_factory):
         for name, frame in tables.items():
             schema.write(root / f"data/tables/{dataset}/{name}.parquet", frame, name)
         means = (
-            tables["turn_ratings"].query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
+            tables["ratings"].query("level == 'turn'").query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
         )
         means = means.drop("Original Ground Truth", level="system_id")
         for noise, (metric, output) in enumerate(METRICS, start=1):

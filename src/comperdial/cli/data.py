@@ -72,7 +72,6 @@ def _ingest(options: argparse.Namespace) -> None:
     else:
         name, tables = _of_catalogue(options)
     folder = options.output or Path("data/tables") / name
-    tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
     for table, frame in tables.items():
         schema.write(folder / f"{table}.parquet", frame, table)
 

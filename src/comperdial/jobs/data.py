@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _TABLES = {name: f"data/tables/{{dataset}}/{name}.parquet" for name in TABLES}
 _CHALLENGE = {name: _TABLES[name] for name in ("systems", "contexts", "personas", "responses")}
-_RATINGS = {name: _TABLES[name] for name in ("turn_ratings", "dialogue_ratings")}
 
 
 def _folder(outputs: Mapping[str, Path]) -> Path:
@@ -101,7 +100,6 @@ def read_tables(
         found = dict(zip(roles, raw, strict=True))
     # All tables are read and checked before the first is written.
     tables = readers.read(reader, dataset, found, options)
-    tables.setdefault("dialogue_ratings", schema.empty("dialogue_ratings"))
     for name, frame in tables.items():
         schema.write(_folder(outputs) / f"{name}.parquet", frame, name)
 
@@ -214,7 +212,7 @@ def challenge_tables(
 
 
 @files(
-    {**_RATINGS, "truth": "data/tables/{dataset}/truth.parquet"},
+    {"ratings": _TABLES["ratings"], "truth": "data/tables/{dataset}/truth.parquet"},
     of=lambda plan: plan.simulated,
     inputs=lambda plan, dataset: {
         **plan.tables(dataset, "contexts", "responses"),
@@ -234,17 +232,22 @@ def simulated_ratings(
 
 
 @files(
-    _RATINGS,
-    of=lambda plan: plan.with_ratings,
+    {"ratings": _TABLES["ratings"]},
+    of=lambda plan: [name for name in plan.made if name not in plan.simulated],
     inputs=lambda plan, dataset: {
         **plan.tables(dataset, "contexts", "responses"),
-        **plan.challenges[dataset]["ratings"],
+        **plan.challenges[dataset].get("ratings", {}),
     },
 )
 def challenge_ratings(
-    *, outputs: Mapping[str, Path], contexts: Path, responses: Path, turn: Path, dialogue: Path | None = None
+    *,
+    outputs: Mapping[str, Path],
+    contexts: Path,
+    responses: Path,
+    turn: Path | None = None,
+    dialogue: Path | None = None,
 ) -> None:
-    """Check a challenge's ratings against its tables, and put them beside these."""
+    """Check a challenge's ratings, if there are any, against its tables, and put them beside these."""
     from comperdial.evaluation.aggregate import add_ratings
 
     add_ratings(_folder(outputs), turn=turn, dialogue=dialogue)
@@ -256,7 +259,7 @@ def challenge_ratings(
         "pairs": "data/tables/{dataset}_perturbed/pairs.csv",
     },
     of=lambda plan: plan.perturbable,
-    inputs=lambda plan, dataset: {"tables": plan.perturbed_inputs(dataset)},
+    inputs=lambda plan, dataset: {"tables": plan.study_tables(dataset)},
     settings=lambda plan, dataset: {
         "dataset": f"{dataset}_perturbed",
         "strategies": plan.chosen_strategies,

@@ -19,7 +19,7 @@ _RESULTS = "results/{dataset}"
 
 
 def _rated(plan: Plan, dataset: str) -> dict[str, Any]:
-    return {**plan.ratings(dataset), **plan.tables(dataset, "contexts", "systems")}
+    return plan.tables(dataset, "ratings", "contexts", "systems")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class Evaluated:
     """What is evaluated of a data set: its scores, the ratings they are compared with, and what is looked at in detail."""
 
     scores: Sequence[Path]
+    ratings: Path
     contexts: Path
     systems: Path
     source: str
@@ -36,8 +37,6 @@ class Evaluated:
     target: str | None = None
     main_target: str | None = None
     fixed: bool = False
-    turn_ratings: Path | None = None
-    dialogue_ratings: Path | None = None
 
     def samples(self) -> list[Any]:
         """Return the scores next to the ratings."""
@@ -45,16 +44,11 @@ class Evaluated:
         from comperdial.evaluation import aggregate
 
         found = aggregate.read_scores(self.scores)
-        names = found["dataset"].unique()
-        dataset = names[0] if len(names) == 1 else None
         made = list(
             evaluation.samples(
                 found,
-                aggregate.read_ratings(self.turn_ratings, dataset=dataset) if self.turn_ratings else None,
-                contexts=aggregate.read_contexts(self.contexts, dataset=dataset),
-                dialogue_ratings=(
-                    schema.read(self.dialogue_ratings, "dialogue_ratings") if self.dialogue_ratings else None
-                ),
+                schema.read(self.ratings, "ratings"),
+                contexts=schema.read(self.contexts, "contexts"),
                 systems=schema.read(self.systems, "systems"),
                 source=self.source,
                 levels=self.levels,

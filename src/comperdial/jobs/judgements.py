@@ -134,13 +134,10 @@ def merge_judged(*, outputs: Mapping[str, Path], shards: Sequence[Path], parts: 
 
 def _answers(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
     from comperdial.data.sources import raw_path
-    from comperdial.judges.recorded import find
 
     entry = plan.recorded_judges[f"{dataset}/{metric}"]
-    ratings = f"{find(entry.format).level}_ratings"
     return {
-        **plan.tables(entry.dataset, "systems", "contexts", "responses"),
-        "ratings": plan.tables(entry.dataset, ratings)[ratings],
+        **plan.tables(entry.dataset, "systems", "contexts", "responses", "ratings"),
         "files": [str(raw_path(file)) for file in entry.files.values()],
     }
 

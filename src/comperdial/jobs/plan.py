@@ -156,7 +156,6 @@ class Plan:
         self.imported = [name for name, challenge in self.challenges.items() if "comperdial" in challenge]
         self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
         self.with_agents = [name for name in self.made if "agents" in self.challenges[name]]
-        self.with_ratings = [name for name in self.made if "ratings" in self.challenges[name]]
         self._check_files()
         self.levels = {name: self._levels_of(name) for name in self.datasets}
         self.rated = [name for name in self.datasets if self.levels[name]]
@@ -267,10 +266,6 @@ class Plan:
     def tables(self, dataset: str, *names: str) -> dict[str, str]:
         """Return tables of a data set by name."""
         return {name: f"data/tables/{dataset}/{name}.parquet" for name in names}
-
-    def ratings(self, dataset: str) -> dict[str, str]:
-        """Return the ratings of a data set by table, as far as it has any."""
-        return self.tables(dataset, *(f"{level}_ratings" for level in self.levels[dataset]))
 
     # Challenges
 
@@ -792,13 +787,6 @@ class Plan:
     def study_tables(self, *datasets: str, names: Iterable[str] = TABLES) -> list[str]:
         """Return tables of data sets; a catalogue's reader writes all of them."""
         return [path for dataset in datasets for path in self.tables(dataset, *names).values()]
-
-    def perturbed_inputs(self, dataset: str) -> list[str]:
-        """Return the tables that are perturbed: all of a public data set, of another one those that it is sure to have."""
-        if dataset in self.read:
-            return self.study_tables(dataset)
-        tables = self.tables(dataset, *(name for name in TABLES if not name.endswith("_ratings")))
-        return [*tables.values(), *self.ratings(dataset).values()]
 
     def study_titles(self, datasets: Iterable[str]) -> dict[str, str]:
         """Return the titles of data sets; perturbed ones have their data set's."""

@@ -150,8 +150,7 @@ def _recorded(plan: Plan, dataset: str, metric: str) -> dict[str, Any]:
 
     file = plan.recorded_scores[f"{dataset}/{metric}"].file
     return {
-        **plan.tables(dataset, "systems", "contexts", "responses"),
-        **plan.ratings(dataset),
+        **plan.tables(dataset, "systems", "contexts", "responses", "ratings"),
         "scores": str(file if isinstance(file, Path) else raw_path(file)),
     }
 
@@ -182,6 +181,7 @@ def recorded_scores(
     systems: Path,
     contexts: Path,
     responses: Path,
+    ratings: Path,
     scores: Path,
     metric: str,
     format: str,
@@ -190,8 +190,6 @@ def recorded_scores(
     source: str | None = None,
     sha256: str | None = None,
     catalogue: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> None:
     """Take scores that were computed elsewhere."""
     from comperdial import schema
@@ -209,8 +207,7 @@ def recorded_scores(
         format=format,
         origin=origin,
         about=about,
-        ratings=turn_ratings,
-        dialogue_ratings=dialogue_ratings,
+        ratings=ratings,
     )
     schema.write(outputs["scores"], found, "scores")
 

@@ -84,8 +84,7 @@ def pages(plan: Plan) -> dict[str, tuple[str, str, list[str]]]:
     found: dict[str, tuple[str, str, list[str]]] = {}
 
     def tables(dataset: str) -> list[str]:
-        names = plan.tables(dataset, "systems", "contexts", "responses")
-        return [*names.values(), *plan.ratings(dataset).values()]
+        return [*plan.tables(dataset, "systems", "contexts", "responses", "ratings").values()]
 
     chosen = [name for name in (plan.benchmark, "usr_topical", "usr_persona") if name in plan.rated]
     # What they tell is about responses and about systems.

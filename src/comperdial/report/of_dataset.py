@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     of=lambda plan: plan.datasets,
     inputs=lambda plan, dataset: {
         "scores": plan.scores(dataset, plan.systems_outputs(dataset)),
-        **plan.tables(dataset, "systems", "responses"),
-        **plan.ratings(dataset),
+        **plan.tables(dataset, "systems", "responses", "ratings"),
         "submissions": [f"data/tables/{dataset}/submissions.json"] if dataset in plan.made else [],
     },
     settings=lambda plan, dataset: {
@@ -45,6 +44,7 @@ def systems(
     scores: Sequence[Path],
     systems: Path,
     responses: Path,
+    ratings: Path,
     submissions: Sequence[Path] = (),
     title: str,
     outputs: Sequence[str],
@@ -53,22 +53,19 @@ def systems(
     labels: Mapping[str, str] | None = None,
     target: str | None = None,
     main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> Document:
     """Show every system with its ratings and scores."""
     from comperdial.evaluation import aggregate
     from comperdial.report import systems as rendered
 
-    levels = [read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)]
+    found = read_ratings(ratings, source)
     frame = rendered.systems_frame(
         schema.read(systems, "systems"),
         schema.read(responses, "responses"),
         aggregate.read_scores(scores) if scores else schema.empty("scores"),
-        *levels,
+        found,
         outputs=outputs,
-        dimension=chosen_dimension(target, main_target, aggregate.rated_dimensions(levels, source)),
-        source=source,
+        dimension=chosen_dimension(target, main_target, found["dimension"]),
     )
     failed = read_json(submissions[0])["failed"] if submissions else {}
     return rendered.systems_document(
@@ -79,7 +76,7 @@ def systems(
 @table(
     "{dataset}/tables/alpha",
     of=lambda plan: plan.rated,
-    inputs=lambda plan, dataset: {**plan.ratings(dataset), **plan.tables(dataset, "contexts")},
+    inputs=lambda plan, dataset: plan.tables(dataset, "contexts", "ratings"),
     settings=lambda plan, dataset: {
         "title": plan.title(dataset),
         **plan.config["agreement"],
@@ -92,28 +89,23 @@ def systems(
 def alpha(
     *,
     contexts: Path,
+    ratings: Path,
     title: str,
     seed: int,
     resamples: int,
     source: str,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> Document:
     """Show how far the raters agree, and how each is biased."""
-    from comperdial.evaluation import ratings
+    from comperdial.evaluation.ratings import alphas, annotator_bias
     from comperdial.report.ratings import agreement_document
 
-    turn = read_ratings(turn_ratings, "turn", source)
-    dialogue = read_ratings(dialogue_ratings, "dialogue", source)
-    alphas = ratings.alphas(
-        turn, dialogue, schema.read(contexts, "contexts"), seed=seed, resamples=resamples, source=source
-    )
-    if not alphas["items"].any():
+    found = read_ratings(ratings, source)
+    measured = alphas(found, schema.read(contexts, "contexts"), seed=seed, resamples=resamples, source=source)
+    if not measured["items"].any():
         raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
-    levels = [level for level in (turn, dialogue) if level is not None]
-    bias = pd.concat([ratings.annotator_bias(level, source=source) for level in levels], ignore_index=True)
+    bias = annotator_bias(found, source=source)
     ending = rated_by(source)
-    return agreement_document(alphas, bias, title, simulated=ending == SIMULATED, suffix=ending)
+    return agreement_document(measured, bias, title, simulated=ending == SIMULATED, suffix=ending)
 
 
 @table(
@@ -298,8 +290,7 @@ def _page(plan: Plan, dataset: str) -> str:
 def _site_inputs(plan: Plan, dataset: str) -> dict[str, Any]:
     found = {
         "scores": plan.scores(dataset),
-        **plan.tables(dataset, "systems", "contexts", "responses", "personas"),
-        **plan.ratings(dataset),
+        **plan.tables(dataset, "systems", "contexts", "responses", "personas", "ratings"),
         "judgements": plan.judgements(dataset),
         "figures": [],
     }
@@ -344,6 +335,7 @@ def site(
     contexts: Path,
     responses: Path,
     personas: Path,
+    ratings: Path,
     judgements: Sequence[Path],
     figures: Sequence[Path],
     title: str,
@@ -355,40 +347,35 @@ def site(
     source: str,
     target: str | None = None,
     main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
     correlations: Path | None = None,
     ceilings: Path | None = None,
     comparisons: Path | None = None,
     alpha: Path | None = None,
 ) -> str:
     """Return one page of a data set: its results, and every response with all that was said of it."""
-    from comperdial.evaluation import aggregate
     from comperdial.report.site import contents
     from comperdial.report.site.page import page as rendered
 
     results = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
     found = {name: schema.read(path, name) for name, path in results.items() if path}
     if "correlations" in found:
-        rated_files = [path for path in (contexts, systems, turn_ratings, dialogue_ratings) if path]
-        found["correlations"] = few.with_exact_p(found["correlations"], scores, rated_files, source=source)
+        rated = [contexts, systems, ratings]
+        found["correlations"] = few.with_exact_p(found["correlations"], scores, rated, source=source)
     tables = contents.Tables(
         systems=schema.read(systems, "systems"),
         contexts=schema.read(contexts, "contexts"),
         responses=schema.read(responses, "responses"),
         personas=schema.read(personas, "personas"),
-        turn_ratings=read_ratings(turn_ratings, "turn", source),
-        dialogue_ratings=read_ratings(dialogue_ratings, "dialogue", source),
+        ratings=read_ratings(ratings, source),
         **found,
         # Each file is checked by itself; that no score stands twice was checked when they were correlated.
         scores=pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True),
         judgements=[schema.read(path, "judgements") for path in judgements],
     )
-    rated = aggregate.rated_dimensions((tables.turn_ratings, tables.dialogue_ratings), source)
     note = rated_by(source)
     settings = contents.Settings(
         title=title,
-        target=chosen_dimension(target, main_target, rated),
+        target=chosen_dimension(target, main_target, tables.ratings["dimension"]),
         source=source,
         main=main,
         outputs=outputs,

@@ -32,7 +32,7 @@ def _of(kind: str) -> Any:  # noqa: ANN401 - a function of the plan
 
 
 def _tables(plan: Plan, dataset: str) -> dict[str, Any]:
-    return {**plan.tables(dataset, "contexts", "responses", "systems"), **plan.ratings(dataset)}
+    return plan.tables(dataset, "contexts", "responses", "systems", "ratings")
 
 
 def _scores(plan: Plan, kind: str, dataset: str) -> list[str]:
@@ -78,15 +78,13 @@ class Rated(Shown):
     contexts: Path
     responses: Path
     systems: Path
-    turn_ratings: Path | None = None
-    dialogue_ratings: Path | None = None
+    ratings: Path
 
     def tables(self) -> data.Tables:
         """Return the data set's tables, read."""
         from comperdial.report.plots import data
 
-        rated = {"turn": self.turn_ratings, "dialogue": self.dialogue_ratings}
-        return data.read_tables(self.contexts.parent, [level for level, path in rated.items() if path], self.source)
+        return data.read_tables(self.contexts.parent, self.source)
 
 
 @figure(

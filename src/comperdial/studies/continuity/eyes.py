@@ -40,11 +40,9 @@ def rated_items(folder: Path, said: Mapping[str, str], ieval: Path) -> Items:
     ieval
         iEval's file of ratings.
     """
-    turns, dialogues = (
-        schema.read(folder / f"{name}_ratings.parquet", f"{name}_ratings") for name in ("turn", "dialogue")
-    )
-    level, item = ("turn", "context_id") if len(turns) else ("dialogue", "dialogue_id")
-    ratings = turns if len(turns) else dialogues
+    ratings = schema.read(folder / "ratings.parquet", "ratings")
+    level, item = ("turn", "context_id") if (ratings["level"] == "turn").any() else ("dialogue", "dialogue_id")
+    ratings = ratings[ratings["level"] == level].rename(columns={"item_id": item})
     key = [item, "system_id"]
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     scores = simple_scores(responses, contexts, "characters" if said["tokens"] == "characters" else "words")

@@ -93,7 +93,7 @@ def _tables(plan: Plan, dataset: str, *names: str) -> list[str]:
         "tables": [
             path
             for dataset in hazumi(plan)
-            for path in _tables(plan, dataset, "contexts", "responses", "turn_ratings", "annotators")
+            for path in _tables(plan, dataset, "contexts", "responses", "ratings", "annotators")
         ]
     },
     settings=lambda plan: {**drawn(plan), **rows()["prediction"]},
@@ -152,8 +152,7 @@ def _read(folder: Path) -> list[pd.DataFrame]:
     from comperdial import schema
 
     return [
-        schema.read(folder / f"{name}.parquet", name)
-        for name in ("contexts", "responses", "turn_ratings", "annotators")
+        schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "ratings", "annotators")
     ]
 
 
@@ -173,9 +172,7 @@ def _annotated(plan: Plan, dataset: str) -> tuple[str, ...]:
         "tables": [
             path
             for dataset in of_perspective(plan)
-            for path in _tables(
-                plan, dataset, "contexts", "responses", "turn_ratings", "dialogue_ratings", *_annotated(plan, dataset)
-            )
+            for path in _tables(plan, dataset, "contexts", "responses", "ratings", *_annotated(plan, dataset))
         ],
         "ieval": list(_raw(plan, _IEVAL).values()),
     },

@@ -107,7 +107,7 @@ def usr_figure(*, sources: Path, titles: Mapping[str, str], **said: Any) -> tupl
     "studies/usr/tables/usr_agreement",
     of=_once,
     inputs=lambda plan: {
-        "ratings": [f"data/tables/{dataset}/turn_ratings.parquet" for dataset in plan.usr],
+        "ratings": [f"data/tables/{dataset}/ratings.parquet" for dataset in plan.usr],
         "reported": "src/comperdial/studies/usr/agreement.csv",
     },
     settings=lambda plan: {"titles": plan.titles(plan.usr)},
@@ -124,7 +124,7 @@ def usr_agreement(*, ratings: Sequence[Path], reported: Path, titles: Mapping[st
     from comperdial.report import tables
     from comperdial.report.inputs import read_reported
 
-    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in ratings])
+    found = pd.concat([aggregate.agreement(schema.read(path, "ratings")) for path in ratings])
     if found.empty:
         raise SchemaError("no ratings", where=str(ratings[0]), expected="ratings by two annotators or more")
     known = read_reported(reported, ("dataset", "dimension", "coefficient", "note"), given=("value",))
