@@ -86,10 +86,7 @@ CONFIG["datasets"] = ["mini"]
 COLUMNS = shlex.quote(json.dumps(CONFIG["comperdial"]["columns"]))
 SECTIONS = shlex.quote(json.dumps({name: CONFIG[name] for name in ("judges", "judging")}))
 CONTEXTS = "contexts=tables/mini/contexts.parquet"
-RATED = (
-    f"{CONTEXTS} turn_ratings=tables/mini/ratings.parquet dialogue_ratings=tables/mini/dialogue_ratings.parquet "
-    "title=T source=simulated"
-)
+RATED = f"{CONTEXTS} ratings=tables/mini/ratings.parquet title=T source=simulated"
 
 # Made in this order, each of what is there by then: the files that the commands below read.
 SEEDS = [
@@ -114,8 +111,7 @@ SEEDS = [
     "judge file mine.jsonl --params params.yaml --variant cpds-d --judge rules --output scores/rules.parquet "
     "--judgements judgements.parquet",
     "correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/ratings.parquet --systems "
-    "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --dialogue-ratings "
-    "tables/mini/dialogue_ratings.parquet --level turn --level system --source simulated --resamples 20 --ceilings ceilings.parquet "
+    "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --level turn --level system --source simulated --resamples 20 --ceilings ceilings.parquet "
     "--comparisons comparisons.parquet --output correlations.parquet",
     "robustness scores/f1.parquet --ratings tables/mini/ratings.parquet --systems tables/mini/systems.parquet "
     "--level turn --source simulated --repeats 3 --curves curves.parquet --power power.parquet",
@@ -136,8 +132,7 @@ COMMANDS = [
     *(Command(f"correlate scores/f1.{kind} --ratings ratings.{other} --level turn --source simulated --resamples 0 --output out/c.csv")
       for kind in ("jsonl", "csv", "parquet") for other in ("jsonl", "csv", "parquet")),
     Command("correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/ratings.parquet --systems "
-            "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --dialogue-ratings "
-            "tables/mini/dialogue_ratings.parquet --source simulated --resamples 10 --ceilings out/a.csv --comparisons out/b.csv --output out/c.parquet"),
+            "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --source simulated --resamples 10 --ceilings out/a.csv --comparisons out/b.csv --output out/c.parquet"),
     Command("robustness scores/f1.parquet --ratings tables/mini/ratings.parquet --systems tables/mini/systems.parquet "
             "--level turn --source simulated --repeats 2 --curves out/a.csv --power out/b.parquet"),
     Command("dimensions scores/usr.parquet --tables tables/usr_persona --resamples 3 --output out/d.csv --rounds out/r.csv"),
@@ -250,9 +245,8 @@ def make_seeds(folder: Path) -> None:
             raise SystemExit(f"no seed by `comperdial {line}`: status {status}\n{said}")
     ratings = pq.read_table(folder / "tables/mini/ratings.parquet").to_pylist()
     write_all(folder / "ratings", ratings)
-    dialogue = pq.read_table(folder / "tables/mini/dialogue_ratings.parquet").to_pylist()
-    write_all(folder / "given/turn", ratings)
-    write_all(folder / "given/dialogue", dialogue)
+    for level in ("turn", "dialogue"):
+        write_all(folder / f"given/{level}", [row for row in ratings if row["level"] == level])
     scores = pq.read_table(folder / "scores/f1.parquet").to_pylist()
     write_all(folder / "recorded", [
         {"context_id": row["item_id"], "system_id": row["system_id"], "value": row["value"]}

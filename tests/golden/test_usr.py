@@ -88,9 +88,7 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
 @pytest.mark.parametrize("text", ["raw", "normalised"])
 def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
     """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
-    human = usr_tables[dataset]["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")[
-        "Overall"
-    ]
+    human = usr_tables[dataset]["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
     ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
     of_dataset = scored(dataset, "bleu", text=text)
     for output, rows in of_dataset.groupby("output"):
@@ -206,10 +204,10 @@ def test_system_means(root, usr_tables):
 def test_what_the_files_hold(usr_tables):
     shapes = {d: {n: len(f) for n, f in tables.items()} for d, tables in usr_tables.items()}
     assert shapes["usr_persona"] == {
-        "systems": 5, "contexts": 60, "personas": 60, "responses": 300, "turn_ratings": 5400,
+        "systems": 5, "contexts": 60, "personas": 60, "responses": 300, "ratings": 5400,
     }  # fmt: skip
     assert shapes["usr_topical"] == {
-        "systems": 6, "contexts": 60, "personas": 0, "responses": 360, "turn_ratings": 6480,
+        "systems": 6, "contexts": 60, "personas": 0, "responses": 360, "ratings": 6480,
     }  # fmt: skip
     assert (usr_tables["usr_topical"]["contexts"]["facts"].map(len) == 0).sum() == 8
     raters = {d: set(t["ratings"]["annotator_id"]) for d, t in usr_tables.items()}

@@ -512,7 +512,10 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
             'heatmap correlations=a.csv ceilings=a.csv title=A labels={"a":1,"a":2} --output x',
             "the key 'a' is given twice",
         ),
-        ("alpha contexts=a.csv title=A seed=few --output x", "alpha, seed: 'few'; expected a whole number"),
+        (
+            "alpha contexts=a.csv ratings=b.csv title=A seed=few --output x",
+            "alpha, seed: 'few'; expected a whole number",
+        ),
         ("statistics kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
         ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
     ],

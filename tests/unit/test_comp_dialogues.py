@@ -86,11 +86,11 @@ def test_people_s_ratings_and_gpt_4_s_are_kept_apart(tmp_path):
     machine, people = (found[found["source"] == source] for source in ("gpt-4", "human"))
     assert sorted(machine["annotator_id"].unique()) == [f"round-{number}" for number in range(1, 6)]
     assert not set(machine["annotator_id"]) & set(people["annotator_id"])
-    values = machine.set_index(["dialogue_id", "annotator_id", "dimension"])["rating"]
+    values = machine.set_index(["item_id", "annotator_id", "dimension"])["rating"]
     assert values["mini-0001", "round-5", "overall"] == 1
     assert values["mini-0002", "round-2", "coherence"] == 4
     assert people.groupby("dimension")["scale_max"].first().to_dict() == {**dict.fromkeys(SHORT, 2), "overall": 4}
-    means = people.groupby(["dialogue_id", "dimension"])["rating"].mean()
+    means = people.groupby(["item_id", "dimension"])["rating"].mean()
     assert means["mini-0002", "engagingness"] == 1.25
 
 
@@ -99,7 +99,9 @@ def test_only_rated_dialogues_are_taken_and_colours_are_systems(tmp_path):
     tables = read(tmp_path, lines, rounds(3, indices=[6, 8, 1]))
     assert tables["responses"]["response"].tolist() == ["1", "6", "8"]
     assert tables["responses"]["system_id"].tolist() == ["Purple", "Green", "Pink"]
-    values = tables["ratings"].query("level == 'dialogue'").set_index(["dialogue_id", "annotator_id", "dimension"])["rating"]
+    values = (
+        tables["ratings"].query("level == 'dialogue'").set_index(["item_id", "annotator_id", "dimension"])["rating"]
+    )
     assert [values[f"mini-000{line}", "round-1", "overall"] for line in (6, 8, 1)] == [1, 2, 3]
 
 

@@ -68,7 +68,7 @@ def test_slots_are_systems_and_the_truth_is_a_reference_of_the_others_only(tmp_p
         **dict.fromkeys(DIMENSIONS, "gpt-4"),
         "overall": "human",
     }
-    found = ratings.set_index(["dimension", "context_id", "system_id"])["rating"]
+    found = ratings.set_index(["dimension", "item_id", "system_id"])["rating"]
     assert found["overall", "mini-0001-truth", "slot-0"] == 2.5
     assert found["overall", "mini-0001", "slot-5"] == 3.75
     assert set(ratings["annotator_id"]) == {"mean"}
@@ -140,7 +140,7 @@ def test_usr_s_own_file_gives_systems_references_facts_and_means(tmp_path):
     kinds = tables["systems"].set_index("system_id")["kind"]
     assert kinds["Original Ground Truth"] == kinds["New Human Generated"] == "human"
     assert len(tables["personas"]) == 6
-    ratings = tables["ratings"].set_index(["dimension", "context_id", "system_id"])
+    ratings = tables["ratings"].set_index(["dimension", "item_id", "system_id"])
     answer = mini_items()[2]["responses"][0]
     found = ratings.loc[("overall", "mini-002-truth", "Original Ground Truth")]
     assert found["rating"] == pytest.approx(sum(answer["Overall"]) / 3)

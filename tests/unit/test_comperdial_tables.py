@@ -129,19 +129,20 @@ def write_tables(folder, *, dialogues=True, system="agent"):
     systems = [{"dataset": "d", "system_id": s, "kind": k, "track": None, "description": ""} for s, k in kinds.items()]
     schema.write(folder / "systems.parquet", pd.DataFrame(systems), "systems")
     turns = [
-        rating | {"context_id": f"c{c}", "system_id": s, "annotator_id": a, "source": source}
+        rating | {"level": "turn", "item_id": f"c{c}", "system_id": s, "annotator_id": a, "source": source}
         for c, s, (a, source) in itertools.product(
             range(3), (system, "person", "gold"), (("ann", "human"), ("bob", "human"), ("gpt", "judge"))
         )
     ]
-    turns.append(rating | {"context_id": "c9", "system_id": "idle", "annotator_id": "gpt", "source": "judge"})
-    schema.write(folder / "ratings.parquet", pd.DataFrame(turns), "ratings")
+    turns.append(
+        rating | {"level": "turn", "item_id": "c9", "system_id": "idle", "annotator_id": "gpt", "source": "judge"}
+    )
     if dialogues:
-        whole = [
-            rating | {"dialogue_id": "x", "system_id": s, "annotator_id": a, "source": "human"}
+        turns += [
+            rating | {"level": "dialogue", "item_id": "x", "system_id": s, "annotator_id": a, "source": "human"}
             for s, a in itertools.product((system, "person"), ("ann", "bob"))
         ]
-        schema.write(folder / "dialogue_ratings.parquet", pd.DataFrame(whole), "dialogue_ratings")
+    schema.write(folder / "ratings.parquet", pd.DataFrame(turns), "ratings")
 
 
 def test_tables_are_counted_without_references_and_without_other_sources(tmp_path):

@@ -21,7 +21,7 @@ def test_every_fact_of_the_file_is_in_a_table(tmp_path):
         "contexts": 6,
         "personas": 6,
         "responses": 30,
-        "turn_ratings": 30 * 6 * 3,
+        "ratings": 30 * 6 * 3,
     }
     kinds = tables["systems"].set_index("system_id")["kind"]
     assert kinds["Original Ground Truth"] == "reference"
@@ -36,7 +36,7 @@ def test_every_fact_of_the_file_is_in_a_table(tmp_path):
     for number, item in enumerate(items):
         for response in item["responses"]:
             rows = ratings[
-                (ratings["context_id"] == f"usr_persona-{number:03d}")
+                (ratings["item_id"] == f"usr_persona-{number:03d}")
                 & (ratings["system_id"] == response["model"])
                 & (ratings["dimension"] == "Overall")
             ].sort_values("position")

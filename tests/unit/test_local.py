@@ -66,11 +66,12 @@ def study(tmp_path_factory):
                 for system in ("x", "y")
             ]
         )
-        ratings = responses.drop(columns="response").assign(
+        ratings = responses.drop(columns="response").rename(columns={"context_id": "item_id"}).assign(
+            level="turn",
             annotator_id="1", position=None, dimension="overall", scale_min=1.0, scale_max=5.0, source="human",
             rating=rng.integers(1, 6, len(responses)).astype(float),
         )  # fmt: skip
-        tables = {"contexts": contexts, "systems": systems, "responses": responses, "turn_ratings": ratings}
+        tables = {"contexts": contexts, "systems": systems, "responses": responses, "ratings": ratings}
         for table, frame in tables.items():
             schema.write(root / "tables" / name / f"{table}.parquet", frame[schema.table(table).columns], table)
         for metric, entry in METRICS.items():
@@ -328,7 +329,7 @@ def test_responses_of_one_system_and_without_human_ones(study, coefficients, tmp
     found = restricted(folder, scores, [("local", "local")], **how).query("coefficient == 'pearson'")
     found = found.set_index("grouping")["value"]
     ratings = schema.read(folder / "ratings.parquet", "ratings")
-    both = scores.merge(ratings, left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    both = scores.merge(ratings, on=["item_id", "system_id"])
     of = {name: np.corrcoef(part["value"], part["rating"])[0, 1] for name, part in both.groupby("system_id")}
     assert found["pooled"] == pytest.approx(of["x"], abs=1e-6)
     assert found["system"] == pytest.approx((of["x"] + of["y"]) / 2, abs=1e-6)

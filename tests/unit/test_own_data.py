@@ -74,7 +74,9 @@ def test_contexts_are_told_apart_by_what_they_hold(tmp_path):
 def test_several_rating_columns_are_dimensions_and_other_names_are_mapped(tmp_path):
     options = {"columns": {"response": "reply", "rating": ["warmth", "humour"]}, "scale": {"warmth": [1, 5]}}
     tables = read(tmp_path, "reply,System,warmth,humour\nx,a,4,0\ny,a,,1\nz,b,NA,\n", options)
-    assert rows(tables["ratings"].query("level == 'turn'"), "context_id", "dimension", "rating", "scale_min", "scale_max") == [
+    assert rows(
+        tables["ratings"].query("level == 'turn'"), "item_id", "dimension", "rating", "scale_min", "scale_max"
+    ) == [
         ("1", "warmth", 4, 1, 5),
         ("1", "humour", 0, 0, 1),
         ("2", "humour", 1, 0, 1),
@@ -94,12 +96,14 @@ def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
     )
     tables = read(tmp_path, content)
     assert rows(tables["contexts"], "context_id", "dialogue_id", "turn") == [("1", "d1", 0), ("2", "d1", 1)]
-    assert rows(tables["ratings"].query("level == 'turn'"), "context_id", "annotator_id", "rating") == [
+    assert rows(tables["ratings"].query("level == 'turn'"), "item_id", "annotator_id", "rating") == [
         ("1", "ann", 4),
         ("1", "bob", 2),
         ("2", "ann", 5),
     ]
-    assert rows(tables["ratings"].query("level == 'dialogue'"), "dialogue_id", "system_id", "dimension", "rating", "scale_max") == [
+    assert rows(
+        tables["ratings"].query("level == 'dialogue'"), "item_id", "system_id", "dimension", "rating", "scale_max"
+    ) == [
         ("d1", "a", "Overall", 3, 5),
         ("d1", "a", "Fluency", 1, 1),
     ]
@@ -129,7 +133,7 @@ def test_several_responses_of_one_system_to_one_context(tmp_path):
         ("c1", "b", "other"),
         ("c2", "a", "four"),
     ]
-    assert rows(tables["ratings"].query("level == 'turn'"), "context_id", "rating") == [
+    assert rows(tables["ratings"].query("level == 'turn'"), "item_id", "rating") == [
         ("c1", 1), ("c1", 2), ("c1 (2)", 3), ("c1 (3)", 4), ("c2", 5),
     ]  # fmt: skip
 
@@ -152,7 +156,7 @@ def test_several_responses_to_one_context_all_count(tmp_path, caplog):
     found = evaluation.correlations(samples, detail=evaluation.Detail(resamples=20)).set_index(
         ["level", "grouping", "coefficient"]
     )
-    both = scores.merge(tables["ratings"].query("level == 'turn'"), left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    both = scores.merge(tables["ratings"], on=["level", "item_id", "system_id"])
     assert found.loc[("turn", "pooled", "pearson"), "value"] == pytest.approx(both["value"].corr(both["rating"]))
     by_system = both.groupby("system_id")[["value", "rating"]].mean()
     for level in ("dialogue", "system"):
@@ -368,7 +372,7 @@ def test_ingest_of_a_file(tmp_path, monkeypatch, capsys):
     assert main(["ingest", "mine.csv", "--name", "other", "--output", "there", "--options", options]) == 0
     for folder, name in (("data/tables/mine", "mine"), ("there", "other")):
         tables = {path.stem for path in (tmp_path / folder).iterdir()}
-        assert tables == {"systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings"}
+        assert tables == {"systems", "contexts", "personas", "responses", "ratings"}
         assert set(schema.read(tmp_path / folder / "ratings.parquet", "ratings")["dataset"]) == {name}
     assert main(["ingest", "absent.csv"]) == 1
     assert "absent.csv" in capsys.readouterr().err
@@ -435,7 +439,7 @@ def test_every_way_of_writing_a_file_reads_back_the_same(tmp_path, records, data
         for name in ("warmth", "wit")
         if r[name] is not None
     }
-    columns = ["context_id", "system_id", "annotator_id", "dimension", "rating"]
+    columns = ["item_id", "system_id", "annotator_id", "dimension", "rating"]
     assert set(rows(found[0]["ratings"].query("level == 'turn'"), *columns)) == expected
     assert set(rows(found[0]["responses"], "context_id", "system_id", "response")) == {
         (r["context_id"], r["system_id"], r["response"]) for r in records

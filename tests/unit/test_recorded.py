@@ -278,8 +278,8 @@ def talks(folder, tmp_path):
             frame["dialogue_id"] = [f"talk-{number // 2}" for number in range(len(frame))]
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     rated = schema.read(folder / "ratings.parquet", "ratings")
-    rated = rated[rated["context_id"] == "mini-000"].drop(columns="context_id").assign(dialogue_id="talk-0")
-    schema.write(tmp_path / "dialogue_ratings.parquet", rated, "dialogue_ratings")
+    whole = rated[rated["item_id"] == "mini-000"].assign(level="dialogue", item_id="talk-0")
+    schema.write(tmp_path / "ratings.parquet", pd.concat([rated, whole]), "ratings")
     return tmp_path
 
 
@@ -292,7 +292,7 @@ def talks(folder, tmp_path):
 )
 def test_scores_of_dialogues(talks, content, caplog):
     caplog.set_level(logging.INFO, "comperdial")
-    found = take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    found = take(talks, content, format="table", suffix="csv")
     assert set(found["level"]) == {"dialogue"}
     assert values(found).to_dict() == {("talk-0", "Dull", "score"): 0.5, ("talk-2", "Copier", "score"): 0.25}
     assert "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated" in caplog.text
@@ -300,7 +300,7 @@ def test_scores_of_dialogues(talks, content, caplog):
 
 def test_scores_of_dialogues_that_nobody_rated_are_taken_with_a_warning(talks, caplog):
     content = "dialogue_id,system_id,value\ntalk-1,Dull,1\n"
-    take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    take(talks, content, format="table", suffix="csv")
     assert "none of the 1 scored dialogues was rated" in caplog.text
 
 

@@ -238,7 +238,7 @@ def test_the_table_of_a_page_is_checked(tmp_path, root, capsys):
 
 
 def test_agreement_of_no_ratings_is_an_error(tmp_path, root):
-    schema.write(tmp_path / "ratings.parquet", schema.empty("turn_ratings"), "ratings")
+    schema.write(tmp_path / "ratings.parquet", schema.empty("ratings"), "ratings")
     inputs = {"ratings": [tmp_path / "ratings.parquet"], "reported": root / "src/comperdial/studies/usr/agreement.csv"}
     with pytest.raises(ComperdialError, match=r"ratings\.parquet: no ratings; expected"):
         make("studies.usr.tables:usr_agreement", tmp_path / "a", inputs, titles={})
