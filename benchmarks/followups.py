@@ -44,8 +44,10 @@ def read(tables: Path, level: str) -> pd.DataFrame:
     frame = pd.read_parquet(tables / "responses.parquet").merge(contexts, on="context_id")
     if level == "dialogue":
         frame = frame.sort_values("turn").groupby(["dialogue_id", "system_id"]).tail(1)
-    ratings = pd.read_parquet(tables / f"{level}_ratings.parquet").query("dimension == 'overall' and source == 'human'")
-    keys = ["context_id" if level == "turn" else "dialogue_id", "system_id"]
+    ratings = pd.read_parquet(tables / "ratings.parquet")
+    ratings = ratings.query("level == @level and dimension == 'overall' and source == 'human'")
+    keys = ["item_id", "system_id"]
+    frame = frame.assign(item_id=frame["context_id" if level == "turn" else "dialogue_id"])
     return frame.merge(ratings.groupby(keys)["rating"].mean().reset_index(), on=keys)
 
 

@@ -86,10 +86,7 @@ CONFIG["datasets"] = ["mini"]
 COLUMNS = shlex.quote(json.dumps(CONFIG["comperdial"]["columns"]))
 SECTIONS = shlex.quote(json.dumps({name: CONFIG[name] for name in ("judges", "judging")}))
 CONTEXTS = "contexts=tables/mini/contexts.parquet"
-RATED = (
-    f"{CONTEXTS} turn_ratings=tables/mini/turn_ratings.parquet dialogue_ratings=tables/mini/dialogue_ratings.parquet "
-    "title=T source=simulated"
-)
+RATED = f"{CONTEXTS} ratings=tables/mini/ratings.parquet title=T source=simulated"
 
 # Made in this order, each of what is there by then: the files that the commands below read.
 SEEDS = [
@@ -113,11 +110,10 @@ SEEDS = [
     "--judgements results/mini/judgements/cpds-d_rules.parquet",
     "judge file mine.jsonl --params params.yaml --variant cpds-d --judge rules --output scores/rules.parquet "
     "--judgements judgements.parquet",
-    "correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/turn_ratings.parquet --systems "
-    "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --dialogue-ratings "
-    "tables/mini/dialogue_ratings.parquet --level turn --level system --source simulated --resamples 20 --ceilings ceilings.parquet "
+    "correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/ratings.parquet --systems "
+    "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --level turn --level system --source simulated --resamples 20 --ceilings ceilings.parquet "
     "--comparisons comparisons.parquet --output correlations.parquet",
-    "robustness scores/f1.parquet --ratings tables/mini/turn_ratings.parquet --systems tables/mini/systems.parquet "
+    "robustness scores/f1.parquet --ratings tables/mini/ratings.parquet --systems tables/mini/systems.parquet "
     "--level turn --source simulated --repeats 3 --curves curves.parquet --power power.parquet",
     "dimensions scores/usr.parquet --tables tables/usr_persona --resamples 5 --output dimensions.parquet --rounds rounds.parquet",
     "ratios scores/perturbed.parquet --tables tables/perturbed --output ratios.parquet",
@@ -135,10 +131,9 @@ COMMANDS = [
     Command("merge scores/shard.parquet --output out/s.parquet"),
     *(Command(f"correlate scores/f1.{kind} --ratings ratings.{other} --level turn --source simulated --resamples 0 --output out/c.csv")
       for kind in ("jsonl", "csv", "parquet") for other in ("jsonl", "csv", "parquet")),
-    Command("correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/turn_ratings.parquet --systems "
-            "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --dialogue-ratings "
-            "tables/mini/dialogue_ratings.parquet --source simulated --resamples 10 --ceilings out/a.csv --comparisons out/b.csv --output out/c.parquet"),
-    Command("robustness scores/f1.parquet --ratings tables/mini/turn_ratings.parquet --systems tables/mini/systems.parquet "
+    Command("correlate scores/f1.parquet scores/bleu.parquet --ratings tables/mini/ratings.parquet --systems "
+            "tables/mini/systems.parquet --contexts tables/mini/contexts.parquet --source simulated --resamples 10 --ceilings out/a.csv --comparisons out/b.csv --output out/c.parquet"),
+    Command("robustness scores/f1.parquet --ratings tables/mini/ratings.parquet --systems tables/mini/systems.parquet "
             "--level turn --source simulated --repeats 2 --curves out/a.csv --power out/b.parquet"),
     Command("dimensions scores/usr.parquet --tables tables/usr_persona --resamples 3 --output out/d.csv --rounds out/r.csv"),
     Command("ratios scores/perturbed.parquet --tables tables/perturbed --output out/r.csv"),
@@ -163,7 +158,7 @@ COMMANDS = [
     *(Command(f"recorded tables/mini --name mine --format table --path recorded.{kind} --about me --output out/s.csv")
       for kind in ("csv", "jsonl", "parquet")),
     *(Command(f"validate {name}") for name in ("tables/mini/contexts.parquet", "tables/mini/responses.parquet",
-      "tables/mini/turn_ratings.parquet", "tables/mini/personas.parquet")),
+      "tables/mini/ratings.parquet", "tables/mini/personas.parquet")),
     *(Command(f"validate scores/f1.{kind} --table scores") for kind in ("csv", "jsonl", "parquet")),
     Command("sources --catalogue sources.yaml"),
     Command("fetch mini_ratings --catalogue sources.yaml"),
@@ -248,11 +243,10 @@ def make_seeds(folder: Path) -> None:
         status, said = forked(lambda words=Command(line).arguments: comperdial.cli.main(words), folder, 300)
         if status:
             raise SystemExit(f"no seed by `comperdial {line}`: status {status}\n{said}")
-    ratings = pq.read_table(folder / "tables/mini/turn_ratings.parquet").to_pylist()
+    ratings = pq.read_table(folder / "tables/mini/ratings.parquet").to_pylist()
     write_all(folder / "ratings", ratings)
-    dialogue = pq.read_table(folder / "tables/mini/dialogue_ratings.parquet").to_pylist()
-    write_all(folder / "given/turn", ratings)
-    write_all(folder / "given/dialogue", dialogue)
+    for level in ("turn", "dialogue"):
+        write_all(folder / f"given/{level}", [row for row in ratings if row["level"] == level])
     scores = pq.read_table(folder / "scores/f1.parquet").to_pylist()
     write_all(folder / "recorded", [
         {"context_id": row["item_id"], "system_id": row["system_id"], "value": row["value"]}

@@ -142,10 +142,15 @@ def repeats(times: int, stage: str) -> int:
 def commands(folder: Path, stage: str) -> list[list[str]]:
     """Return the commands of a stage, as the workflow's rules have them."""
     tables, scores = folder / "tables", [folder / f"{metric}.parquet" for metric in NGRAM]
-    rated = [f"{level}_ratings={tables}/{level}_ratings.parquet" for level in ("turn", "dialogue")]
-    shown = [*rated, "source=simulated", "title=Demo (SIMULATED)", "--output", folder / stage]
+    shown = [
+        f"ratings={tables}/ratings.parquet",
+        "source=simulated",
+        "title=Demo (SIMULATED)",
+        "--output",
+        folder / stage,
+    ]
     sampled = [
-        "--ratings", tables / "turn_ratings.parquet", "--dialogue-ratings", tables / "dialogue_ratings.parquet",
+        "--ratings", tables / "ratings.parquet",
         "--contexts", tables / "contexts.parquet", "--systems", tables / "systems.parquet", "--source", "simulated",
         "--level", "turn", "--level", "dialogue", "--level", "system", "--detail-target", "Overall",
     ]  # fmt: skip
@@ -187,7 +192,7 @@ def made_by(folder: Path, stage: str) -> list[Path]:
         return [folder / "bertscore.parquet", *filter(Path.is_file, (folder / "vectors").rglob("*"))]
     names = {
         "tables": "tables/responses.parquet",
-        "ratings": "tables/turn_ratings.parquet",
+        "ratings": "tables/ratings.parquet",
         "shards": "shards/*.parquet",
     }
     return list(folder.glob(names.get(stage, f"{stage}.*")))

@@ -380,7 +380,7 @@ def average_p(
 def read(dataset: str, tables: Path) -> dict[str, pd.DataFrame]:
     """Return a data set's tables."""
     folder = tables / dataset
-    names = ("systems", "contexts", "responses", "turn_ratings")
+    names = ("systems", "contexts", "responses", "ratings")
     return {name: pd.read_parquet(folder / f"{name}.parquet") for name in names}
 
 
@@ -407,10 +407,10 @@ def export(dataset: str, output: Path, *, tables: Path, scores: Path) -> list[st
     for system in agents:
         texts = [_line(responses.get((item, system), "")) for item in items]
         _write(output / dataset / "system-outputs" / PAIR / f"{names[system]}.txt", texts)
-    ratings = found["turn_ratings"]
-    ratings = ratings[ratings["source"] == "human"]
+    ratings = found["ratings"]
+    ratings = ratings[(ratings["level"] == "turn") & (ratings["source"] == "human")]
     for dimension, group in ratings.groupby("dimension"):
-        means = group.groupby(["context_id", "system_id"])["rating"].mean().to_dict()
+        means = group.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
         _write_scores(output / dataset / "human-scores", f"{PAIR}.{_name(dimension)}", means, agents, names, items)
     for path in sorted((scores / dataset).glob("*.parquet")):
         frame = pd.read_parquet(path)
@@ -474,10 +474,11 @@ def vectors(
 ) -> tuple[list[tuple[str, Gold, Scores]], int]:
     """Return metrics that scored everything that was rated, as mt-metrics-eval holds them, and how many systems there are."""
     data = read(dataset, tables)
-    kinds, ratings = data["systems"].set_index("system_id")["kind"], data["turn_ratings"]
-    ratings = ratings[(ratings["source"] == "human") & (ratings["dimension"] == target)]
+    kinds, ratings = data["systems"].set_index("system_id")["kind"], data["ratings"]
+    of_people = (ratings["level"] == "turn") & (ratings["source"] == "human")
+    ratings = ratings[of_people & (ratings["dimension"] == target)]
     ratings = ratings[ratings["system_id"].map(kinds) != "reference"]
-    gold_of = ratings.groupby(["context_id", "system_id"])["rating"].mean()
+    gold_of = ratings.groupby(["item_id", "system_id"])["rating"].mean()
     columns: dict[str, pd.Series] = {}
     for path in sorted((scores / dataset).glob("*.parquet")):
         frame = pd.read_parquet(path)
@@ -488,9 +489,9 @@ def vectors(
     chosen = dict(list(columns.items())[:limit])
     if not chosen:
         raise SystemExit(f"{dataset}: no metric has a score of everything that was rated as {target}")
-    wide = gold_of.unstack("context_id")
+    wide = gold_of.unstack("item_id")
     systems, items = list(wide.index), list(wide.columns)
-    cells = pd.MultiIndex.from_product([systems, items], names=["system_id", "context_id"])
+    cells = pd.MultiIndex.from_product([systems, items], names=["system_id", "item_id"])
 
     def vector(series: pd.Series) -> list[float | None]:
         values = series.swaplevel().reindex(cells)

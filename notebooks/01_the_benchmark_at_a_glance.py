@@ -32,13 +32,12 @@ bench.opening()
 contexts, systems, responses = (bench.table(name) for name in ("contexts", "systems", "responses"))
 dialogue_of = contexts.set_index("context_id")["dialogue_id"]
 ratings = {level: found for level in ("turn", "dialogue") if len(found := bench.ratings(level))}
-item = {"turn": "context_id", "dialogue": "dialogue_id"}
 rows = [
     {
         "what": f"{level}s",
         "systems": found["system_id"].nunique(),
-        "dialogues": found[item[level]].map(dialogue_of).fillna(found[item[level]]).nunique(),
-        "rated items": found.drop_duplicates([item[level], "system_id"]).shape[0],
+        "dialogues": found["item_id"].map(dialogue_of).fillna(found["item_id"]).nunique(),
+        "rated items": found.drop_duplicates(["item_id", "system_id"]).shape[0],
         "raters": found["annotator_id"].nunique(),
         "ratings": len(found),
         "scale": f"{found['scale_min'].min():.0f} to {found['scale_max'].max():.0f}",
@@ -109,7 +108,7 @@ drawn(figure)
 
 # %%
 best, worst = mean.index[0], mean.index[-1]
-turn = ratings["turn"].groupby(["context_id", "system_id"])["rating"].mean().unstack()
+turn = ratings["turn"].groupby(["item_id", "system_id"])["rating"].mean().unstack()
 gap = (turn[best] - turn[worst]).groupby(dialogue_of).mean()
 chosen = contexts[contexts["dialogue_id"] == gap.idxmax()].sort_values("turn")
 said = responses.set_index(["context_id", "system_id"])["response"]

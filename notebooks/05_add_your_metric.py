@@ -86,7 +86,7 @@ others = {"f1": "f1", "chrf": "chrf", "grounded-cosine-minilm": "sum", "cpds-d_r
 known = [bench.scores(name).query("output == @output") for name, output in others.items()]
 found = samples(
     pd.concat([scores, *known]),
-    bench.table("turn_ratings"),
+    bench.table("ratings").query("level == 'turn'"),
     contexts=bench.table("contexts"),
     systems=bench.table("systems"),
     source=bench.source,

@@ -11,7 +11,7 @@ def test_convai2(real_tables):
     tables = real_tables("convai2")
     # 891 of 1,402 dialogues hold messages of both; 524 of these have a mark.
     assert tables["contexts"]["dialogue_id"].nunique() == 891
-    assert len(tables["dialogue_ratings"]) == 524
+    assert len(tables["ratings"].query("level == 'dialogue'")) == 524
     assert set(tables["systems"]["kind"]) == {"agent"}
     went = tables["continuations"]
     # At most one negative a conversation: the last reply, unless the person had the last word.

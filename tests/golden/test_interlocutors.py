@@ -37,7 +37,7 @@ def test_a_mean_without_text_nearly_reaches_what_identity_gives(hazumi):
     parts = []
     for reader in hazumi.values():
         tables = reader.read()
-        part = rated_exchanges(tables["contexts"], tables["responses"], tables["turn_ratings"], reader.annotators())
+        part = rated_exchanges(tables["contexts"], tables["responses"], tables["ratings"], reader.annotators())
         parts.append(part.assign(person=part["dataset"] + part["person"]))
     frame = pd.concat(parts, ignore_index=True)
     test = (frame["split"] == "test").to_numpy()

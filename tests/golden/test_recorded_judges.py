@@ -54,7 +54,7 @@ MISREAD = {("geval", "groundedness"), ("geval_no_auto_cot", "engagingness"), ("g
 @pytest.fixture(scope="module")
 def rated(usr_tables):
     tables = usr_tables["usr_topical"]
-    return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["turn_ratings"])
+    return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["ratings"].query("level == 'turn'"))
 
 
 @pytest.fixture(scope="module")

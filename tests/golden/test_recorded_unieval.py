@@ -48,7 +48,7 @@ def folder(usr_tables, tmp_path_factory):
 
 def take(folder, path, **options):
     given = {"format": "unieval", "origin": "maszhongming/UniEval@d33e7b6/topical_chat_result.json", "about": "theirs"}
-    given["ratings"] = folder / "turn_ratings.parquet"
+    given["ratings"] = folder / "ratings.parquet"
     return import_scores("unieval_recorded", folder, path, **given | options)
 
 
@@ -60,7 +60,7 @@ def scores(folder, unieval_predictions):
 @pytest.fixture(scope="module")
 def correlations(scores, usr_tables):
     tables = usr_tables["usr_topical"]
-    found = correlated(scores, tables["turn_ratings"], systems=tables["systems"])
+    found = correlated(scores, tables["ratings"], systems=tables["systems"])
     return found.set_index(["level", "target", "output", "coefficient"])
 
 
@@ -80,12 +80,12 @@ def test_so_do_our_ratings_with_the_references_left_in(folder, unieval_predictio
     other = folder.with_name(f"all_{output}")
     other.mkdir()
     schema.write(other / "systems.parquet", everyone, "systems")
-    for name in ("contexts", "responses", "turn_ratings"):
+    for name in ("contexts", "responses", "ratings"):
         (other / f"{name}.parquet").write_bytes((folder / f"{name}.parquet").read_bytes())
-    scores = take(other, unieval_predictions, ratings=other / "turn_ratings.parquet")
+    scores = take(other, unieval_predictions, ratings=other / "ratings.parquet")
     scores = scores[scores["output"] == output]
     target = DIMENSIONS[output]
-    found = correlated(scores, usr_tables["usr_topical"]["turn_ratings"], targets=[target], levels=["turn"])
+    found = correlated(scores, usr_tables["usr_topical"]["ratings"], targets=[target], levels=["turn"])
     assert set(found["n"]) == {360}
     values = found.set_index("coefficient")["value"]
     # Scores are kept as float32, in which a few that differ in the eighth digit are ties.

@@ -46,7 +46,7 @@ def correlations(usr_tables, scored):
     @cache
     def of_metric(dataset, kind, options):
         found = scored(dataset, kind, **dict(options))
-        return correlated(found, usr_tables[dataset]["turn_ratings"], targets=["Overall"])
+        return correlated(found, usr_tables[dataset]["ratings"], targets=["Overall"])
 
     def look_up(dataset, output, kind, **options):
         found = of_metric(dataset, kind, tuple(options.items()))
@@ -88,9 +88,7 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
 @pytest.mark.parametrize("text", ["raw", "normalised"])
 def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
     """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
-    human = usr_tables[dataset]["turn_ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")[
-        "Overall"
-    ]
+    human = usr_tables[dataset]["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
     ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
     of_dataset = scored(dataset, "bleu", text=text)
     for output, rows in of_dataset.groupby("output"):
@@ -152,7 +150,7 @@ def test_the_f1_of_usr_is_over_characters(usr_tables, dataset, published):
     """The printed digits come out exactly from characters, and from words they do not (trap 2)."""
     tables = usr_tables[dataset]
     references = tables["contexts"].set_index("context_id")["references"].str[0]
-    human = tables["turn_ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
     pairs = list(zip(rows["response"], references[rows["context_id"]], strict=True))
@@ -172,7 +170,7 @@ def test_leaving_the_reference_in_inflates(usr_tables):
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"]
     scores = create("bleu", text="raw").score(list(rows["response"]), list(references[rows["context_id"]]))["bleu-4"]
-    human = tables["turn_ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
     assert stats.pearsonr(scores, rating)[0] == pytest.approx(0.4314, abs=0.002)
 
@@ -184,7 +182,7 @@ def _read(path):
 
 def test_inter_annotator_agreement(root, usr_tables):
     """USR's Table 1, all 24 cells to four digits, but for one whose printed digits are transposed."""
-    found = pd.concat([aggregate.agreement(tables["turn_ratings"]) for tables in usr_tables.values()])
+    found = pd.concat([aggregate.agreement(tables["ratings"]) for tables in usr_tables.values()])
     ours = found.set_index(["dataset", "dimension", "coefficient"])["value"]
     published = _read(root / "studies/usr/agreement.csv")
     assert len(published) == 24
@@ -197,7 +195,7 @@ def test_inter_annotator_agreement(root, usr_tables):
 def test_system_means(root, usr_tables):
     """USR's Table 2, overall quality: within 0.01, but for one cell (Topical, New Human Generated)."""
     for row in _read(root / "studies/usr/system_means.csv"):
-        ratings = usr_tables[row["dataset"]]["turn_ratings"]
+        ratings = usr_tables[row["dataset"]]["ratings"]
         chosen = ratings[(ratings["system_id"] == row["system_id"]) & (ratings["dimension"] == "Overall")]
         odd = (row["dataset"], row["system_id"]) == ("usr_topical", "New Human Generated")
         assert chosen["rating"].mean() == pytest.approx(float(row["value"]), abs=0.023 if odd else 0.0101)
@@ -206,13 +204,13 @@ def test_system_means(root, usr_tables):
 def test_what_the_files_hold(usr_tables):
     shapes = {d: {n: len(f) for n, f in tables.items()} for d, tables in usr_tables.items()}
     assert shapes["usr_persona"] == {
-        "systems": 5, "contexts": 60, "personas": 60, "responses": 300, "turn_ratings": 5400,
+        "systems": 5, "contexts": 60, "personas": 60, "responses": 300, "ratings": 5400,
     }  # fmt: skip
     assert shapes["usr_topical"] == {
-        "systems": 6, "contexts": 60, "personas": 0, "responses": 360, "turn_ratings": 6480,
+        "systems": 6, "contexts": 60, "personas": 0, "responses": 360, "ratings": 6480,
     }  # fmt: skip
     assert (usr_tables["usr_topical"]["contexts"]["facts"].map(len) == 0).sum() == 8
-    raters = {d: set(t["turn_ratings"]["annotator_id"]) for d, t in usr_tables.items()}
+    raters = {d: set(t["ratings"]["annotator_id"]) for d, t in usr_tables.items()}
     assert {d: len(r) for d, r in raters.items()} == {"usr_persona": 4, "usr_topical": 5}
 
 
@@ -221,7 +219,7 @@ def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
     tables = usr_tables["usr_persona"]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
-    human = tables["turn_ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
     rating = np.array([human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)])
     for kind in ("f1", "bleu", "rouge", "chrf"):
         for scores in create(kind).score(list(rows["response"]), list(references[rows["context_id"]])).values():

@@ -80,7 +80,8 @@ def fixture(name):
 
 def ratings_of(frame, level):
     """Ratings as a mapping from item's ids, annotator and dimension."""
-    columns = ["dataset", LEVELS[level].item, "system_id", "annotator_id", "dimension"]
+    assert set(frame["level"]) == {level}
+    columns = ["dataset", "item_id", "system_id", "annotator_id", "dimension"]
     return dict(zip(frame[columns].itertuples(index=False, name=None), frame["rating"], strict=True))
 
 
@@ -615,12 +616,12 @@ def test_the_commands(tmp_path, capsys, suffix):
     run("annotate", "export", folder, "--output", out, "--level", "dialogue", "--seed", 5, "--sample", 1)
     assert capsys.readouterr().out == f"{out / 'dialogue'}: 2 tasks\n"
     assert not (out / "turn").exists()
-    target = tmp_path / f"dialogue_ratings.{suffix}"
+    target = tmp_path / f"ratings.{suffix}"
     key = out / "dialogue" / "key.csv"
     exports = [fixture("dialogue.json")]
     run("annotate", "import", *exports, "--key", key, "--level", "dialogue", "--output", target)
     assert capsys.readouterr().out == f"{target}: 35 records of 7 dimensions\n"
-    assert ratings_of(schema.read(target, "dialogue_ratings"), "dialogue") == expected_dialogue()
+    assert ratings_of(schema.read(target, "ratings"), "dialogue") == expected_dialogue()
 
 
 def test_both_levels_by_default(tmp_path, capsys):

@@ -476,7 +476,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
 
 
 def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
-    scores, ratings = tmp_path / "s.parquet", tables / "turn_ratings.parquet"
+    scores, ratings = tmp_path / "s.parquet", tables / "ratings.parquet"
     options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
     assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
     found = schema.read(scores, "scores").query("output == 'f1'")
@@ -512,7 +512,10 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
             'heatmap correlations=a.csv ceilings=a.csv title=A labels={"a":1,"a":2} --output x',
             "the key 'a' is given twice",
         ),
-        ("alpha contexts=a.csv title=A seed=few --output x", "alpha, seed: 'few'; expected a whole number"),
+        (
+            "alpha contexts=a.csv ratings=b.csv title=A seed=few --output x",
+            "alpha, seed: 'few'; expected a whole number",
+        ),
         ("statistics kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
         ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
     ],

@@ -368,11 +368,12 @@ def test_submissions_that_are_not_there(here, capsys):
 # --- challenge ratings -----------------------------------------------------------------------------------------------
 
 
-def dialogue_ratings(system="mine"):
+def ratings_of_dialogues(system="mine"):
     return pd.DataFrame(
         {
             "dataset": "mini",
-            "dialogue_id": ["d1", "d2"],
+            "level": "dialogue",
+            "item_id": ["d1", "d2"],
             "system_id": system,
             "annotator_id": "ann",
             "position": None,
@@ -387,15 +388,16 @@ def dialogue_ratings(system="mine"):
 
 def test_ratings_are_put_beside_the_tables(made):
     (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,mine,4\nd1-t1,one,2\n")
-    schema.write(made / "dialogues.csv", dialogue_ratings(), "dialogue_ratings")
+    schema.write(made / "dialogues.csv", ratings_of_dialogues(), "ratings")
     assert run("challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv") == 0
-    turn = schema.read(made / "tables/turn_ratings.parquet", "turn_ratings")
-    assert turn.set_index("context_id")["rating"].to_dict() == {"d1-t0": 4.0, "d1-t1": 2.0}
+    found = schema.read(made / "tables/ratings.parquet", "ratings")
+    turn = found[found["level"] == "turn"]
+    assert turn.set_index("item_id")["rating"].to_dict() == {"d1-t0": 4.0, "d1-t1": 2.0}
     assert set(turn["dataset"]) == {"mini"}
     assert set(turn["source"]) == {"human"}
-    assert len(schema.read(made / "tables/dialogue_ratings.parquet", "dialogue_ratings")) == 2
+    assert len(found) == 4
     assert run("challenge", "ratings", "tables", "--turn", "turns.csv") == 0
-    assert schema.read(made / "tables/dialogue_ratings.parquet", "dialogue_ratings").empty
+    assert len(schema.read(made / "tables/ratings.parquet", "ratings")) == 2
 
 
 @pytest.mark.parametrize(
@@ -408,11 +410,11 @@ def test_ratings_are_put_beside_the_tables(made):
 )
 def test_ratings_of_an_unknown_item(made, capsys, turns, system, message):
     (made / "turns.csv").write_text("context_id,system_id,rating\n" + turns)
-    schema.write(made / "dialogues.csv", dialogue_ratings(system), "dialogue_ratings")
+    schema.write(made / "dialogues.csv", ratings_of_dialogues(system), "ratings")
     error = fails(capsys, "challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv")
     assert message in error
     assert "of tables" in error
-    assert not (made / "tables/turn_ratings.parquet").exists()
+    assert not (made / "tables/ratings.parquet").exists()
 
 
 @pytest.mark.parametrize("report", ["[]", "{}", '{"failed": ["short"]}'])
@@ -427,13 +429,12 @@ def test_a_report_of_submissions_that_is_none(made, capsys, report):
 def test_ratings_of_a_submission_that_was_left_out_are_left_out_too(made, caplog):
     assert "short" in json.loads((made / "tables/submissions.json").read_text())["failed"]
     (made / "turns.csv").write_text("context_id,system_id,rating\nd1-t0,short,4\nd1-t0,mine,3\n")
-    schema.write(made / "dialogues.csv", dialogue_ratings("short"), "dialogue_ratings")
+    schema.write(made / "dialogues.csv", ratings_of_dialogues("short"), "ratings")
     assert run("challenge", "ratings", "tables", "--turn", "turns.csv", "--dialogue", "dialogues.csv") == 0
-    found = schema.read(made / "tables/turn_ratings.parquet", "turn_ratings")
+    found = schema.read(made / "tables/ratings.parquet", "ratings")
     assert list(found["system_id"]) == ["mine"]
     assert found.iloc[0][["dimension", "scale_min", "scale_max", "source"]].to_list() == ["Overall", 1, 5, "human"]
-    assert "1 turn_ratings are of submissions that were left out" in caplog.text
-    assert schema.read(made / "tables/dialogue_ratings.parquet", "dialogue_ratings").empty
+    assert "turns.csv: 1 ratings are of submissions that were left out" in caplog.text
 
 
 def test_people_s_ratings_are_not_simulated_away(made, capsys):
@@ -449,7 +450,7 @@ def test_tables_without_ratings_can_be_exported(made):
     assert run("import", "shared", "--name", "mini", "--output", "again") == 0
     for name in ("systems", "responses"):
         assert (made / f"again/{name}.parquet").read_bytes() == (made / f"tables/{name}.parquet").read_bytes()
-    assert schema.read(made / "again/turn_ratings.parquet", "turn_ratings").empty
+    assert schema.read(made / "again/ratings.parquet", "ratings").empty
 
 
 # --- simulate --------------------------------------------------------------------------------------------------------
@@ -460,11 +461,11 @@ def test_simulate(made, caplog):
     base = ["simulate", "tables", "--raters", "raters.yaml", "--roster", "roster.yaml", "--seed"]
     assert run(*base, 1) == 0
     assert "not rated, for want of a skill: mine" in caplog.text
-    names = {"turn_ratings": "turn_ratings", "dialogue_ratings": "dialogue_ratings", "truth": "scores"}
+    names = {"ratings": "ratings", "truth": "scores"}
     found = {name: schema.read(made / f"tables/{name}.parquet", table) for name, table in names.items()}
     assert all(set(frame["system_id"]) == {"human", "one"} for frame in found.values())
-    assert set(found["turn_ratings"]["source"]) == set(found["dialogue_ratings"]["source"]) == {"simulated"}
-    assert len(found["turn_ratings"]) == 2 * 4 * 2
+    assert set(found["ratings"]["source"]) == {"simulated"}
+    assert len(found["ratings"].query("level == 'turn'")) == 2 * 4 * 2
     assert set(found["truth"]["metric"]) == {"simulated_truth"}
     before = {name: (made / f"tables/{name}.parquet").read_bytes() for name in names}
     assert run(*base, 1) == 0
@@ -526,7 +527,7 @@ def test_the_agents_of_adding_a_system(root, here, capsys):
     # On the demo they are scored and not rated.
     roster = root / "data/demo/agents.yaml"
     assert run("simulate", "tables", "--raters", root / "data/demo/raters.yaml", "--roster", roster, "--seed", 1) == 0
-    rated = schema.read(here / "tables/turn_ratings.parquet", "turn_ratings")
+    rated = schema.read(here / "tables/ratings.parquet", "ratings")
     assert set(rated["system_id"]) == {"human-1", "human-2"}
     capsys.readouterr()
     assert run("score", "tables", "--metric", "f1", "--output", "scores.csv") == 0

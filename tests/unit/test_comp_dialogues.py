@@ -77,20 +77,20 @@ def test_every_turn_of_the_chatbot_is_a_response(tmp_path):
     # Where the chatbot said nothing there is neither response nor history, but the turn counts.
     assert contexts["turn"]["mini-0002-1"] == 1
     assert [u["text"] for u in contexts["history"]["mini-0002-1"]] == ["Oh", "What?"]
-    assert len(tables["turn_ratings"]) == len(tables["personas"]) == 0
+    assert len(tables["ratings"].query("level == 'turn'")) == len(tables["personas"]) == 0
 
 
 def test_people_s_ratings_and_gpt_4_s_are_kept_apart(tmp_path):
-    found = read(tmp_path, people=rated())["dialogue_ratings"]
+    found = read(tmp_path, people=rated())["ratings"].query("level == 'dialogue'")
     assert len(found) == 3 * 5 * 5 + 3 * 5 * 4
     machine, people = (found[found["source"] == source] for source in ("gpt-4", "human"))
     assert sorted(machine["annotator_id"].unique()) == [f"round-{number}" for number in range(1, 6)]
     assert not set(machine["annotator_id"]) & set(people["annotator_id"])
-    values = machine.set_index(["dialogue_id", "annotator_id", "dimension"])["rating"]
+    values = machine.set_index(["item_id", "annotator_id", "dimension"])["rating"]
     assert values["mini-0001", "round-5", "overall"] == 1
     assert values["mini-0002", "round-2", "coherence"] == 4
     assert people.groupby("dimension")["scale_max"].first().to_dict() == {**dict.fromkeys(SHORT, 2), "overall": 4}
-    means = people.groupby(["dialogue_id", "dimension"])["rating"].mean()
+    means = people.groupby(["item_id", "dimension"])["rating"].mean()
     assert means["mini-0002", "engagingness"] == 1.25
 
 
@@ -99,7 +99,9 @@ def test_only_rated_dialogues_are_taken_and_colours_are_systems(tmp_path):
     tables = read(tmp_path, lines, rounds(3, indices=[6, 8, 1]))
     assert tables["responses"]["response"].tolist() == ["1", "6", "8"]
     assert tables["responses"]["system_id"].tolist() == ["Purple", "Green", "Pink"]
-    values = tables["dialogue_ratings"].set_index(["dialogue_id", "annotator_id", "dimension"])["rating"]
+    values = (
+        tables["ratings"].query("level == 'dialogue'").set_index(["item_id", "annotator_id", "dimension"])["rating"]
+    )
     assert [values[f"mini-000{line}", "round-1", "overall"] for line in (6, 8, 1)] == [1, 2, 3]
 
 
@@ -168,14 +170,14 @@ def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
     assert (found["value"] == 3).all()
     single = judgements(judge(files), said, known)
     assert sorted(single["sample"].unique()) == list(range(5))
-    counted = coverage("gpt-4_mini", said, tables["dialogue_ratings"], {})
+    counted = coverage("gpt-4_mini", said, tables["ratings"].query("level == 'dialogue'"), {})
     assert counted["n"].tolist() == [3] * 5
-    machine = tables["dialogue_ratings"].query("source == 'gpt-4'")
+    machine = tables["ratings"].query("level == 'dialogue'").query("source == 'gpt-4'")
     alone = coverage("gpt-4_mini", said, machine, {})
     assert alone["n"].tolist() == [0] * 5
     assert alone["pearson"].isna().all()
     with pytest.raises(UnknownNameError, match="coherence: unknown rated dimension 'Coherence'"):
-        coverage("gpt-4_mini", said, tables["dialogue_ratings"], {"coherence": "Coherence"})
+        coverage("gpt-4_mini", said, tables["ratings"].query("level == 'dialogue'"), {"coherence": "Coherence"})
 
 
 def test_coverage_correlates_with_people_s_means(tmp_path):
@@ -183,7 +185,7 @@ def test_coverage_correlates_with_people_s_means(tmp_path):
     files = write(tmp_path, content=content, people=rated())
     tables = readers.read("comp_dialogues", "mini", files)
     known = Rated(tables["contexts"], tables["responses"], tables["systems"])
-    counted = coverage("x", ratings(judge(files), known), tables["dialogue_ratings"], {})
+    counted = coverage("x", ratings(judge(files), known), tables["ratings"].query("level == 'dialogue'"), {})
     # People's means rise by a quarter from dialogue to dialogue; the rounds by 1 and 2.
     expected = pd.Series([1.0, 2.0, 4.0]).corr(pd.Series([0.75, 1.0, 1.25]))
     assert counted.set_index("dimension")["pearson"]["overall"] == pytest.approx(expected)

@@ -95,9 +95,9 @@ def test_turn_sets_are_those_of_table_1(tables, name):
     # No response is held against itself.
     truth = joined[joined["system_id"].isin(["slot-0", "Original Ground Truth"])]
     assert truth["references"].map(len).sum() == 0
-    people = found["turn_ratings"].query("source == 'human'")["dimension"]
+    people = found["ratings"].query("level == 'turn'").query("source == 'human'")["dimension"]
     assert set(people) == HUMAN[name]
-    assert found["turn_ratings"].groupby("dimension").size().to_dict() == dict.fromkeys(
+    assert found["ratings"].query("level == 'turn'").groupby("dimension").size().to_dict() == dict.fromkeys(
         ("interestingness", "overall", "relevance", "specificity", "understandability"), items
     )
 
@@ -106,18 +106,18 @@ def test_ratings_are_the_published_numbers(tables, real_file):
     published = json.loads(real_file("comp_turn_relevance_ratings").read_text())
     for name, key in (("topical_usr", "topical-usr"), ("persona_zhao", "persona-zhao"), ("fed_turn", "fed-turn")):
         found = tables(name)
-        ratings = found["turn_ratings"].query("dimension == 'relevance'")
+        ratings = found["ratings"].query("level == 'turn'").query("dimension == 'relevance'")
         responses = found["responses"][["context_id", "system_id"]]
         assert ratings["rating"].tolist() == published[key]
-        assert ratings[["context_id", "system_id"]].to_numpy().tolist() == responses.to_numpy().tolist()
+        assert ratings[["item_id", "system_id"]].to_numpy().tolist() == responses.to_numpy().tolist()
 
 
 @pytest.mark.parametrize("name", DIALOGUE_SETS)
 def test_dialogue_sets_are_those_of_table_1(tables, name):
     dialogues, utterances, length = TABLE_1[name]
     found = tables(name)
-    ratings = found["dialogue_ratings"]
-    assert ratings["dialogue_id"].nunique() == found["contexts"]["dialogue_id"].nunique() == dialogues
+    ratings = found["ratings"].query("level == 'dialogue'")
+    assert ratings["item_id"].nunique() == found["contexts"]["dialogue_id"].nunique() == dialogues
     machine = ratings.query("source == 'gpt-4'")
     assert (machine.groupby(["dimension", "annotator_id"]).size() == dialogues).all()
     assert machine["annotator_id"].nunique() == machine["dimension"].nunique() == 5
@@ -148,8 +148,8 @@ def test_ieval_s_lines_are_its_bots_in_turn(tables):
 
 
 def test_gpt_4_and_people_on_fed(tables):
-    ratings = tables("fed_dial")["dialogue_ratings"]
-    means = ratings.pivot_table(index="dialogue_id", columns=["source", "dimension"], values="rating")
+    ratings = tables("fed_dial")["ratings"].query("level == 'dialogue'")
+    means = ratings.pivot_table(index="item_id", columns=["source", "dimension"], values="rating")
     assert len(means) == 125
     for dimension, published in FED.items():
         found = stats.pearsonr(means["gpt-4", dimension], means["human", dimension])[0]
@@ -163,8 +163,7 @@ def test_the_rounds_of_fed_are_a_judge(tables, root, real_file, tmp_path, monkey
     target.parent.mkdir(parents=True)
     target.write_bytes(real_file(source.name).read_bytes())
     for name, frame in tables("fed_dial").items():
-        if name != "turn_ratings":
-            schema.write(tmp_path / f"tables/{name}.parquet", frame, name)
+        schema.write(tmp_path / f"tables/{name}.parquet", frame, name)
     take_answers(
         {"name": "gpt-4_fed_dial", "format": "gpt4_rounds", "model": "gpt-4", "prompt": "rounds"},
         {"rounds": "fed_dialogue_gpt4_rounds"},

@@ -51,8 +51,7 @@ def test_pairs_of_responses_are_joined_by_line(tmp_path, caplog):
     assert contexts.index[0] == "pronouns-0000-original-1"
     assert said(tables, "pronouns-0000-perturbed-1") == [("B", "Hi!"), ("A", "Hello.")]
     assert said(tables, "pronouns-0001-original-0") == []
-    assert tables["turn_ratings"].empty
-    assert tables["dialogue_ratings"].empty
+    assert tables["ratings"].empty
     assert "mini, pronouns: 2 pairs, 1 of them equal up to the last turn" in caplog.text
 
 

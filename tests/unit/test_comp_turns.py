@@ -62,13 +62,13 @@ def test_slots_are_systems_and_the_truth_is_a_reference_of_the_others_only(tmp_p
         {"speaker": "B", "text": "Hello."},
         {"speaker": "A", "text": "Topic 1?"},
     ]
-    ratings = tables["turn_ratings"]
+    ratings = tables["ratings"]
     assert len(ratings) == 5 * 12
     assert ratings.groupby("dimension")["source"].first().to_dict() == {
         **dict.fromkeys(DIMENSIONS, "gpt-4"),
         "overall": "human",
     }
-    found = ratings.set_index(["dimension", "context_id", "system_id"])["rating"]
+    found = ratings.set_index(["dimension", "item_id", "system_id"])["rating"]
     assert found["overall", "mini-0001-truth", "slot-0"] == 2.5
     assert found["overall", "mini-0001", "slot-5"] == 3.75
     assert set(ratings["annotator_id"]) == {"mean"}
@@ -140,7 +140,7 @@ def test_usr_s_own_file_gives_systems_references_facts_and_means(tmp_path):
     kinds = tables["systems"].set_index("system_id")["kind"]
     assert kinds["Original Ground Truth"] == kinds["New Human Generated"] == "human"
     assert len(tables["personas"]) == 6
-    ratings = tables["turn_ratings"].set_index(["dimension", "context_id", "system_id"])
+    ratings = tables["ratings"].set_index(["dimension", "item_id", "system_id"])
     answer = mini_items()[2]["responses"][0]
     found = ratings.loc[("overall", "mini-002-truth", "Original Ground Truth")]
     assert found["rating"] == pytest.approx(sum(answer["Overall"]) / 3)
@@ -185,7 +185,7 @@ def test_fed_s_models_come_from_the_rated_dialogues(tmp_path):
     assert contexts["context_id"].tolist() == ["mini-0000-0", "mini-0000-1", "mini-0000-2"]
     assert contexts["turn"].tolist() == [0, 1, 2]
     assert [u["speaker"] for u in contexts["history"].iloc[2]] == list("ABABA")
-    ratings = tables["turn_ratings"]
+    ratings = tables["ratings"]
     assert set(ratings["source"]) == {"human"}
     assert ratings.groupby("dimension")["scale_max"].first().to_dict() == {
         "relevance": 2, "specificity": 2, "interestingness": 2, "understandability": 1, "overall": 4,

@@ -216,7 +216,7 @@ def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, c
     samples = list(
         evaluation.samples(
             aggregate.read_scores([tmp_path / f"{name}.parquet" for name in names]),
-            aggregate.read_ratings(folder / "turn_ratings.parquet"),
+            aggregate.read_ratings(folder / "ratings.parquet"),
             contexts=aggregate.read_contexts(folder / "contexts.parquet"),
             systems=schema.read(folder / "systems.parquet", "systems"),
             source=settings["source"],

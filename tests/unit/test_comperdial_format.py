@@ -81,7 +81,7 @@ def misfit(files, columns=None, **options):
 
 
 def ratings_of(table, dimension=OVERALL):
-    rows = table[table["dimension"] == dimension].sort_values(list(table.columns[1:4]))
+    rows = table[table["dimension"] == dimension].sort_values(list(table.columns[1:5]))
     return [
         (who, None if pd.isna(place) else int(place), rating)
         for who, place, rating in rows[["annotator_id", "position", "rating"]].itertuples(index=False, name=None)
@@ -142,11 +142,16 @@ def benchmarks(draw):
                 key = {"system_id": system, "annotator_id": rater, "position": None, "source": source}
                 overall = draw(st.none() | st.sampled_from([1, 2, 3, 4, 5, 2.5]))
                 if overall is not None:
-                    row = key | {"context_id": f"{dialogue}-t{number}", "dimension": OVERALL, "rating": overall}
+                    row = key | {
+                        "level": "turn",
+                        "item_id": f"{dialogue}-t{number}",
+                        "dimension": OVERALL,
+                        "rating": overall,
+                    }
                     turn.append(row | {"scale_min": 1, "scale_max": 5})
                 if number:
                     continue
-                key |= {"dialogue_id": dialogue}
+                key |= {"level": "dialogue", "item_id": dialogue}
                 if (overall := draw(st.none() | st.integers(1, 5))) is not None:
                     whole.append(key | {"dimension": OVERALL, "rating": overall, "scale_min": 1, "scale_max": 5})
                 # Marks without a score are allowed by the tables, and must come back too.
@@ -155,9 +160,8 @@ def benchmarks(draw):
                         key | {"dimension": a, "rating": float(a not in marks), "scale_min": 0, "scale_max": 1}
                         for a in AXES
                     ]
-    for name, rows in (("turn_ratings", turn), ("dialogue_ratings", whole)):
-        rows = [{"dataset": "mine", **row} for row in rows]
-        tables[name] = schema.validate(pd.DataFrame(rows, columns=schema.table(name).columns), name)
+    rows = [{"dataset": "mine", **row} for row in [*turn, *whole]]
+    tables["ratings"] = schema.validate(pd.DataFrame(rows, columns=schema.table("ratings").columns), "ratings")
     return tables
 
 
@@ -231,7 +235,7 @@ def test_shapes_of_ratings(tmp_path, values, columns, expected):
         {k: v for k, v in record.items() if k != "ratings"} | (values if not record["turn"] else {}) for record in TURNS
     ]
     tables = read(files_in(tmp_path, turns), maps({"ratings": columns}))
-    assert ratings_of(tables["turn_ratings"]) == expected
+    assert ratings_of(tables["ratings"].query("level == 'turn'")) == expected
     assert len(tables["responses"]) == 2, "a response without ratings stays"
 
 
@@ -255,7 +259,7 @@ def test_shapes_of_ratings(tmp_path, values, columns, expected):
 )
 def test_shapes_of_marks(tmp_path, values, columns, expected):
     whole = [{"dialogue_id": "100001", "system_id": "s"} | values]
-    rated = read(files_in(tmp_path, whole=whole), maps(whole=columns))["dialogue_ratings"]
+    rated = read(files_in(tmp_path, whole=whole), maps(whole=columns))["ratings"].query("level == 'dialogue'")
     assert [rating for _, _, rating in ratings_of(rated, "Fluency")] == expected
     assert (rated[rated["dimension"] != OVERALL]["scale_max"] == 1).all()
 
@@ -263,7 +267,9 @@ def test_shapes_of_marks(tmp_path, values, columns, expected):
 def test_a_position_is_the_same_for_a_score_and_its_marks(tmp_path):
     whole = [{"dialogue_id": 100001, "system_id": "s", "r": [None, 4], "m": {"2": ["Fluency"]}, "f": ["", "n"]}]
     for marks in ("m", {"Fluency": "f"}):
-        rated = read(files_in(tmp_path, whole=whole), maps(whole={"ratings": "r", "marks": marks}))["dialogue_ratings"]
+        rated = read(files_in(tmp_path, whole=whole), maps(whole={"ratings": "r", "marks": marks}))["ratings"].query(
+            "level == 'dialogue'"
+        )
         assert set(rated["position"]) == {1}
         assert set(rated["annotator_id"]) == {"2"}
 
@@ -399,8 +405,8 @@ def test_the_map_to_paste_works(tmp_path, turn_names, shape):
     assert found["counts"] == {"systems": 99}
     tables = read(files, found["columns"])
     assert set(tables["responses"]["context_id"]) == {"100001-t0", "100001-t1"}
-    assert set(tables["turn_ratings"]["context_id"]) == {"100001-t0", "100001-t1"}
-    assert (tables["dialogue_ratings"]["dimension"] == "Fluency").sum() == 2
+    assert set(tables["ratings"].query("level == 'turn'")["item_id"]) == {"100001-t0", "100001-t1"}
+    assert (tables["ratings"].query("level == 'dialogue'")["dimension"] == "Fluency").sum() == 2
 
 
 def test_a_map_to_paste_for_records_inside_an_object(tmp_path):
@@ -412,13 +418,13 @@ def test_a_map_to_paste_for_records_inside_an_object(tmp_path):
     columns = pasted(error)["columns"]
     assert columns["turn"]["records"] == "data.items"
     assert columns["dialogue"] == export.COLUMNS["dialogue"], "what fits stays"
-    assert len(read(files, columns)["turn_ratings"]) == 4
+    assert len(read(files, columns)["ratings"].query("level == 'turn'")) == 4
     # And the other way round: a list, and a map that looks inside an object.
     columns["turn"]["records"] = "nowhere"
     files = files_in(tmp_path, renamed(TURNS, RENAMED))
     again = pasted(misfit(files, columns))["columns"]
     assert "records" not in again["turn"]
-    assert len(read(files, again)["turn_ratings"]) == 4
+    assert len(read(files, again)["ratings"].query("level == 'turn'")) == 4
 
 
 def test_axes_in_fields_of_their_own_are_proposed(tmp_path):
@@ -427,7 +433,7 @@ def test_axes_in_fields_of_their_own_are_proposed(tmp_path):
     files = files_in(tmp_path, whole=whole)
     columns = pasted(misfit(files))["columns"]
     assert columns["dialogue"]["marks"]["Persona consistency"] == "persona_consistency"
-    rated = read(files, columns)["dialogue_ratings"]
+    rated = read(files, columns)["ratings"].query("level == 'dialogue'")
     assert rated[rated["dimension"] != OVERALL].groupby("annotator_id")["rating"].sum().to_dict() == {"1": 0, "2": 6}
 
 
@@ -435,7 +441,7 @@ def test_marks_that_no_field_looks_like_are_left_out(tmp_path):
     files = files_in(tmp_path, whole=[{k: v for k, v in WHOLE[0].items() if k != "marks"}])
     columns = pasted(misfit(files))["columns"]
     assert "marks" not in columns["dialogue"]
-    assert set(read(files, columns)["dialogue_ratings"]["dimension"]) == {OVERALL}
+    assert set(read(files, columns)["ratings"].query("level == 'dialogue'")["dimension"]) == {OVERALL}
 
 
 def test_what_cannot_be_told_is_left_to_fill_in(tmp_path):
@@ -478,7 +484,7 @@ def test_dialogue_files_that_differ_are_said(tmp_path, caplog):
 
 
 def simulated(tables, source="simulated"):
-    return tables | {n: tables[n].assign(source=source) for n in ("turn_ratings", "dialogue_ratings")}
+    return tables | {"ratings": tables["ratings"].assign(source=source)}
 
 
 def test_simulated_ratings_are_never_read_as_people_s(tmp_path):
@@ -490,8 +496,7 @@ def test_simulated_ratings_are_never_read_as_people_s(tmp_path):
     without = {role: path for role, path in files.items() if role != "systems"}
     for given_files in (files, without):
         found = read(given_files)
-        for name in ("turn_ratings", "dialogue_ratings"):
-            assert set(found[name]["source"]) == {"simulated"}
+        assert set(found["ratings"]["source"]) == {"simulated"}
     about = json.loads(files["systems"].read_text()) | {"source": "human"}
     files["systems"].write_text(json.dumps(about))
     with pytest.raises(SchemaError, match="ratings_source is 'simulated'; expected 'human'"):
@@ -520,7 +525,6 @@ def test_an_exported_set_is_read_by_its_own_maps(tmp_path):
 
 def test_other_data_sets_cannot_be_exported(usr_tables, tmp_path):
     for name, tables in usr_tables.items():
-        tables = tables | {"dialogue_ratings": schema.table("dialogue_ratings").arrow().empty_table().to_pandas()}
         with pytest.raises(SchemaError, match=f"data set '{name}': dialogue .* cannot be told in ComperDial's form"):
             export.export(tables, tmp_path / name)
         assert not (tmp_path / name).exists(), "nothing is written by halves"
@@ -546,7 +550,7 @@ def changed(tables, table, **values):
                 | {
                     "contexts": t["contexts"].iloc[1:],
                     "responses": t["responses"].iloc[1:],
-                    "turn_ratings": t["turn_ratings"].iloc[2:],
+                    "ratings": t["ratings"].query("item_id != '100001-t0'"),
                 }
             ),
             "cannot be told",
@@ -554,25 +558,28 @@ def changed(tables, table, **values):
         (lambda t: t | {"personas": t["personas"].iloc[:1]}, "cannot be told"),
         (lambda t: t | {"responses": t["responses"].iloc[:0]}, "no responses"),
         (
-            lambda t: changed(t, "turn_ratings", system_id="other"),
-            "4 records of turn_ratings are of nothing in the tables",
+            lambda t: changed(t, "ratings", system_id="other"),
+            "4 records of ratings are of nothing in the tables",
         ),
-        (lambda t: changed(t, "dialogue_ratings", dialogue_id="other"), "records of dialogue_ratings are of nothing"),
+        (lambda t: changed(t, "ratings", item_id="other"), "records of ratings are of nothing"),
         (lambda t: changed(t, "responses", context_id="other"), "records of responses are of nothing"),
         (lambda t: changed(t, "responses", system_id="other"), "records of responses are of nothing"),
-        (lambda t: changed(t, "turn_ratings", source="judge"), "ratings by human, judge"),
-        (lambda t: changed(t, "turn_ratings", dimension="Fluency"), "dimension 'Fluency' from 1 to 5"),
-        (lambda t: changed(t, "turn_ratings", scale_max=7.0), "dimension 'Overall' from 1 to 7"),
+        (
+            lambda t: t | {"ratings": t["ratings"].assign(source=["judge", *t["ratings"]["source"][1:]])},
+            "ratings by human, judge",
+        ),
+        (lambda t: changed(t, "ratings", dimension="Fluency"), "dimension 'Fluency' from 1 to 5"),
+        (lambda t: changed(t, "ratings", scale_max=7.0), "dimension 'Overall' from 1 to 7"),
         # Axes that were not asked for would come back as not marked.
         (
-            lambda t: t | {"dialogue_ratings": t["dialogue_ratings"].query("dimension != 'Humanness'")},
+            lambda t: t | {"ratings": t["ratings"].query("dimension != 'Humanness'")},
             "annotator 'a' has Fluency 0",
         ),
         (
             lambda t: (
                 t
                 | {
-                    "dialogue_ratings": t["dialogue_ratings"].assign(
+                    "ratings": t["ratings"].assign(
                         rating=lambda f: f["rating"].where(f["dimension"] != "Humanness", 0.5)
                     )
                 }
@@ -647,12 +654,12 @@ def test_the_page_s_misfit_and_its_map(page, root, tmp_path):
     error = misfit(files, counts=block["counts"])
     assert pasted(error) == block
     tables = read(files, block["columns"])
-    assert ratings_of(tables["turn_ratings"]) == [
+    assert ratings_of(tables["ratings"].query("level == 'turn'")) == [
         ("human.score_1", None, 4),
         ("human.score_1", None, 5),
         ("human.score_2", None, 3),
     ]
-    assert [rating for *_, rating in ratings_of(tables["dialogue_ratings"], "Fluency")] == [1, 0]
+    assert [rating for *_, rating in ratings_of(tables["ratings"].query("level == 'dialogue'"), "Fluency")] == [1, 0]
     params = completed(yaml.safe_load((root / "params.yaml").read_text()))
     assert params["comperdial"]["columns"] == export.COLUMNS, "the defaults read what `comperdial export` writes"
     assert set(params["comperdial"]) == set(block)

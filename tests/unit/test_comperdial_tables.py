@@ -129,19 +129,20 @@ def write_tables(folder, *, dialogues=True, system="agent"):
     systems = [{"dataset": "d", "system_id": s, "kind": k, "track": None, "description": ""} for s, k in kinds.items()]
     schema.write(folder / "systems.parquet", pd.DataFrame(systems), "systems")
     turns = [
-        rating | {"context_id": f"c{c}", "system_id": s, "annotator_id": a, "source": source}
+        rating | {"level": "turn", "item_id": f"c{c}", "system_id": s, "annotator_id": a, "source": source}
         for c, s, (a, source) in itertools.product(
             range(3), (system, "person", "gold"), (("ann", "human"), ("bob", "human"), ("gpt", "judge"))
         )
     ]
-    turns.append(rating | {"context_id": "c9", "system_id": "idle", "annotator_id": "gpt", "source": "judge"})
-    schema.write(folder / "turn_ratings.parquet", pd.DataFrame(turns), "turn_ratings")
+    turns.append(
+        rating | {"level": "turn", "item_id": "c9", "system_id": "idle", "annotator_id": "gpt", "source": "judge"}
+    )
     if dialogues:
-        whole = [
-            rating | {"dialogue_id": "x", "system_id": s, "annotator_id": a, "source": "human"}
+        turns += [
+            rating | {"level": "dialogue", "item_id": "x", "system_id": s, "annotator_id": a, "source": "human"}
             for s, a in itertools.product((system, "person"), ("ann", "bob"))
         ]
-        schema.write(folder / "dialogue_ratings.parquet", pd.DataFrame(whole), "dialogue_ratings")
+    schema.write(folder / "ratings.parquet", pd.DataFrame(turns), "ratings")
 
 
 def test_tables_are_counted_without_references_and_without_other_sources(tmp_path):
@@ -165,7 +166,7 @@ def test_ratings_of_a_system_that_is_not_there(tmp_path):
 def test_the_real_usr_files_are_counted(usr_tables, tmp_path):
     expected = {"usr_persona": (240, 4, 60), "usr_topical": (300, 5, 60)}
     for dataset, (turns, systems, references) in expected.items():
-        for name in ("systems", "turn_ratings"):
+        for name in ("systems", "ratings"):
             schema.write(tmp_path / dataset / f"{name}.parquet", usr_tables[dataset][name], name)
         found = count_tables(tmp_path / dataset)
         assert (found["turn"], found["dialogue"], found["system"]) == (turns, None, systems)

@@ -21,7 +21,7 @@ def test_every_fact_of_the_file_is_in_a_table(tmp_path):
         "contexts": 6,
         "personas": 6,
         "responses": 30,
-        "turn_ratings": 30 * 6 * 3,
+        "ratings": 30 * 6 * 3,
     }
     kinds = tables["systems"].set_index("system_id")["kind"]
     assert kinds["Original Ground Truth"] == "reference"
@@ -32,11 +32,11 @@ def test_every_fact_of_the_file_is_in_a_table(tmp_path):
     assert context["history"][-1]["text"] == "do you like gardens ?"
     assert context["references"] == ["yes , i have loved gardens since i was a child ."]
     assert context["facts"] == ["i like gardens.", "i am number 2."]
-    ratings = tables["turn_ratings"]
+    ratings = tables["ratings"]
     for number, item in enumerate(items):
         for response in item["responses"]:
             rows = ratings[
-                (ratings["context_id"] == f"usr_persona-{number:03d}")
+                (ratings["item_id"] == f"usr_persona-{number:03d}")
                 & (ratings["system_id"] == response["model"])
                 & (ratings["dimension"] == "Overall")
             ].sort_values("position")

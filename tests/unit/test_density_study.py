@@ -208,8 +208,8 @@ def evaluated(tmp_path_factory):
     tables = {
         "systems": [("d", name, "human" if name == "slot-0" else "agent", None, "") for name in systems],
         "contexts": [("d", f"c{n}", f"c{n}", 0, [{"speaker": "A", "text": "Hi."}], [], []) for n in range(24)],
-        "turn_ratings": [
-            ("d", *unit, "1", None, "overall", value, 1.0, 5.0, "human")
+        "ratings": [
+            ("d", "turn", *unit, "1", None, "overall", value, 1.0, 5.0, "human")
             for unit, value in zip(units, ratings, strict=True)
         ],
     }
@@ -255,7 +255,7 @@ def test_the_tables_show_values_tests_and_what_was_not_run(evaluated, root, tmp_
         sections=rows()["responses"], **shared, **told,
     )  # fmt: skip
     value = float(cells(stem, "Set D", "DEnsity, MiniLM, one model")[2].split()[0])
-    ratings = pd.read_parquet(evaluated["inputs"]["turn_ratings"]).set_index(["context_id", "system_id"])["rating"]
+    ratings = pd.read_parquet(evaluated["inputs"]["ratings"]).set_index(["item_id", "system_id"])["rating"]
     scores = (
         pd.read_parquet(evaluated["inputs"]["scores"][0])
         .query("output == 'density'")

@@ -29,8 +29,8 @@ def score(dataset, level, item, system, metric, output, value):
     return (dataset, level, item, system, metric, output, np.float32(value), 0, f"{metric}|v:1")
 
 
-def rating(dataset, item, system, who, dimension, value, source):
-    return (dataset, item, system, who, None, dimension, float(value), -9.0, 9.0, source)
+def rating(dataset, level, item, system, who, dimension, value, source):
+    return (dataset, level, item, system, who, None, dimension, float(value), -9.0, 9.0, source)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def turns():
                 source = "human" if dimension in ("relevance", "overall") else "gpt-4"
                 for who in ("a", "b", "c"):
                     value = np.clip(np.round(truth + rng.normal()), -9, 9)
-                    ratings.append(rating("t", f"c{c}", f"s{s}", f"{source}-{who}", dimension, value, source))
+                    ratings.append(rating("t", "turn", f"c{c}", f"s{s}", f"{source}-{who}", dimension, value, source))
                 scores.append(score("t", "turn", f"c{c}", f"s{s}", "judge", dimension, np.round(truth + rng.normal())))
             if c:
                 scores.append(score("t", "turn", f"c{c}", f"s{s}", "bleu", "mean", 100 * rng.random()))
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return RatedSet("t", "turn", table("turn_ratings", ratings), contexts), table("scores", scores)
+    return RatedSet("t", "turn", table("ratings", ratings), contexts), table("scores", scores)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def dialogues():
             for source, people in (("human", ("ann", "bob")), ("gpt-4", ("round-1", "round-2"))):
                 for who in people:
                     value = np.clip(np.round(2 * truth + rng.normal()), -9, 9)
-                    ratings.append(rating("d", f"d{d}", "bot", who, dimension, value, source))
+                    ratings.append(rating("d", "dialogue", f"d{d}", "bot", who, dimension, value, source))
             scores.append(score("d", "dialogue", f"d{d}", "bot", "judge", dimension, truth + rng.normal()))
         for t in range(2 + d % 3):
             contexts.append(("d", f"d{d}t{t}", f"d{d}"))
@@ -73,7 +73,7 @@ def dialogues():
             if t <= 1:
                 scores.append(score("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal()))
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return RatedSet("d", "dialogue", table("dialogue_ratings", ratings), contexts), table("scores", scores)
+    return RatedSet("d", "dialogue", table("ratings", ratings), contexts), table("scores", scores)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def one(frame, **which):
     return chosen.iloc[0]
 
 
-def mean_ratings(rated, item, source, dimension):
-    return rows(rated.ratings, source=source, dimension=dimension).groupby([item, "system_id"])["rating"].mean()
+def mean_ratings(rated, source, dimension):
+    return rows(rated.ratings, source=source, dimension=dimension).groupby(["item_id", "system_id"])["rating"].mean()
 
 
 @pytest.mark.parametrize("coefficient", PLAIN)
@@ -104,7 +104,7 @@ def test_of_turns_as_scipy_has_it(turns, found, coefficient, metric, output):
     rated, scores = turns
     own = rows(scores, metric=metric, output=output).set_index(["item_id", "system_id"])["value"].astype(float)
     for dimension, source in (("relevance", "human"), ("specificity", "gpt-4")):
-        means = mean_ratings(rated, "context_id", source, dimension).reindex(own.index)
+        means = mean_ratings(rated, source, dimension).reindex(own.index)
         statistic, p = PLAIN[coefficient](own, means)
         row = one(found, dataset="t", dimension=dimension, metric=metric, output=output, coefficient=coefficient)
         assert (row["source"], row["level"], row["n"]) == (source, "turn", len(own))
@@ -122,7 +122,7 @@ def test_of_dialogues_turn_scores_are_averaged_and_sources_kept_apart(dialogues,
         "words": words.groupby(words["item_id"].map(dialogue_of))["value"].mean(),
         "judge": rows(scores, metric="judge", output="coherence").set_index("item_id")["value"].astype(float),
     }
-    means = mean_ratings(rated, "dialogue_id", source, "coherence").droplevel(1)
+    means = mean_ratings(rated, source, "coherence").droplevel(1)
     for metric, own in expected.items():
         output = "mean" if metric == "words" else "coherence"
         row = one(
@@ -152,7 +152,7 @@ def test_what_is_resampled_follows_from_how_systems_and_dialogues_meet(dialogues
     few = RatedSet("t", "turn", rated.ratings[rated.ratings["system_id"] < "s3"], rated.contexts)
     assert counts(few, scores) == (1, 6)
     # Each dialogue of one system.
-    kept = rated.ratings["context_id"].str[1:].astype(int) // 2 % 4 == rated.ratings["system_id"].str[1:].astype(int)
+    kept = rated.ratings["item_id"].str[1:].astype(int) // 2 % 4 == rated.ratings["system_id"].str[1:].astype(int)
     assert counts(RatedSet("t", "turn", rated.ratings[kept], rated.contexts), scores) == (4, 1)
 
 
@@ -235,7 +235,7 @@ def test_rounds_are_correlated_two_by_two(dialogues):
     row = one(found, source="gpt-4", dimension="overall")
     assert (row["annotator_a"], row["annotator_b"], row["n"]) == ("round-1", "round-2", 30)
     wide = rows(rated.ratings, source="gpt-4", dimension="overall").pivot(
-        index="dialogue_id", columns="annotator_id", values="rating"
+        index="item_id", columns="annotator_id", values="rating"
     )
     assert row["pearson"] == pytest.approx(wide.corr().iloc[0, 1])
     assert row["spearman"] == pytest.approx(wide.corr("spearman").iloc[0, 1])
@@ -263,7 +263,7 @@ def written(folder, rated, scores):
     contexts = rated.contexts.assign(turn=0, history=[[]] * len(rated.contexts))
     contexts = contexts.assign(references=[[]] * len(contexts), facts=[[]] * len(contexts))
     schema.write(folder / "contexts.parquet", contexts, "contexts")
-    schema.write(folder / f"{rated.level}_ratings.parquet", rated.ratings, f"{rated.level}_ratings")
+    schema.write(folder / "ratings.parquet", rated.ratings, "ratings")
     path = folder.parent / f"{folder.name}.parquet"
     schema.write(path, scores, "scores")
     return folder, path
@@ -327,7 +327,8 @@ def test_scores_and_tables_belong_together(tmp_path, turns, dialogues):
         called("dimensions", scores_d, "--tables", d, d, *out)
     with pytest.raises(SchemaError, match=r"dataset 'd': metric '\w+', output '\w+' scores item 'd\w+' twice"):
         read_scores_by_dataset([scores_d, scores_d])
-    schema.write(t / "dialogue_ratings.parquet", dialogues[0].ratings.assign(dataset="t"), "dialogue_ratings")
+    more = pd.concat([schema.read(t / "ratings.parquet", "ratings"), dialogues[0].ratings.assign(dataset="t")])
+    schema.write(t / "ratings.parquet", more, "ratings")
     with pytest.raises(SchemaError, match="ratings of turns and of dialogues"):
         RatedSet.read(t)
 

@@ -37,11 +37,15 @@ def made():
         context, value = f"d{d}t{t}", truth[s, d, t]
         scores.append(score("turn", context, s, "good", np.float32(value + 0.3 * rng.normal())))
         scores.append(score("turn", context, s, "bad", np.float32(value + 3 * rng.normal())))
-        turn += [rating({"context_id": context}, s, rater, value + 0.4 * rng.normal()) for rater in RATERS]
+        turn += [
+            rating({"level": "turn", "item_id": context}, s, rater, value + 0.4 * rng.normal()) for rater in RATERS
+        ]
     for s, d in wholes:
         value = truth[s, d].mean()
         scores.append(score("dialogue", f"d{d}", s, "whole", np.float32(value + 0.2 * rng.normal())))
-        dialogue += [rating({"dialogue_id": f"d{d}"}, s, rater, value + 0.3 * rng.normal()) for rater in RATERS]
+        dialogue += [
+            rating({"level": "dialogue", "item_id": f"d{d}"}, s, rater, value + 0.3 * rng.normal()) for rater in RATERS
+        ]
     contexts = pd.DataFrame(
         [
             {"dataset": "d", "context_id": f"d{d}t{t}", "dialogue_id": f"d{d}"}
@@ -61,7 +65,7 @@ def made():
 def all_samples(made, **choice):
     return list(
         evaluation.samples(
-            made["scores"], made["turn"], contexts=made["contexts"], dialogue_ratings=made["dialogue"], **choice
+            made["scores"], pd.concat([made["turn"], made["dialogue"]]), contexts=made["contexts"], **choice
         )
     )
 
@@ -84,22 +88,20 @@ def plain(made, metric):
     """Return scores and mean ratings of turns and dialogues, by pandas alone."""
     scores = made["scores"][made["scores"]["metric"] == metric]
     if metric == "whole":
-        of_dialogue = scores.rename(columns={"item_id": "dialogue_id"})
-        return None, of_dialogue.set_index(["dialogue_id", "system_id"])["value"].astype(float)
-    turns = (
-        scores.rename(columns={"item_id": "context_id"}).set_index(["context_id", "system_id"])["value"].astype(float)
-    )
+        return None, scores.set_index(["item_id", "system_id"])["value"].astype(float)
+    turns = scores.set_index(["item_id", "system_id"])["value"].astype(float)
+    return turns, by_dialogue(turns, made)
+
+
+def by_dialogue(turns, made):
     whole = turns.reset_index()
-    whole["dialogue_id"] = whole["context_id"].map(made["dialogue_of"])
-    return turns, whole.groupby(["dialogue_id", "system_id"])["value"].mean()
+    whole["item_id"] = whole["item_id"].map(made["dialogue_of"])
+    return whole.groupby(["item_id", "system_id"])[turns.name].mean()
 
 
 def rated(made):
-    turns = made["turn"].groupby(["context_id", "system_id"])["rating"].mean()
-    whole = turns.reset_index()
-    whole["dialogue_id"] = whole["context_id"].map(made["dialogue_of"])
-    of_turns = whole.groupby(["dialogue_id", "system_id"])["rating"].mean()
-    return turns, of_turns, made["dialogue"].groupby(["dialogue_id", "system_id"])["rating"].mean()
+    turns, whole = (made[level].groupby(["item_id", "system_id"])["rating"].mean() for level in ("turn", "dialogue"))
+    return turns, by_dialogue(turns, made), whole
 
 
 PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -131,7 +133,7 @@ def test_a_metric_of_dialogues_has_no_turn_level_and_one_of_turns_has_all(found)
     assert ("turn", "turn") in {tuple(row) for row in found[found["metric"] == "good"][["level", "against"]].to_numpy()}
 
 
-def test_the_human_row_is_mean_turn_ratings_against_dialogue_ratings(made, found):
+def test_the_human_row_is_mean_ratings_of_turns_against_those_of_dialogues(made, found):
     _, averaged, rated_whole = rated(made)
     assert value(found, "dialogue", "dialogue", "human") == pytest.approx(
         stats.pearsonr(averaged, rated_whole.reindex(averaged.index)).statistic, abs=1e-12
@@ -143,21 +145,21 @@ def test_the_human_row_is_mean_turn_ratings_against_dialogue_ratings(made, found
 
 def test_ceilings_against_a_plain_loop(made):
     found = evaluation.ceilings(all_samples(made))
-    table = made["turn"].pivot(index=["context_id", "system_id"], columns="annotator_id", values="rating")
+    table = made["turn"].pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating")
     for rater in RATERS:
         others = table.drop(columns=rater).mean(axis=1)
         rows = found[(found["annotator_id"] == rater) & (found["level"] == "turn")]
         pooled = rows[(rows["grouping"] == "pooled") & (rows["coefficient"] == "spearman")]
         assert pooled["value"].iloc[0] == pytest.approx(stats.spearmanr(table[rater], others).statistic, abs=1e-12)
         within = [
-            stats.pearsonr(one[rater], others.reindex(one.index)).statistic for _, one in table.groupby("context_id")
+            stats.pearsonr(one[rater], others.reindex(one.index)).statistic for _, one in table.groupby("item_id")
         ]
         of_items = rows[(rows["grouping"] == "item") & (rows["coefficient"] == "pearson")]
         assert of_items["value"].iloc[0] == pytest.approx(np.mean(within), abs=1e-12)
 
 
 def test_ceilings_leave_out_what_others_did_not_rate(made):
-    alone = made["turn"][(made["turn"]["annotator_id"] == "ann") | (made["turn"]["context_id"] == "d0t0")]
+    alone = made["turn"][(made["turn"]["annotator_id"] == "ann") | (made["turn"]["item_id"] == "d0t0")]
     made = made | {"turn": alone}
     found = evaluation.ceilings(all_samples(made, levels=["turn"]))
     assert set(found.loc[found["grouping"] == "pooled", "n"]) == {SYSTEMS}
@@ -185,11 +187,11 @@ def test_within_items_is_the_mean_over_contexts_or_dialogues(made):
     found = evaluation.correlations(all_samples(made), detail=Detail(resamples=100))
     turns, whole = plain(made, "good")
     rated_turns, _, rated_whole = rated(made)
-    for level, against, x, y, item in (
-        ("turn", "turn", turns, rated_turns, "context_id"),
-        ("dialogue", "dialogue", whole, rated_whole, "dialogue_id"),
+    for level, against, x, y in (
+        ("turn", "turn", turns, rated_turns),
+        ("dialogue", "dialogue", whole, rated_whole),
     ):
-        expected = [stats.kendalltau(one, y.reindex(one.index)).statistic for _, one in x.groupby(item)]
+        expected = [stats.kendalltau(one, y.reindex(one.index)).statistic for _, one in x.groupby("item_id")]
         assert value(found, level, against, "good", "kendall", "item") == pytest.approx(np.mean(expected), abs=1e-12)
         assert value(found, level, against, "good", "kendall", "item", "n") == len(expected)
 
@@ -268,7 +270,7 @@ def test_scores_of_nothing_that_was_rated_are_refused(made):
     elsewhere = made | {"scores": made["scores"].assign(item_id="elsewhere")}
     with pytest.raises(SchemaError, match="1 contexts are in no table, the first: 'elsewhere'"):
         all_samples(elsewhere)
-    unrated = made | {"turn": made["turn"][made["turn"]["context_id"] != "d0t0"]}
+    unrated = made | {"turn": made["turn"][made["turn"]["item_id"] != "d0t0"]}
     unrated["scores"] = made["scores"][made["scores"]["item_id"] == "d0t0"]
     with pytest.raises(SchemaError, match="belongs to a rated response"):
         all_samples(unrated)
@@ -303,10 +305,8 @@ def test_means_that_differ_in_the_order_of_adding_are_ties(made):
     # Thirds: three raters, three turns. The metric is the mean rating of each turn, so it must agree perfectly.
     rng = np.random.default_rng(5)
     turn = made["turn"].assign(rating=rng.integers(1, 6, len(made["turn"])) / 1.0)
-    means = turn.groupby(["context_id", "system_id"])["rating"].mean().reset_index(name="value")
-    scores = means.rename(columns={"context_id": "item_id"}).assign(
-        dataset="d", level="turn", metric="same", output="o", cut=0, signature="same|v:1"
-    )
+    means = turn.groupby(["item_id", "system_id"])["rating"].mean().reset_index(name="value")
+    scores = means.assign(dataset="d", level="turn", metric="same", output="o", cut=0, signature="same|v:1")
     samples = all_samples(made | {"turn": turn, "scores": scores})
     found = evaluation.correlations(samples, detail=Detail(resamples=50))
     same = found[(found["metric"] == "same") & (found["against"] == "turn") & found["coefficient"].isin(PLAIN)]
@@ -315,7 +315,7 @@ def test_means_that_differ_in_the_order_of_adding_are_ties(made):
     # One sum a unit: no more values than there are sums.
     of_dialogues = next(sample for sample in samples if (sample.level, sample.against) == ("dialogue", "turn"))
     sums = (
-        turn.assign(dialogue=turn["context_id"].map(made["dialogue_of"]))
+        turn.assign(dialogue=turn["item_id"].map(made["dialogue_of"]))
         .groupby(["dialogue", "system_id"])["rating"]
         .sum()
     )
@@ -348,8 +348,8 @@ def test_cuts_of_whole_dialogues_are_counted_where_a_dialogue_counts_once_a_turn
 
 def test_a_dialogue_s_rating_is_the_mean_of_its_turns_whoever_rated_them(made):
     turn = made["turn"].copy()
-    first = (turn["context_id"] == "d0t0") & (turn["system_id"] == "s0")
-    others = turn["context_id"].isin(["d0t1", "d0t2"]) & (turn["system_id"] == "s0")
+    first = (turn["item_id"] == "d0t0") & (turn["system_id"] == "s0")
+    others = turn["item_id"].isin(["d0t1", "d0t2"]) & (turn["system_id"] == "s0")
     turn = turn[~(first & (turn["annotator_id"] != "ann")) & ~(others & (turn["annotator_id"] == "ann"))]
     turn.loc[first, "rating"], turn.loc[others, "rating"] = 5.0, 1.0
     samples = all_samples(made | {"turn": turn})
@@ -382,7 +382,7 @@ def test_names_that_would_clash_are_refused(made):
 def test_ratings_of_dialogues_need_the_contexts(made):
     turns = made["scores"][made["scores"]["level"] == "turn"]
     with pytest.raises(SchemaError, match=r"no score belongs to a rated dialogue.*contexts"):
-        list(evaluation.samples(turns, made["turn"], dialogue_ratings=made["dialogue"]))
+        list(evaluation.samples(turns, pd.concat([made["turn"], made["dialogue"]])))
 
 
 def test_scores_of_systems_are_said_to_be_unused(made, caplog):
@@ -393,7 +393,7 @@ def test_scores_of_systems_are_said_to_be_unused(made, caplog):
 
 def test_one_kind_of_ratings_is_enough(made):
     whole = made["scores"][made["scores"]["metric"] == "whole"]
-    alone = list(evaluation.samples(whole, None, dialogue_ratings=made["dialogue"]))
+    alone = list(evaluation.samples(whole, made["dialogue"]))
     assert [(sample.level, sample.against) for sample in alone] == [("dialogue", "dialogue"), ("system", "dialogue")]
     against_turns = list(evaluation.samples(whole, made["turn"], contexts=made["contexts"]))
     assert [(s.level, s.against) for s in against_turns] == [("dialogue", "turn"), ("system", "turn")]
@@ -415,7 +415,8 @@ def test_scores_that_differ_by_rounding_alone_are_ties_in_every_grouping():
     ratings = pd.DataFrame(
         {
             "dataset": "d",
-            "context_id": keys["item_id"],
+            "level": "turn",
+            "item_id": keys["item_id"],
             "system_id": keys["system_id"],
             "annotator_id": "a",
             "dimension": "x",
@@ -470,9 +471,7 @@ def test_systems_are_given_where_there_are_few_or_params_ask_for_it():
     rated = {"dataset": "m", "annotator_id": "r", "position": None, "dimension": "d", "scale_min": 1, "scale_max": 5}
     made = frame.assign(**same, value=rng.normal(size=len(frame)))
     scores = pd.concat([made, made.assign(metric="g", output="g", value=rng.normal(size=len(frame)))])
-    ratings = frame.rename(columns={"item_id": "context_id"}).assign(
-        **rated, source="human", rating=rng.integers(1, 6, len(frame))
-    )
+    ratings = frame.assign(level="turn", **rated, source="human", rating=rng.integers(1, 6, len(frame)))
     detail = evaluation.Detail(resamples=100, seed=1)
     for systems, fixed, over, test in (
         ("ABCDE", False, "systems and contexts", "jackknife|perm-both"),

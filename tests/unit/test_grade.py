@@ -50,7 +50,7 @@ def test_texts_stay_as_they_are_and_every_rating_apart(tmp_path):
     responses = tables["responses"].set_index(["context_id", "system_id"])["response"]
     assert responses["mini-0001", "ranker"] == "why  not ?"
     assert responses["mini-0000", "writer"] == "so so ."
-    ratings = tables["turn_ratings"].groupby(["context_id", "system_id"])["rating"].agg(list)
+    ratings = tables["ratings"].groupby(["item_id", "system_id"])["rating"].agg(list)
     assert ratings.to_dict() == {
         ("mini-0000", "ranker"): [3, 5, 1],
         ("mini-0000-2", "ranker"): [4, 4],

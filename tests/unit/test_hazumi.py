@@ -67,11 +67,11 @@ def test_exchanges_in_the_order_of_time_with_marks_taken_off(tmp_path):
 
 def test_a_score_that_is_missing_is_no_rating_and_counted(tmp_path):
     reader = Hazumi("mini", files(tmp_path, elan(), elan()))
-    ratings = reader.read()["turn_ratings"]
-    of = ratings.groupby("context_id")["annotator_id"].agg(list)
+    ratings = reader.read()["ratings"]
+    of = ratings.groupby("item_id")["annotator_id"].agg(list)
     assert of["mini-1-000"] == [f"outsider-{n}" for n in (1, 2, 3, 4)]
     assert of["mini-2-001"] == ["interlocutor-2", *(f"outsider-{n}" for n in (1, 2, 3, 4, 5))]
-    own = ratings[ratings["annotator_id"] == "interlocutor-1"].set_index("context_id")["rating"]
+    own = ratings[ratings["annotator_id"] == "interlocutor-1"].set_index("item_id")["rating"]
     assert own.to_dict() == {"mini-1-001": 4, "mini-1-002": 7}
     assert [one.lacks for one in reader.exchanges][:3] == [("interlocutor", "outsider"), (), ()]
 

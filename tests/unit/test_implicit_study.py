@@ -31,12 +31,12 @@ def rated():
         contexts.append(("d", f"d{d}-0", f"d{d}"))
         for dimension in DIALOGUE:
             value = float(rng.integers(1, 6))
-            ratings.append(("d", f"d{d}", "bot", "ann", None, dimension, value, 1.0, 5.0, "human"))
+            ratings.append(("d", "dialogue", f"d{d}", "bot", "ann", None, dimension, value, 1.0, 5.0, "human"))
             said = np.float32(rng.random())
             of = [("judge", dimension, said), (f"i-{dimension}", dimension, said), (f"i-{dimension}", "outside", 0.5)]
             scores += [("d", "dialogue", f"d{d}", "bot", *one, 0, f"{one[0]}|v:1") for one in of]
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return RatedSet("d", "dialogue", table("dialogue_ratings", ratings), contexts), table("scores", scores)
+    return RatedSet("d", "dialogue", table("ratings", ratings), contexts), table("scores", scores)
 
 
 def panel(found, who):

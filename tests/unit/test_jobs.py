@@ -221,7 +221,7 @@ def test_a_caption_says_what_it_says_whatever_is_in_a_title(config):
             CORRELATED | {"results/demo/scores/f1.parquet", "results/studies/comperdial/tables/table_14"},
         ),
         ("judging/variants/cpds-s/scale", [1, 7], {"results/demo/scores/cpds-s_rules.parquet"}),
-        ("challenges/demo/simulated/seed", 7, {"data/tables/demo/turn_ratings.parquet"}),
+        ("challenges/demo/simulated/seed", 7, {"data/tables/demo/ratings.parquet"}),
         ("judging/budget", 7, set()),
         ("judges/mine", {"service": "rules"}, set()),
         ("judges/gpt-4/concurrency", 7, set()),

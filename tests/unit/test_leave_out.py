@@ -92,15 +92,15 @@ def tables(systems, contexts=6, dialogue_of=lambda c: f"d{c // 2}", dataset="d")
             values = {"easy": (5.0 if s == 0 else 0.0) + rng.normal(), "fair": truth + 0.2 * rng.normal()}
             for metric, value in values.items():
                 scores.append((dataset, "turn", f"c{c}", f"s{s}", metric, "o", np.float32(value), 0, f"{metric}|v:1"))
-            ratings.append((dataset, f"c{c}", f"s{s}", "ann", None, "overall", truth, -20.0, 20.0, "human"))
+            ratings.append((dataset, "turn", f"c{c}", f"s{s}", "ann", None, "overall", truth, -20.0, 20.0, "human"))
     places = [(dataset, f"c{c}", dialogue_of(c)) for c in range(contexts)]
     frames = {
         name: schema.validate(pd.DataFrame(rows, columns=schema.table(name).columns), name)
-        for name, rows in (("scores", scores), ("turn_ratings", ratings))
+        for name, rows in (("scores", scores), ("ratings", ratings))
     }
     return (
         frames["scores"],
-        frames["turn_ratings"],
+        frames["ratings"],
         pd.DataFrame(places, columns=["dataset", "context_id", "dialogue_id"]),
     )
 
@@ -118,11 +118,9 @@ def found(six):
 
 @pytest.mark.parametrize("level", ["turn", "dialogue", "system"])
 def test_each_level_leaves_out_each_system_in_turn(six, found, level):
-    units = six[0].merge(six[1], left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
-    units["dialogue_id"] = units["context_id"].map(six[2].set_index("context_id")["dialogue_id"])
-    key = {"turn": ["context_id", "system_id"], "dialogue": ["dialogue_id", "system_id"], "system": ["system_id"]}[
-        level
-    ]
+    units = six[0].merge(six[1], on=["item_id", "system_id"])
+    units["dialogue_id"] = units["item_id"].map(six[2].set_index("context_id")["dialogue_id"])
+    key = {"turn": ["item_id", "system_id"], "dialogue": ["dialogue_id", "system_id"], "system": ["system_id"]}[level]
     for metric in ("easy", "fair"):
         means = (
             units[units["metric"] == metric]

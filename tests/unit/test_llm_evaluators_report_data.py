@@ -76,7 +76,7 @@ def write_set(folder, level="turn"):
     names = ["context_id", "system_id", "response"]
     answered = pd.DataFrame(responses, columns=names).assign(dataset=name)
     schema.write(folder / "responses.parquet", answered, "responses")
-    item = {"context_id": "c"} if level == "turn" else {"dialogue_id": "d"}
+    item = {"level": level, "item_id": "c" if level == "turn" else "d"}
     rating = item | {"dataset": name, "rating": 2.0, "scale_min": 1.0, "scale_max": 3.0, "position": None}
     rated = [("s", "human", "overall"), ("s", "gpt-4", "coherence" if level == "dialogue" else "specificity")]
     rated += [("t", "human", "overall")] if level == "turn" else []
@@ -85,7 +85,7 @@ def write_set(folder, level="turn"):
         for s, by, d in rated
         for n in (1, 2)
     ]
-    schema.write(folder / f"{level}_ratings.parquet", pd.DataFrame(ratings), f"{level}_ratings")
+    schema.write(folder / "ratings.parquet", pd.DataFrame(ratings), "ratings")
     return folder
 
 
@@ -338,16 +338,16 @@ def test_what_intervals_resample_is_said_of_each_set(tmp_path):
         [("t", f"c{n}", f"d{n}") for n in range(4)], columns=["dataset", "context_id", "dialogue_id"]
     )
     pairs = [(f"c{n}", f"s{m}") for n in range(4) for m in range(4)]
-    whole = pd.DataFrame(pairs, columns=["context_id", "system_id"]).assign(
-        dataset="t", annotator_id="a", position=None, dimension="overall", rating=1.0, scale_min=1.0, scale_max=5.0,
+    whole = pd.DataFrame(pairs, columns=["item_id", "system_id"]).assign(
+        dataset="t", level="turn", annotator_id="a", position=None, dimension="overall", rating=1.0, scale_min=1.0, scale_max=5.0,
         source="human",
     )  # fmt: skip
     for kept, expected in (
         (whole, "systems and dialogues"),
-        (whole[whole["context_id"].str[1:] == whole["system_id"].str[1:]], "systems"),
+        (whole[whole["item_id"].str[1:] == whole["system_id"].str[1:]], "systems"),
         (whole[whole["system_id"] < "s3"], "dialogues"),
     ):
-        ratings = schema.validate(kept[list(schema.table("turn_ratings").columns)], "turn_ratings")
+        ratings = schema.validate(kept[list(schema.table("ratings").columns)], "ratings")
         assert sampling.resampled(RatedSet("t", "turn", ratings, contexts), "human") == expected
 
 
@@ -406,7 +406,8 @@ def test_a_figure_of_dimensions_is_made(tmp_path):
     folder = write_set(tmp_path / "tiny_dial", "dialogue")
     ratings, scores = [], []
     for n, numbers in enumerate([(1, 2, 1, 3, 2), (2, 2, 3, 1, 3), (3, 1, 2, 2, 2)]):
-        of = {"dataset": "tiny_dial", "dialogue_id": f"d{n}", "system_id": "s", "source": "human", "annotator_id": "a"}
+        of = {"dataset": "tiny_dial", "level": "dialogue", "item_id": f"d{n}", "system_id": "s"}
+        of |= {"source": "human", "annotator_id": "a"}
         for d, value in zip(DIMENSIONS["dialogue"], numbers, strict=True):
             rating = {"dimension": d, "rating": float(value), "scale_min": 1.0, "scale_max": 3.0, "position": None}
             ratings.append(of | rating)
@@ -414,9 +415,9 @@ def test_a_figure_of_dimensions_is_made(tmp_path):
             scores.append(
                 score | {"output": d, "value": float(value % 3), "cut": 0, "signature": "j|service:rules|v:1"}
             )
-    schema.write(folder / "dialogue_ratings.parquet", pd.DataFrame(ratings), "dialogue_ratings")
+    schema.write(folder / "ratings.parquet", pd.DataFrame(ratings), "ratings")
     schema.write(tmp_path / "scores.parquet", pd.DataFrame(scores), "scores")
-    inputs = {"tables": [folder / "dialogue_ratings.parquet"], "scores": [tmp_path / "scores.parquet"]}
+    inputs = {"tables": [folder / "ratings.parquet"], "scores": [tmp_path / "scores.parquet"]}
     said = {"number": "3", "title": "Tiny", "labels": {"j": "Judge"}, "judges": ["j"], "missing": []}
     drawn = made("dimensions", tmp_path / "figure", inputs, **said)
     shown = pd.read_csv(tmp_path / "figure.csv")

@@ -66,11 +66,12 @@ def study(tmp_path_factory):
                 for system in ("x", "y")
             ]
         )
-        ratings = responses.drop(columns="response").assign(
+        ratings = responses.drop(columns="response").rename(columns={"context_id": "item_id"}).assign(
+            level="turn",
             annotator_id="1", position=None, dimension="overall", scale_min=1.0, scale_max=5.0, source="human",
             rating=rng.integers(1, 6, len(responses)).astype(float),
         )  # fmt: skip
-        tables = {"contexts": contexts, "systems": systems, "responses": responses, "turn_ratings": ratings}
+        tables = {"contexts": contexts, "systems": systems, "responses": responses, "ratings": ratings}
         for table, frame in tables.items():
             schema.write(root / "tables" / name / f"{table}.parquet", frame[schema.table(table).columns], table)
         for metric, entry in METRICS.items():
@@ -327,8 +328,8 @@ def test_responses_of_one_system_and_without_human_ones(study, coefficients, tmp
     schema.write(folder / "systems.parquet", systems, "systems")
     found = restricted(folder, scores, [("local", "local")], **how).query("coefficient == 'pearson'")
     found = found.set_index("grouping")["value"]
-    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
-    both = scores.merge(ratings, left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    ratings = schema.read(folder / "ratings.parquet", "ratings")
+    both = scores.merge(ratings, on=["item_id", "system_id"])
     of = {name: np.corrcoef(part["value"], part["rating"])[0, 1] for name, part in both.groupby("system_id")}
     assert found["pooled"] == pytest.approx(of["x"], abs=1e-6)
     assert found["system"] == pytest.approx((of["x"] + of["y"]) / 2, abs=1e-6)
@@ -351,9 +352,9 @@ def test_the_ablation_is_evaluated_as_any_metric_and_gpt_4_beside_it(study, tmp_
     names = list(scores["one"]["output"].unique())
     assert names == ["all parts", *(f"without {part}" for part in PARTS), *(f"{part} alone" for part in PARTS)]
     shutil.copytree(study / "tables/one", folder := tmp_path / "one")
-    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    ratings = schema.read(folder / "ratings.parquet", "ratings")
     recorded = ratings.assign(dimension="relevance", source="gpt-4", annotator_id="gpt-4", rating=6 - ratings["rating"])
-    schema.write(folder / "turn_ratings.parquet", pd.concat([ratings, recorded]), "turn_ratings")
+    schema.write(folder / "ratings.parquet", pd.concat([ratings, recorded]), "ratings")
     outputs = [("local", "all parts"), ("gpt-4_recorded", "mean")]
     found = evaluate(folder, scores["one"], outputs, target=None, main_target="Overall", resamples=50, seed=1)
     found = found[found["coefficient"] == "pearson"].set_index("metric")
@@ -367,11 +368,11 @@ def test_the_ablation_is_evaluated_as_any_metric_and_gpt_4_beside_it(study, tmp_
 def with_a_judge(study, tmp_path, dataset="one"):
     """Return a copy of a data set's tables with recorded ratings of GPT-4 that are people's and a little noise."""
     shutil.copytree(study / "tables" / dataset, folder := tmp_path / dataset)
-    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
+    ratings = schema.read(folder / "ratings.parquet", "ratings")
     noise = np.random.default_rng(4).normal(0, 0.1, len(ratings))
     recorded = ratings.assign(dimension="relevance", source="gpt-4", annotator_id="gpt-4")
     recorded["rating"] = (recorded["rating"] + noise).clip(recorded["scale_min"], recorded["scale_max"])
-    schema.write(folder / "turn_ratings.parquet", pd.concat([ratings, recorded]), "turn_ratings")
+    schema.write(folder / "ratings.parquet", pd.concat([ratings, recorded]), "ratings")
     return folder
 
 

@@ -77,11 +77,10 @@ def shown_before(small):
     return shown
 
 
-def write_ratings(folder, level, items, rng):
-    column = "context_id" if level == "turn" else "dialogue_id"
-    rows = [
+def rated(level, items, rng):
+    return [
         {
-            "dataset": "demo", column: item, "system_id": system, "annotator_id": rater, "position": None,
+            "dataset": "demo", "level": level, "item_id": item, "system_id": system, "annotator_id": rater, "position": None,
             "dimension": "Overall", "rating": float(np.clip(round(place + rng.normal()) + 1, 1, 5)),
             "scale_min": 1.0, "scale_max": 5.0, "source": "simulated",
         }
@@ -89,7 +88,6 @@ def write_ratings(folder, level, items, rng):
         for place, system in enumerate(SYSTEMS)
         for rater in RATERS
     ]  # fmt: skip
-    schema.write(folder / f"{level}_ratings.parquet", pd.DataFrame(rows), f"{level}_ratings")
 
 
 def write_results(root, names, rng):
@@ -188,8 +186,9 @@ def small(tmp_path_factory):
     tables = make_tables("demo", dialogues, about, responses, where="test")
     for name, table in tables.items():
         schema.write(folder / f"{name}.parquet", table, name)
-    write_ratings(folder, "turn", tables["contexts"]["context_id"], rng)
-    write_ratings(folder, "dialogue", tables["contexts"]["dialogue_id"].unique(), rng)
+    rows = rated("turn", tables["contexts"]["context_id"], rng)
+    rows += rated("dialogue", tables["contexts"]["dialogue_id"].unique(), rng)
+    schema.write(folder / "ratings.parquet", pd.DataFrame(rows), "ratings")
     scores = root / "results/demo/scores"
     scores.mkdir(parents=True)
     made = {
@@ -323,7 +322,7 @@ def test_it_runs_on_the_results_that_are_here(monkeypatch, name, dataset, needs)
 def test_people_s_dialogues_are_quoted_in_part_only(small, monkeypatch, tmp_path):
     """Those of others are not ours to pass on: one utterance and the response."""
     shutil.copytree(small, tmp_path / "copy")
-    for path in (tmp_path / "copy/data/tables/demo").glob("*_ratings.parquet"):
+    for path in (tmp_path / "copy/data/tables/demo").glob("ratings.parquet"):
         pd.read_parquet(path).assign(source="human").to_parquet(path)
     shown = "".join(map(str, run("03", tmp_path / "copy", monkeypatch)))
     assert "told of itself" not in shown
@@ -379,15 +378,17 @@ def test_a_metric_with_other_settings_is_left_out(small, shown_before, monkeypat
 
 def test_target_and_source_are_as_chosen(small, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
-    path = tmp_path / "copy/data/tables/demo/turn_ratings.parquet"
+    path = tmp_path / "copy/data/tables/demo/ratings.parquet"
     found = pd.read_parquet(path)
-    pd.concat([found, found.head(7).assign(source="human", dimension="Engaging")]).to_parquet(path)
+    pd.concat([found, found[found["level"] == "turn"].head(7).assign(source="human", dimension="Engaging")]).to_parquet(
+        path
+    )
     monkeypatch.chdir(tmp_path / "copy")
     for name in (reading.TARGET_VARIABLE, reading.SOURCE_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     bench = reading.here("demo")
     assert (bench.target, bench.source, bench.simulated, len(bench.ratings())) == (
-        "Overall", "simulated", True, len(found),
+        "Overall", "simulated", True, len(found[found["level"] == "turn"]),
     )  # fmt: skip
     monkeypatch.setenv(reading.TARGET_VARIABLE, "Engaging")
     assert reading.here("demo").ratings().empty and reading.here("demo").simulated

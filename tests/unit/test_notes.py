@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comperdial import evaluation
+from comperdial import evaluation, schema
 from comperdial.report.tables import READING, correlation_document
 
 SYSTEMS, DIALOGUES, TURNS = ("a", "b", "c"), ("d1", "d2", "d3"), (1, 2)
@@ -54,19 +54,26 @@ def frames(scored, rated):
         ]
     )
 
-    def ratings(level, item):
+    def ratings(level):
         rows = [
-            {"dataset": "d", item: unit[0], "system_id": unit[1], "annotator_id": "r", "position": None}
+            {
+                "dataset": "d",
+                "level": level,
+                "item_id": unit[0],
+                "system_id": unit[1],
+                "annotator_id": "r",
+                "position": None,
+            }
             | {"dimension": "Overall", "rating": float(rng.integers(1, 6)), "scale_min": 1.0, "scale_max": 5.0}
             | {"source": "human"}
             for unit in sorted(rated[level])
         ]
-        return pd.DataFrame(rows) if rows else None
+        return pd.DataFrame(rows, columns=schema.table("ratings").columns)
 
     contexts = pd.DataFrame(
         [{"dataset": "d", "context_id": c, "dialogue_id": dialogue_of(c)} for c in dict.fromkeys(c for c, _ in UNITS)]
     )
-    return scores, ratings("turn", "context_id"), contexts, ratings("dialogue", "dialogue_id")
+    return scores, ratings("turn"), contexts, ratings("dialogue")
 
 
 def floored(share):
@@ -113,7 +120,7 @@ def test_notes_count_what_is_missing_and_what_was_cut(drawn):
     if not any(scored.values()) or not any(rated.values()):
         return
     scores, turn, contexts, dialogue = frames(scored, rated)
-    samples = evaluation.samples(scores, turn, contexts=contexts, dialogue_ratings=dialogue)
+    samples = evaluation.samples(scores, pd.concat([turn, dialogue]), contexts=contexts)
     found = evaluation.correlations(samples)
     found = found[found["metric"] != "human"].assign(rank=float("nan"))
     document = correlation_document(found, "D", "Overall", {"gone": "needs references"})

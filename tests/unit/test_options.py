@@ -28,7 +28,7 @@ def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, p
                 context, noise = f"d{d}-{t}", rng.normal()
                 rated = rate(s, d, t, noise)
                 ratings.append(
-                    {"dataset": "mine", "context_id": context, "system_id": system, "annotator_id": "1"}
+                    {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "annotator_id": "1"}
                     | {"position": None, "dimension": "overall", "rating": rated, "scale_min": -200.0}
                     | {"scale_max": 200.0, "source": "human"}
                 )
@@ -40,7 +40,7 @@ def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, p
                         | {"output": "o", "value": value, "cut": 0, "signature": f"{metric}|v:1"}
                     )
             whole.append(
-                {"dataset": "mine", "dialogue_id": f"d{d}", "system_id": system, "annotator_id": "1"}
+                {"dataset": "mine", "level": "dialogue", "item_id": f"d{d}", "system_id": system, "annotator_id": "1"}
                 | {"position": None, "dimension": "overall", "rating": s + rng.normal(), "scale_min": -200.0}
                 | {"scale_max": 200.0, "source": "human"}
             )
@@ -55,9 +55,8 @@ def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, p
     )
     return Tables(
         schema.validate(pd.DataFrame(scores), "scores"),
-        schema.validate(pd.DataFrame(ratings), "turn_ratings"),
+        schema.validate(pd.DataFrame([*ratings, *(whole if per_dialogue else [])]), "ratings"),
         contexts,
-        schema.validate(pd.DataFrame(whole), "dialogue_ratings") if per_dialogue else None,
         systems,
     )
 
@@ -89,9 +88,9 @@ def test_defaults_a_subset_of_all_and_worst_of_nothing_change_nothing():
 def test_a_subset_is_what_the_tables_cut_by_hand_give():
     mine = tables(per_dialogue=True)
     found = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
-    rows = mine.ratings["system_id"].isin(list("abcd")) & mine.ratings["context_id"].str.endswith("-0")
+    rows = mine.ratings["system_id"].isin(list("abcd")) & mine.ratings["item_id"].str.endswith("-0")
     scored = mine.scores["system_id"].isin(list("abcd")) & mine.scores["item_id"].str.endswith("-0")
-    same(found.samples, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, None, mine.systems).samples())
+    same(found.samples, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, mine.systems).samples())
     # No dialogue consists of first turns alone.
     assert {(one.level, one.against) for one in found.samples} == {("turn", "turn"), ("system", "turn")}
     assert "32 of 96 rated responses" in found.notes[0] and "0 of 48 rated dialogues" in found.notes[1]
@@ -147,7 +146,7 @@ def test_worst_gives_what_is_missing_the_lowest_score_and_says_so():
 def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_other():
     # Those left out are the best rated.
     rated = tables().ratings.sort_values("rating").iloc[-12:]
-    mine = tables({*zip(rated["context_id"], rated["system_id"], strict=True)})
+    mine = tables({*zip(rated["item_id"], rated["system_id"], strict=True)})
     values = [
         evaluation.correlations(analysed(mine, Options(missing=policy)).samples)
         .query("level == 'turn' and coefficient == 'spearman'")
@@ -172,7 +171,7 @@ def test_an_error_names_the_first_unit_that_has_no_score():
         analysed(tables(GAPS), Options(missing="error"))
     # One that was not rated needs no score.
     mine = tables(GAPS)
-    rated = ~pd.MultiIndex.from_frame(mine.ratings[["context_id", "system_id"]]).isin(list(GAPS))
+    rated = ~pd.MultiIndex.from_frame(mine.ratings[["item_id", "system_id"]]).isin(list(GAPS))
     analysed(Tables(mine.scores, mine.ratings[rated], mine.contexts), Options(missing="error"))
 
 

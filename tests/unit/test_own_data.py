@@ -45,11 +45,11 @@ def test_three_columns_are_enough(tmp_path, caplog):
         ("2", "b", "hi"),
         ("3", "a", "well"),
     ]
-    ratings = tables["turn_ratings"]
+    ratings = tables["ratings"].query("level == 'turn'")
     assert rows(ratings, "annotator_id", "dimension", "rating", "scale_min", "scale_max", "source") == [
         ("1", "rating", rating, 1, 4, "human") for rating in (4, 1, 3.5)
     ]
-    assert len(tables["dialogue_ratings"]) == len(tables["personas"]) == 0
+    assert len(tables["ratings"].query("level == 'dialogue'")) == len(tables["personas"]) == 0
     assert "no scale is given for rating: used is the range of the ratings, 1 to 4" in caplog.text
 
 
@@ -74,16 +74,18 @@ def test_contexts_are_told_apart_by_what_they_hold(tmp_path):
 def test_several_rating_columns_are_dimensions_and_other_names_are_mapped(tmp_path):
     options = {"columns": {"response": "reply", "rating": ["warmth", "humour"]}, "scale": {"warmth": [1, 5]}}
     tables = read(tmp_path, "reply,System,warmth,humour\nx,a,4,0\ny,a,,1\nz,b,NA,\n", options)
-    assert rows(tables["turn_ratings"], "context_id", "dimension", "rating", "scale_min", "scale_max") == [
+    assert rows(
+        tables["ratings"].query("level == 'turn'"), "item_id", "dimension", "rating", "scale_min", "scale_max"
+    ) == [
         ("1", "warmth", 4, 1, 5),
         ("1", "humour", 0, 0, 1),
         ("2", "humour", 1, 0, 1),
     ]
     assert len(tables["responses"]) == 3, "a response that nobody rated is one all the same"
     one = read(tmp_path, "response,system,warmth\nx,a,4\n", {"columns": {"rating": "warmth"}})
-    assert rows(one["turn_ratings"], "dimension") == [("warmth",)]
+    assert rows(one["ratings"].query("level == 'turn'"), "dimension") == [("warmth",)]
     kind = read(tmp_path, "response,system,kind\nx,a,4\n", {"columns": {"rating": ["kind"]}})
-    assert rows(kind["turn_ratings"], "dimension", "rating") == [("kind", 4)]
+    assert rows(kind["ratings"].query("level == 'turn'"), "dimension", "rating") == [("kind", 4)]
 
 
 def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
@@ -94,12 +96,14 @@ def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
     )
     tables = read(tmp_path, content)
     assert rows(tables["contexts"], "context_id", "dialogue_id", "turn") == [("1", "d1", 0), ("2", "d1", 1)]
-    assert rows(tables["turn_ratings"], "context_id", "annotator_id", "rating") == [
+    assert rows(tables["ratings"].query("level == 'turn'"), "item_id", "annotator_id", "rating") == [
         ("1", "ann", 4),
         ("1", "bob", 2),
         ("2", "ann", 5),
     ]
-    assert rows(tables["dialogue_ratings"], "dialogue_id", "system_id", "dimension", "rating", "scale_max") == [
+    assert rows(
+        tables["ratings"].query("level == 'dialogue'"), "item_id", "system_id", "dimension", "rating", "scale_max"
+    ) == [
         ("d1", "a", "Overall", 3, 5),
         ("d1", "a", "Fluency", 1, 1),
     ]
@@ -129,7 +133,7 @@ def test_several_responses_of_one_system_to_one_context(tmp_path):
         ("c1", "b", "other"),
         ("c2", "a", "four"),
     ]
-    assert rows(tables["turn_ratings"], "context_id", "rating") == [
+    assert rows(tables["ratings"].query("level == 'turn'"), "item_id", "rating") == [
         ("c1", 1), ("c1", 2), ("c1 (2)", 3), ("c1 (3)", 4), ("c2", 5),
     ]  # fmt: skip
 
@@ -148,11 +152,11 @@ def test_several_responses_to_one_context_all_count(tmp_path, caplog):
     scores = tables["responses"].rename(columns={"context_id": "item_id", "response": "value"})
     scores["value"] = scores["value"].map(lambda text: float(text.split()[1]) ** 2 + len(text) % 2)
     scores = scores.assign(level="turn", metric="m", output="o", cut=0, signature="s")
-    samples = evaluation.samples(scores, tables["turn_ratings"], contexts=tables["contexts"])
+    samples = evaluation.samples(scores, tables["ratings"].query("level == 'turn'"), contexts=tables["contexts"])
     found = evaluation.correlations(samples, detail=evaluation.Detail(resamples=20)).set_index(
         ["level", "grouping", "coefficient"]
     )
-    both = scores.merge(tables["turn_ratings"], left_on=["item_id", "system_id"], right_on=["context_id", "system_id"])
+    both = scores.merge(tables["ratings"], on=["level", "item_id", "system_id"])
     assert found.loc[("turn", "pooled", "pearson"), "value"] == pytest.approx(both["value"].corr(both["rating"]))
     by_system = both.groupby("system_id")[["value", "rating"]].mean()
     for level in ("dialogue", "system"):
@@ -255,8 +259,8 @@ def test_columns_of_texts_and_names_hold_texts(tmp_path, text, name):
     cells = pd.DataFrame(rows)
     written = rows if name.endswith("jsonl") else cells.to_csv(index=False, sep="\t" if "tsv" in name else ",")
     found = read(tmp_path, written, name=name)
-    assert rows and found["dialogue_ratings"].empty
-    assert found["turn_ratings"][["system_id", "annotator_id", "rating"]].to_numpy().tolist() in (
+    assert rows and found["ratings"].query("level == 'dialogue'").empty
+    assert found["ratings"].query("level == 'turn'")[["system_id", "annotator_id", "rating"]].to_numpy().tolist() in (
         [[text, text, 1.0], ["s", text, 2.0]],
         [["s", text, 2.0], [text, text, 1.0]],
     )
@@ -368,8 +372,8 @@ def test_ingest_of_a_file(tmp_path, monkeypatch, capsys):
     assert main(["ingest", "mine.csv", "--name", "other", "--output", "there", "--options", options]) == 0
     for folder, name in (("data/tables/mine", "mine"), ("there", "other")):
         tables = {path.stem for path in (tmp_path / folder).iterdir()}
-        assert tables == {"systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings"}
-        assert set(schema.read(tmp_path / folder / "turn_ratings.parquet", "turn_ratings")["dataset"]) == {name}
+        assert tables == {"systems", "contexts", "personas", "responses", "ratings"}
+        assert set(schema.read(tmp_path / folder / "ratings.parquet", "ratings")["dataset"]) == {name}
     assert main(["ingest", "absent.csv"]) == 1
     assert "absent.csv" in capsys.readouterr().err
     assert main(["score", "there", "--metric", "distinct"]) == 0
@@ -435,8 +439,8 @@ def test_every_way_of_writing_a_file_reads_back_the_same(tmp_path, records, data
         for name in ("warmth", "wit")
         if r[name] is not None
     }
-    columns = ["context_id", "system_id", "annotator_id", "dimension", "rating"]
-    assert set(rows(found[0]["turn_ratings"], *columns)) == expected
+    columns = ["item_id", "system_id", "annotator_id", "dimension", "rating"]
+    assert set(rows(found[0]["ratings"].query("level == 'turn'"), *columns)) == expected
     assert set(rows(found[0]["responses"], "context_id", "system_id", "response")) == {
         (r["context_id"], r["system_id"], r["response"]) for r in records
     }
@@ -491,5 +495,5 @@ def test_the_page_of_a_file_of_ratings(root, tmp_path, monkeypatch, capsys):
     assert names - set(ALIASES) == set(COLUMNS)
     assert main(["ingest", "mine.csv"]) == 0
     assert main(["score", "data/tables/mine", "--metric", "f1", "--output", "f1.parquet"]) == 0
-    assert main(["correlate", "f1.parquet", "--ratings", "data/tables/mine/turn_ratings.parquet"]) == 0
+    assert main(["correlate", "f1.parquet", "--ratings", "data/tables/mine/ratings.parquet"]) == 0
     assert "mine,turn,turn,warmth,f1,f1,pooled,spearman," in capsys.readouterr().out

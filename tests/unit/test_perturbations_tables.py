@@ -61,11 +61,17 @@ def write(folder, *, own, ratings=True, dialogues=4):
     frames = {"systems": pd.DataFrame(systems), "contexts": frame, "responses": pd.DataFrame(responses)}
     frames["personas"] = pd.DataFrame(personas)
     if ratings:
-        columns = ["dataset", "context_id", "system_id", "rating"]
+        columns = ["dataset", "item_id", "system_id", "rating"]
         table = pd.DataFrame(rated, columns=columns).assign(
-            annotator_id="a", position=None, dimension="Overall", scale_min=0.0, scale_max=9.0, source="human"
+            level="turn",
+            annotator_id="a",
+            position=None,
+            dimension="Overall",
+            scale_min=0.0,
+            scale_max=9.0,
+            source="human",
         )
-        frames["turn_ratings"] = table.astype({"rating": float})
+        frames["ratings"] = table.astype({"rating": float})
     for name, table in frames.items():
         schema.write(folder / f"{name}.parquet", table, name)
     return folder
@@ -94,7 +100,7 @@ def test_pairs_differ_and_have_the_contract_s_form(folder, request):
         schema.validate(frame, name)
     assert set(made.counts) == set(STRATEGIES)
     assert {name for name, count in made.counts.items() if count.pairs < 3} == set()
-    assert made.tables["turn_ratings"].empty and made.tables["dialogue_ratings"].empty
+    assert made.tables["ratings"].empty
     assert set(made.tables["responses"]["dataset"]) == {"made_perturbed"}
     assert not set(made.pairs["source_system_id"]) & {"gold"}
     for pair in made.pairs.to_dict("records"):
@@ -256,8 +262,8 @@ def test_commands(own, tmp_path, capsys):
     assert "repetition: 2 pairs" in capsys.readouterr().out
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == [
-        *("contexts.parquet", "dialogue_ratings.parquet", "pairs.csv", "personas.parquet", "responses.parquet"),
-        *("systems.parquet", "turn_ratings.parquet"),
+        *("contexts.parquet", "pairs.csv", "personas.parquet", "responses.parquet"),
+        *("systems.parquet", "ratings.parquet"),
     ]
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

@@ -20,7 +20,8 @@ SIMULATED = "SIMULATED: responses, raters and ratings are simulated, and nothing
 def rating(level, item, system, annotator, dimension, value, scale=(1, 5), source="human"):
     return {
         "dataset": "d",
-        {"turn": "context_id", "dialogue": "dialogue_id"}[level]: item,
+        "level": level,
+        "item_id": item,
         "system_id": system,
         "annotator_id": annotator,
         "position": None,
@@ -40,7 +41,7 @@ def turn_table(values):
         for annotator, value in zip(RATERS, row, strict=True)
         if value is not None
     ]
-    return schema.validate(pd.DataFrame(rows), "turn_ratings")
+    return schema.validate(pd.DataFrame(rows), "ratings")
 
 
 def dialogue_table(values, marks=()):
@@ -56,7 +57,15 @@ def dialogue_table(values, marks=()):
         for annotator in RATERS
         for axis in ("Engagingness", "Fluency")
     ]
-    return schema.validate(pd.DataFrame(rows), "dialogue_ratings")
+    return schema.validate(pd.DataFrame(rows), "ratings")
+
+
+def both(*frames):
+    return pd.concat(frames, ignore_index=True)
+
+
+def of_turns(made):
+    return made[0][made[0]["level"] == "turn"], made[1]
 
 
 def said(speaker, text):
@@ -112,6 +121,7 @@ DIALOGUE = dialogue_table(
     {(d, s): [4 + DIFFERENCES.get((d, s), 0)] * 3 for d, s in EVERYBODY},
     marks={("x", "s1", "r1", "Engagingness"), ("x", "s1", "r3", "Engagingness"), ("x", "s2", "r2", "Fluency")},
 )
+BOTH = both(TURN, DIALOGUE)
 
 
 def simulated(seed=0):
@@ -126,25 +136,24 @@ def simulated(seed=0):
     dialogue = {
         (d, s): np.clip(np.round(rng.normal(3, 1) + rng.normal(0, 0.7, 3)), 1, 5) for d in dialogues for s in AGENTS
     }
-    return turn_table(values), dialogue_table(dialogue), contexts, values
+    return both(turn_table(values), dialogue_table(dialogue)), contexts, values
 
 
 @pytest.fixture(scope="module")
 def frames():
-    turn, dialogue, contexts, _ = simulated()
-    bias = pd.concat([ratings.annotator_bias(turn), ratings.annotator_bias(dialogue)], ignore_index=True)
-    return ratings.alphas(turn, dialogue, contexts, seed=1, resamples=20), bias
+    rated, contexts, _ = simulated()
+    return ratings.alphas(rated, contexts, seed=1, resamples=20), ratings.annotator_bias(rated)
 
 
 @pytest.fixture(scope="module")
 def cases():
-    return ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS)
+    return ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS)
 
 
 class TestAlphas:
     def test_each_row_is_the_statistic_of_its_ratings(self):
-        turn, dialogue, contexts, values = simulated()
-        found = ratings.alphas(turn, dialogue, contexts, seed=3, resamples=50)
+        rated, contexts, values = simulated()
+        found = ratings.alphas(rated, contexts, seed=3, resamples=50)
         assert list(found.columns) == ratings.ALPHA_COLUMNS
         key = ["dataset", "level", "dimension", "metric"]
         assert not found.duplicated(key).any()
@@ -164,7 +173,7 @@ class TestAlphas:
         assert found.loc[found["dimension"] == "Fluency", ["value", "low", "high"]].isna().all(axis=None)
 
     def test_turns_are_resampled_by_dialogue_and_system(self, monkeypatch):
-        turn, _, contexts, _ = simulated()
+        turn, contexts = of_turns(simulated())
         seen = []
 
         def spy(numbers, metric, *, clusters, **options):
@@ -172,37 +181,37 @@ class TestAlphas:
             return alpha_interval(numbers, metric, clusters=clusters, **options)
 
         monkeypatch.setattr(ratings, "alpha_interval", spy)
-        ratings.alphas(turn, None, contexts, seed=3, resamples=5, metrics=["nominal"])
+        ratings.alphas(turn, contexts, seed=3, resamples=5, metrics=["nominal"])
         ((items, clusters),) = seen
-        index = turn.pivot(index=["context_id", "system_id"], columns="annotator_id", values="rating").index
+        index = turn.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").index
         names = [(context.split("-")[0], system) for context, system in index]
         assert items == len(names)
         assert len(set(zip(names, clusters, strict=True))) == len(set(names)) == len(set(clusters))
 
     def test_the_seed_decides_and_a_dimension_more_changes_nothing(self):
-        turn, dialogue, contexts, _ = simulated()
-        found = ratings.alphas(turn, dialogue, contexts, seed=3, resamples=30)
-        pd.testing.assert_frame_equal(found, ratings.alphas(turn, dialogue, contexts, seed=3, resamples=30))
-        assert not found.equals(ratings.alphas(turn, dialogue, contexts, seed=4, resamples=30))
-        alone = ratings.alphas(turn, dialogue[dialogue["dimension"] == "Overall"], contexts, seed=3, resamples=30)
+        rated, contexts, _ = simulated()
+        found = ratings.alphas(rated, contexts, seed=3, resamples=30)
+        pd.testing.assert_frame_equal(found, ratings.alphas(rated, contexts, seed=3, resamples=30))
+        assert not found.equals(ratings.alphas(rated, contexts, seed=4, resamples=30))
+        alone = ratings.alphas(rated[rated["dimension"] == "Overall"], contexts, seed=3, resamples=30)
         overall = found[found["dimension"] == "Overall"].reset_index(drop=True)
         pd.testing.assert_frame_equal(alone, overall)
 
     def test_judges_do_not_mix_with_people(self):
-        turn, _, contexts, _ = simulated()
+        turn, contexts = of_turns(simulated())
         judge = turn.assign(source="judge", annotator_id="j" + turn["annotator_id"], rating=1.0)
         both = pd.concat([turn, judge], ignore_index=True)
         pd.testing.assert_frame_equal(
-            ratings.alphas(both, None, contexts, seed=3, resamples=5),
-            ratings.alphas(turn, None, contexts, seed=3, resamples=5),
+            ratings.alphas(both, contexts, seed=3, resamples=5),
+            ratings.alphas(turn, contexts, seed=3, resamples=5),
         )
         with pytest.raises(UnknownNameError, match="unknown source of ratings 'robot'"):
-            ratings.alphas(both, None, contexts, seed=3, source="robot")
+            ratings.alphas(both, contexts, seed=3, source="robot")
 
     def test_an_unknown_context_is_named(self):
-        turn, _, contexts, _ = simulated()
+        turn, contexts = of_turns(simulated())
         with pytest.raises(SchemaError, match="rated context 'd0-0' of data set 'd' is unknown"):
-            ratings.alphas(turn, None, contexts[1:], seed=3)
+            ratings.alphas(turn, contexts[1:], seed=3)
 
 
 class TestBias:
@@ -237,56 +246,56 @@ class TestBias:
         assert list(found["spread"]) == pytest.approx([1, 1, 1])
         assert list(found["spearman"]) == pytest.approx([1, 1, 1])
 
-    def test_both_levels_and_what_has_neither(self):
+    def test_dialogues(self):
         found = ratings.annotator_bias(DIALOGUE)
         assert list(found.columns) == ratings.BIAS_COLUMNS
         assert set(found["level"]) == {"dialogue"}
         assert len(found) == 3 * len(RATERS)
-        with pytest.raises(SchemaError, match="no column 'context_id' or 'dialogue_id'"):
-            ratings.annotator_bias(DIALOGUE.drop(columns="dialogue_id"))
 
 
 class TestLevelDifferences:
     def test_the_lowest_first_and_ties_by_name(self):
-        found = ratings.level_differences(TURN, DIALOGUE, CONTEXTS, count=None)
+        found = ratings.level_differences(BOTH, CONTEXTS, count=None)
         assert len(found) == len(EVERYBODY)
         names = list(zip(found["dialogue_id"], found["system_id"], strict=True))
         assert names[:5] == [("x", "person"), ("y", "s1"), ("x", "s1"), ("x", "s2"), ("x", "s3")]
         assert names[5:] == sorted(names[5:])
         assert list(found["difference"][:5]) == [-3, -2.5, -2, -1, -1]
         assert set(found["turns"]) == {TURNS}
-        assert len(ratings.level_differences(TURN, DIALOGUE, CONTEXTS)) == 3
-        agents = ratings.level_differences(TURN, DIALOGUE, CONTEXTS, count=None, systems=SYSTEMS)
+        assert len(ratings.level_differences(BOTH, CONTEXTS)) == 3
+        agents = ratings.level_differences(BOTH, CONTEXTS, count=None, systems=SYSTEMS)
         assert set(agents["system_id"]) == set(AGENTS)
 
     def test_turns_count_alike_however_many_rated_them(self):
         turn = turn_table({("x-0", "s1"): (1, None, None), ("x-1", "s1"): (4, 5, 3)})
         dialogue = dialogue_table({("x", "s1"): (2, 2, 2)})
-        found = ratings.level_differences(turn, dialogue, CONTEXTS).iloc[0]
+        found = ratings.level_differences(both(turn, dialogue), CONTEXTS).iloc[0]
         assert (found["turn_rating"], found["dialogue_rating"], found["difference"]) == (2.5, 2, -0.5)
 
     def test_the_dialogue_whose_systems_are_lowest_together(self):
         # y has the lowest single system, x the lowest three.
-        cases = ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS)
+        cases = ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS)
         assert list(cases["system_id"]) == ["s1", "s2", "s3"]
         assert set(cases["dialogue_id"]) == {"x"}
-        one = ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, systems=SYSTEMS, count=1)
+        one = ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS, count=1)
         assert list(zip(one["dialogue_id"], one["system_id"], strict=True)) == [("y", "s1")]
-        same = ratings.table13_cases(TURN, EQUAL, CONTEXTS, count=2)
+        same = ratings.table13_cases(both(TURN, EQUAL), CONTEXTS, count=2)
         assert list(zip(same["dialogue_id"], same["system_id"], strict=True)) == [("x", "person"), ("x", "s1")]
 
     def test_what_is_lacking_is_named(self):
-        with pytest.raises(SchemaError, match=r"table dialogue_ratings: no ratings of dimension 'Overall'.*Fluency"):
-            ratings.level_differences(TURN, DIALOGUE[DIALOGUE["dimension"] != "Overall"], CONTEXTS)
-        with pytest.raises(SchemaError, match="table turn_ratings: no ratings of dimension 'Nice'"):
-            ratings.level_differences(TURN, DIALOGUE, CONTEXTS, dimension="Nice")
+        with pytest.raises(
+            SchemaError, match=r"no ratings of dimension 'Overall' by source 'human' at dialogue level.*Fluency"
+        ):
+            ratings.level_differences(both(TURN, DIALOGUE[DIALOGUE["dimension"] != "Overall"]), CONTEXTS)
+        with pytest.raises(SchemaError, match="no ratings of dimension 'Nice'"):
+            ratings.level_differences(BOTH, CONTEXTS, dimension="Nice")
         with pytest.raises(SchemaError, match="no dialogue of a system has ratings at both levels"):
             ratings.level_differences(
-                TURN[TURN["context_id"].str.startswith("x")], DIALOGUE[DIALOGUE["dialogue_id"] == "y"], CONTEXTS
+                both(TURN[TURN["item_id"].str.startswith("x")], DIALOGUE[DIALOGUE["item_id"] == "y"]), CONTEXTS
             )
-        assert len(ratings.table13_cases(TURN, DIALOGUE, CONTEXTS, count=9)) == 5, "as many as there are"
+        assert len(ratings.table13_cases(BOTH, CONTEXTS, count=9)) == 5, "as many as there are"
         with pytest.raises(SchemaError, match="rated context"):
-            ratings.level_differences(TURN, DIALOGUE, CONTEXTS[1:])
+            ratings.level_differences(BOTH, CONTEXTS[1:])
 
 
 class TestAgreementDocument:
@@ -336,7 +345,7 @@ class TestAgreementDocument:
 
 class TestTable13:
     def document(self, cases, responses=RESPONSES, contexts=CONTEXTS):
-        return level_difference_document(cases, TURN, DIALOGUE, contexts, responses, SYSTEMS, "Mini", suffix=SIMULATED)
+        return level_difference_document(cases, BOTH, contexts, responses, SYSTEMS, "Mini", suffix=SIMULATED)
 
     def test_cases_first(self, cases):
         found = self.document(cases)
@@ -411,4 +420,4 @@ class TestTable13:
 
     def test_cases_of_several_dialogues_do_not_go_side_by_side(self):
         with pytest.raises(SchemaError, match="not of one dialogue"):
-            self.document(ratings.level_differences(TURN, DIALOGUE, CONTEXTS))
+            self.document(ratings.level_differences(BOTH, CONTEXTS))

@@ -65,7 +65,7 @@ def unieval_items():
 def take(folder, content, format="unieval", suffix="json", **options):
     path = folder / f"scores.{suffix}"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    given = {"format": format, "origin": path.name, "about": "a test", "ratings": folder / "turn_ratings.parquet"}
+    given = {"format": format, "origin": path.name, "about": "a test", "ratings": folder / "ratings.parquet"}
     return import_scores("theirs", folder, path, **given | options)
 
 
@@ -195,8 +195,8 @@ def test_without_human_ratings_the_join_is_not_checked_and_that_is_said(folder, 
     ratings = None
     if source:
         ratings = tmp_path / "ratings.parquet"
-        theirs = schema.read(folder / "turn_ratings.parquet", "turn_ratings").assign(source=source)
-        schema.write(ratings, theirs, "turn_ratings")
+        theirs = schema.read(folder / "ratings.parquet", "ratings").assign(source=source)
+        schema.write(ratings, theirs, "ratings")
     found = take(folder, altered(3, scores={"overall": 4.5}), ratings=ratings)
     assert len(found) == 6 * 4 * 6
     assert "no human ratings of mini to check the items with" in caplog.text
@@ -272,14 +272,14 @@ def test_wrong_tables_are_named(folder, content, message):
 @pytest.fixture
 def talks(folder, tmp_path):
     """Return the tables of the same set, as three dialogues of two contexts each, rated as dialogues too."""
-    for name in ("contexts", "responses", "systems", "turn_ratings"):
+    for name in ("contexts", "responses", "systems", "ratings"):
         frame = schema.read(folder / f"{name}.parquet", name)
         if name == "contexts":
             frame["dialogue_id"] = [f"talk-{number // 2}" for number in range(len(frame))]
         schema.write(tmp_path / f"{name}.parquet", frame, name)
-    rated = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
-    rated = rated[rated["context_id"] == "mini-000"].drop(columns="context_id").assign(dialogue_id="talk-0")
-    schema.write(tmp_path / "dialogue_ratings.parquet", rated, "dialogue_ratings")
+    rated = schema.read(folder / "ratings.parquet", "ratings")
+    whole = rated[rated["item_id"] == "mini-000"].assign(level="dialogue", item_id="talk-0")
+    schema.write(tmp_path / "ratings.parquet", pd.concat([rated, whole]), "ratings")
     return tmp_path
 
 
@@ -292,7 +292,7 @@ def talks(folder, tmp_path):
 )
 def test_scores_of_dialogues(talks, content, caplog):
     caplog.set_level(logging.INFO, "comperdial")
-    found = take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    found = take(talks, content, format="table", suffix="csv")
     assert set(found["level"]) == {"dialogue"}
     assert values(found).to_dict() == {("talk-0", "Dull", "score"): 0.5, ("talk-2", "Copier", "score"): 0.25}
     assert "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated" in caplog.text
@@ -300,7 +300,7 @@ def test_scores_of_dialogues(talks, content, caplog):
 
 def test_scores_of_dialogues_that_nobody_rated_are_taken_with_a_warning(talks, caplog):
     content = "dialogue_id,system_id,value\ntalk-1,Dull,1\n"
-    take(talks, content, format="table", suffix="csv", dialogue_ratings=talks / "dialogue_ratings.parquet")
+    take(talks, content, format="table", suffix="csv")
     assert "none of the 1 scored dialogues was rated" in caplog.text
 
 
@@ -448,7 +448,7 @@ def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monk
         "--about",
         "them",
     ]
-    given += ["--catalogue", str(catalogue), "--ratings", str(folder / "turn_ratings.parquet"), "--output", "out.csv"]
+    given += ["--catalogue", str(catalogue), "--ratings", str(folder / "ratings.parquet"), "--output", "out.csv"]
     assert main(given) == 1
     assert "source 'mini_ratings' is missing" in capsys.readouterr().err
     assert main(["fetch", "mini_ratings", "--catalogue", str(catalogue)]) == 0

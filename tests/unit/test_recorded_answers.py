@@ -23,7 +23,7 @@ def rated(tmp_path_factory):
     path = tmp_path_factory.mktemp("mini") / "ratings.json"
     path.write_text(json.dumps(mini_items()))
     tables = readers.read("usr", "mini", {"ratings": path})
-    return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["turn_ratings"])
+    return Rated(tables["contexts"], tables["responses"], tables["systems"], tables["ratings"])
 
 
 def items():

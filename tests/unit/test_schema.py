@@ -10,7 +10,8 @@ from comperdial.core.files import write_table
 
 RATING = {
     "dataset": "d",
-    "context_id": "c1",
+    "level": "turn",
+    "item_id": "c1",
     "system_id": "s1",
     "annotator_id": "ann",
     "position": 0,
@@ -50,26 +51,26 @@ def check(table, *rows):
     ("table", "rows", "message"),
     [
         (
-            "turn_ratings",
+            "ratings",
             [RATING, RATING | {"annotator_id": "bob", "rating": 7}],
-            "file.csv, record 2 (context_id=c1, system_id=s1, annotator_id=bob, dimension=Overall): "
+            "file.csv, record 2 (level=turn, item_id=c1, system_id=s1, annotator_id=bob, dimension=Overall): "
             "rating 7 is outside its scale; expected 1 to 5",
         ),
-        ("turn_ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a finite number"),
-        ("turn_ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a finite number"),
+        ("ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a finite number"),
+        ("ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a finite number"),
         (
-            "turn_ratings",
+            "ratings",
             [RATING | {"position": -1}],
             "column 'position' holds -1; expected a whole number of 0 or more",
         ),
-        ("turn_ratings", [RATING | {"rating": float("inf")}], "column 'rating' holds inf; expected a finite number"),
-        ("turn_ratings", [RATING | {"position": 1.5}], "column 'position' holds 1.5; expected a whole number"),
+        ("ratings", [RATING | {"rating": float("inf")}], "column 'rating' holds inf; expected a finite number"),
+        ("ratings", [RATING | {"position": 1.5}], "column 'position' holds 1.5; expected a whole number"),
         ("responses", [RESPONSE | {"response": ["hi"]}], "column 'response' holds ['hi']; expected a response"),
         ("responses", [RESPONSE | {"response": 5}], "column 'response' holds 5; expected a response"),
         ("responses", [RESPONSE | {"system_id": True}], "column 'system_id' holds True; expected a name"),
         ("responses", [RESPONSE | {"system_id": float("inf")}], "column 'system_id' holds inf; expected a name"),
-        ("turn_ratings", [RATING | {"rating": 1e308}], "column 'rating' holds 1e+308; expected a finite number"),
-        ("turn_ratings", [RATING, RATING], "record 2 (context_id=c1, system_id=s1, annotator_id=ann"),
+        ("ratings", [RATING | {"rating": 1e308}], "column 'rating' holds 1e+308; expected a finite number"),
+        ("ratings", [RATING, RATING], "record 2 (level=turn, item_id=c1, system_id=s1, annotator_id=ann"),
         ("responses", [RESPONSE | {"response": "  "}], "column 'response' holds '  '; expected a response that is not"),
         ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
         ("contexts", [CONTEXT | {"history": [{"speaker": "A"}]}], "expected a list of {speaker, text}"),
@@ -151,7 +152,7 @@ def test_a_file_that_fails_is_not_written(tmp_path):
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 @pytest.mark.parametrize(
     ("table", "row"),
-    [("contexts", CONTEXT), ("turn_ratings", RATING), ("turn_ratings", RATING | {"position": None})],
+    [("contexts", CONTEXT), ("ratings", RATING), ("ratings", RATING | {"position": None})],
 )
 def test_tables_come_back_from_every_format(tmp_path, table, row, suffix):
     path = tmp_path / f"t.{suffix}"
@@ -271,10 +272,10 @@ def test_an_error_between_two_parts_leaves_the_file_as_it_was(tmp_path):
 def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
     row = RATING | {"rating": rating, "scale_min": float(low), "scale_max": float(low + width)}
     if low <= rating <= low + width:
-        assert len(check("turn_ratings", row)) == 1
+        assert len(check("ratings", row)) == 1
     else:
         with pytest.raises(ComperdialError):
-            check("turn_ratings", row)
+            check("ratings", row)
 
 
 def test_a_column_whose_name_stands_twice_is_refused(tmp_path):

@@ -102,8 +102,8 @@ def truth(tables, level):
 
 
 def overall(tables, level):
-    found = tables[f"{level}_ratings"]
-    return found[found["dimension"] == OVERALL]
+    found = tables["ratings"]
+    return found[(found["level"] == level) & (found["dimension"] == OVERALL)]
 
 
 # --- what comes out ------------------------------------------------------------------------------------------------
@@ -151,16 +151,16 @@ def test_parts_of_any_size_make_the_same_tables(tmp_path, rows):
 
 
 def test_whose_ratings_a_table_holds_is_told_without_reading_it_whole(tmp_path):
-    rated = simulation.simulate(*MINI, SKILL, Raters(**MODEL), seed=7)["turn_ratings"]
+    rated = simulation.simulate(*MINI, SKILL, Raters(**MODEL), seed=7)["ratings"].query("level == 'turn'")
     mixed = rated.assign(source=["human", *rated["source"][1:]])
-    schema.write(tmp_path / "turn_ratings.parquet", mixed, "turn_ratings")
-    assert simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings") == {"human", "simulated"}
-    mixed.drop(columns="source").to_parquet(tmp_path / "turn_ratings.parquet")
-    with pytest.raises(SchemaError, match=r"turn_ratings\.parquet: no column 'source'"):
-        simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings")
-    (tmp_path / "turn_ratings.parquet").write_text("no Parquet")
+    schema.write(tmp_path / "ratings.parquet", mixed, "ratings")
+    assert simulation.sources(tmp_path / "ratings.parquet") == {"human", "simulated"}
+    mixed.drop(columns="source").to_parquet(tmp_path / "ratings.parquet")
+    with pytest.raises(SchemaError, match=r"ratings\.parquet: no column 'source'"):
+        simulation.sources(tmp_path / "ratings.parquet")
+    (tmp_path / "ratings.parquet").write_text("no Parquet")
     with pytest.raises(FileError, match="not a readable Parquet file"):
-        simulation.sources(tmp_path / "turn_ratings.parquet", "turn_ratings")
+        simulation.sources(tmp_path / "ratings.parquet")
 
 
 def test_a_system_without_a_skill_is_not_rated_and_changes_nothing():
@@ -180,18 +180,17 @@ def test_no_system_with_a_skill_is_one_clear_message():
 
 
 def check_ratings(tables):
-    for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
-        frame = tables[f"{level}_ratings"]
-        assert set(frame["source"]) == {"simulated"}
+    assert set(tables["ratings"]["source"]) == {"simulated"}
+    for level in ("turn", "dialogue"):
         rated = overall(tables, level)
         assert set(rated["rating"]) <= {1.0, 2.0, 3.0, 4.0, 5.0}
         assert set(zip(rated["scale_min"], rated["scale_max"], strict=True)) == {(1.0, 5.0)}
-        assert not rated.duplicated([item, "system_id", "annotator_id"]).any()
-    assert set(tables["turn_ratings"]["dimension"]) == {OVERALL}
-    assert set(tables["dialogue_ratings"]["dimension"]) == {OVERALL, *AXES}
-    marks = tables["dialogue_ratings"][tables["dialogue_ratings"]["dimension"] != OVERALL]
+        assert not rated.duplicated(["item_id", "system_id", "annotator_id"]).any()
+    assert set(tables["ratings"].query("level == 'turn'")["dimension"]) == {OVERALL}
+    assert set(tables["ratings"].query("level == 'dialogue'")["dimension"]) == {OVERALL, *AXES}
+    marks = tables["ratings"].query("dimension != @OVERALL")
     assert set(marks["rating"]) == {0.0, 1.0}
-    keys = ["dialogue_id", "system_id", "annotator_id"]
+    keys = ["item_id", "system_id", "annotator_id"]
     marked = marks[marks["rating"] == 0].merge(overall(tables, "dialogue"), on=keys, suffixes=("", "_overall"))
     assert len(marked) == (marks["rating"] == 0).sum()
     assert marked["rating_overall"].max() <= 3
@@ -205,12 +204,14 @@ def test_ratings_and_marks_are_as_raters_give_them():
 
 def test_who_never_marks_has_no_marks():
     model = changed(raters=[MODEL["raters"][0] | {"mark": 0.0}])
-    found = simulation.simulate(*MINI, SKILL, model, seed=7)["dialogue_ratings"]
+    found = simulation.simulate(*MINI, SKILL, model, seed=7)["ratings"].query("level == 'dialogue'")
     assert set(found.loc[found["dimension"] != OVERALL, "rating"]) == {1.0}
 
 
 def test_the_noise_of_raters_comes_of_the_seed_too():
-    one, other = (simulation.simulate(*MINI, SKILL, still(), seed=seed)["turn_ratings"] for seed in (7, 8))
+    one, other = (
+        simulation.simulate(*MINI, SKILL, still(), seed=seed)["ratings"].query("level == 'turn'") for seed in (7, 8)
+    )
     assert list(one["rating"]) != list(other["rating"])
 
 
@@ -326,9 +327,13 @@ def demo(root):
 
 def test_the_demo_has_comperdials_size(demo):
     assert len(demo["systems"]) == 99
-    assert len(demo["responses"]) == len(demo["turn_ratings"]) / 6 == 10_395
+    assert len(demo["responses"]) == len(demo["ratings"].query("level == 'turn'")) / 6 == 10_395
     assert len(overall(demo, "dialogue")) / 6 == 1_485
-    assert demo["turn_ratings"]["annotator_id"].nunique() == demo["dialogue_ratings"]["annotator_id"].nunique() == 6
+    assert (
+        demo["ratings"].query("level == 'turn'")["annotator_id"].nunique()
+        == demo["ratings"].query("level == 'dialogue'")["annotator_id"].nunique()
+        == 6
+    )
     assert demo["truth"]["level"].value_counts().to_dict() == {"turn": 10_395, "dialogue": 1_485}
     check_ratings(demo)
     for level in ("turn", "dialogue"):
@@ -347,21 +352,23 @@ def test_mean_ratings_of_systems_find_the_truth_and_the_truth_is_not_the_skill_a
 
 def test_annotator_bias_ranks_the_raters_by_their_bias(demo):
     # At turn level only: the mean truth of dialogues is below 0, where a flat slope looks like a kind rater.
-    found = ratings.annotator_bias(demo["turn_ratings"], source="simulated").set_index("annotator_id")["bias"]
+    found = ratings.annotator_bias(demo["ratings"].query("level == 'turn'"), source="simulated").set_index(
+        "annotator_id"
+    )["bias"]
     true = {rater.id: rater.bias for rater in demo["model"].raters}
     assert list(found.sort_values().index) == sorted(true, key=true.__getitem__)
 
 
 def test_noisier_raters_agree_less_with_the_others(demo):
-    found = ratings.annotator_bias(demo["turn_ratings"], source="simulated").set_index("annotator_id")["spearman"]
+    found = ratings.annotator_bias(demo["ratings"].query("level == 'turn'"), source="simulated").set_index(
+        "annotator_id"
+    )["spearman"]
     noise = {rater.id: rater.turn_noise / rater.slope for rater in demo["model"].raters}
     assert list(found.sort_values(ascending=False).index) == sorted(noise, key=noise.__getitem__)
 
 
 def alpha(tables, contexts, level):
-    found = ratings.alphas(
-        tables["turn_ratings"], tables["dialogue_ratings"], contexts, seed=1, resamples=1, source="simulated"
-    )
+    found = ratings.alphas(tables["ratings"], contexts, seed=1, resamples=1, source="simulated")
     chosen = (found["level"] == level) & (found["dimension"] == OVERALL) & (found["metric"] == "interval")
     return float(found.loc[chosen, "value"].iloc[0])
 

@@ -80,7 +80,7 @@ def tables():
     ]  # fmt: skip
     ratings = [
         {
-            "dataset": "toy", "context_id": c, "system_id": s, "annotator_id": rater, "position": None,
+            "dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "annotator_id": rater, "position": None,
             "dimension": name, "rating": float(random.integers(1, 6)), "scale_min": 1.0, "scale_max": 5.0,
             "source": "human",
         }
@@ -130,7 +130,7 @@ def tables():
         comparisons=pd.DataFrame([compared, compared | other]),
         ceilings=pd.DataFrame([ceiling | {"annotator_id": f"r{n}", "value": 0.8 + n / 10} for n in range(2)]),
         personas=pd.DataFrame([persona]),
-        turn_ratings=pd.DataFrame(ratings),
+        ratings=pd.DataFrame(ratings),
         judgements=[judged],
     )  # fmt: skip
 
@@ -216,8 +216,8 @@ def test_every_score_rating_and_text_is_that_of_the_tables(tables):
     for entry in b["ratings"]:
         for rater in entry["annotators"]:
             values = found.numbers(rater["of"])
-            of_it = tables.turn_ratings.query("dimension == @entry['dimension'] and annotator_id == @rater['id']")
-            wanted = of_it.set_index(["context_id", "system_id"])["rating"]
+            of_it = tables.ratings.query("dimension == @entry['dimension'] and annotator_id == @rater['id']")
+            wanted = of_it.set_index(["item_id", "system_id"])["rating"]
             keys = [(c["id"], s) for c in b["contexts"] for s in b["systems"]]
             np.testing.assert_array_equal(values, wanted.reindex(pd.MultiIndex.from_tuples(keys)).to_numpy())
     (judged,) = b["judgements"]
@@ -349,7 +349,7 @@ def test_in_a_browser(tables, tmp_path):
 
 
 def test_a_page_of_little(tables, tmp_path):
-    bare = contents.Tables(tables.systems, tables.contexts, tables.responses, tables.scores)
+    bare = contents.Tables(tables.systems, tables.contexts, tables.responses, tables.scores, tables.ratings.iloc[:0])
     path = tmp_path / "bare.html"
     path.write_text(page("Bare", contents.pack(bare, contents.Settings("Bare"))), encoding="utf-8")
     overview, browsed = _dom(path, tmp_path, "", "view=dialogues")
@@ -372,7 +372,7 @@ def test_the_page_links_its_figures(tables, tmp_path, monkeypatch):
     from comperdial import schema
 
     monkeypatch.chdir(tmp_path)
-    names = ("systems", "contexts", "responses", "personas", "turn_ratings")
+    names = ("systems", "contexts", "responses", "personas", "ratings")
     for name in names:
         schema.write(tmp_path / f"{name}.parquet", getattr(tables, name), name)
     schema.write(tmp_path / "scores.parquet", tables.scores, "scores")

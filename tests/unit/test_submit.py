@@ -39,9 +39,7 @@ def workplace(tmp_path_factory):
         tables = readers.read("usr", dataset, {"ratings": root / "ratings.json"})
         for name, frame in tables.items():
             schema.write(root / f"data/tables/{dataset}/{name}.parquet", frame, name)
-        means = (
-            tables["turn_ratings"].query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
-        )
+        means = tables["ratings"].query("dimension == 'Overall'").groupby(["item_id", "system_id"])["rating"].mean()
         means = means.drop("Original Ground Truth", level="system_id")
         for noise, (metric, output) in enumerate(METRICS, start=1):
             path = root / f"results/{dataset}/scores/{metric}.parquet"
@@ -226,8 +224,8 @@ def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys):
             ("fed_dial", f"{name}-{turn}", name, turn, [{"speaker": "A", "text": "Hello."}], [], []) for name, turn in turns
         ],
         "responses": [("fed_dial", f"{name}-{turn}", dict(keys)[name], f"Turn {turn}.") for name, turn in turns],
-        "dialogue_ratings": [
-            ("fed_dial", *key, "gpt-4", None, "overall", float(rng.integers(1, 6)), 1.0, 5.0, "gpt-4") for key in keys
+        "ratings": [
+            ("fed_dial", "dialogue", *key, "gpt-4", None, "overall", float(rng.integers(1, 6)), 1.0, 5.0, "gpt-4") for key in keys
         ],
     }  # fmt: skip
     for name, rows in tables.items():

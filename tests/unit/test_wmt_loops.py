@@ -112,8 +112,15 @@ def test_files_are_those_that_the_tool_s_readme_describes(tmp_path):
             for c in ("c1", "c2", "c3")
             if (s, c) != ("bad/bot", "c3")
         ],
-        "turn_ratings": [
-            {"context_id": c, "system_id": "good bot", "annotator_id": a, "position": None, "dimension": "Makes sense"}
+        "ratings": [
+            {
+                "level": "turn",
+                "item_id": c,
+                "system_id": "good bot",
+                "annotator_id": a,
+                "position": None,
+                "dimension": "Makes sense",
+            }
             | {"rating": r, "scale_min": 1.0, "scale_max": 5.0, "source": "human"}
             for c, a, r in (("c1", "x", 4.0), ("c1", "y", 5.0), ("c3", "x", 2.0))
         ],

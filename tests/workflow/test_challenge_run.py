@@ -28,7 +28,7 @@ def test_agents_and_submissions_become_rated_tables(challenge):
         "echo": "agent", "generic": "agent", "human-1": "human", "human-2": "human", "template": "agent",
     }  # fmt: skip
     assert len(table(challenge, "responses")) == len(systems) * DIALOGUES * 7
-    ratings = table(challenge, "turn_ratings")
+    ratings = table(challenge, "ratings")
     assert len(ratings) == len(systems) * DIALOGUES * 7 * 6
     assert set(ratings["source"]) == {"simulated"}
     for name in ("systems", "correlations"):
@@ -65,6 +65,6 @@ def test_submissions_dropped_in_are_scored_or_named_and_no_agent_runs_again(chal
         assert why in line, said
     frame = pd.read_csv(challenge.path / f"{SYSTEMS}.csv").set_index("system_id")
     assert frame.loc["mine", "f1:f1"] == frame.loc["human-1", "f1:f1"]
-    assert (challenge.path / "data/tables/mini/turn_ratings.parquet").exists()
+    assert (challenge.path / "data/tables/mini/ratings.parquet").exists()
     assert "| mine | agent | – | 21 | not rated | not rated |" in page
     assert "| echo | agent | gpu | 21 | not rated | not rated |" in page

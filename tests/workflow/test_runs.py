@@ -98,7 +98,7 @@ def test_one_changed_rating_changes_every_table_of_it(finished):
     # What is rated by nobody stays what it was.
     for name in (SCORES.format("f1"), "results/usr_persona/tables/judges.csv"):
         assert now[name][1] == made[name][1]
-    ratings = schema.read(finished.path / "data/tables/usr_persona/turn_ratings.parquet", "turn_ratings")
+    ratings = schema.read(finished.path / "data/tables/usr_persona/ratings.parquet", "ratings")
     people = ratings.query("dimension == 'Overall'").groupby(["context_id", "system_id"])["rating"].mean()
     scores = schema.read(finished.path / SCORES.format("f1"), "scores").query("output == 'f1'")
     paired = scores.set_index(["item_id", "system_id"])["value"].rename_axis(people.index.names)

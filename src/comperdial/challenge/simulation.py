@@ -25,7 +25,7 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 from comperdial.schema.parquet import readable
 
 SOURCE = "simulated"
-RATED = ("turn_ratings", "dialogue_ratings", "truth")
+RATED = ("ratings", "truth")
 # Responses that are held at once.
 _PART = 16_384
 _WORD = re.compile(r"[a-z']+")
@@ -63,26 +63,25 @@ class Simulated:
     signature: str
 
     def parts(self, table: str, rows: int = 32_768) -> Iterator[pd.DataFrame]:
-        """Yield ``turn_ratings``, ``dialogue_ratings`` or ``truth`` (table ``scores``), sorted, some rows at a time."""
-        if table == "truth":
-            for level in ("dialogue", "turn"):
+        """Yield ``ratings`` or ``truth`` (table ``scores``), sorted, some rows at a time."""
+        for level in ("dialogue", "turn"):
+            if table == "truth":
                 for part, key in self._ordered(level, rows):
                     about = {"metric": "simulated_truth", "output": "quality"}
                     value = part["truth"].to_numpy().astype(np.float32)
-                    frame = key.rename(columns={key.columns[1]: "item_id"}).assign(level=level, value=value, **about)
-                    yield schema.validate(frame.assign(cut=0, signature=self.signature), "scores")
-            return
-        level = table.removesuffix("_ratings")
-        said = sorted(self.ratings[level].items())
-        who = pd.DataFrame([names for names, _ in said], columns=["annotator_id", "dimension"])
-        scales = [OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE for dimension in who["dimension"]]
-        who["scale_min"], who["scale_max"] = zip(*scales, strict=True)
-        for part, key in self._ordered(level, max(1, rows // len(said))):
-            frame = key.loc[key.index.repeat(len(said))].reset_index(drop=True)
-            of_all = who.loc[np.tile(who.index, len(part))].reset_index(drop=True)
-            rating = np.stack([values[part.index] for _, values in said], axis=1).ravel().astype(np.float64)
-            frame = frame.join(of_all).assign(position=None, rating=rating, source=SOURCE)
-            yield schema.validate(frame, table)
+                    frame = key.assign(value=value, cut=0, signature=self.signature, **about)
+                    yield schema.validate(frame, "scores")
+                continue
+            said = sorted(self.ratings[level].items())
+            who = pd.DataFrame([names for names, _ in said], columns=["annotator_id", "dimension"])
+            scales = [OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE for dimension in who["dimension"]]
+            who["scale_min"], who["scale_max"] = zip(*scales, strict=True)
+            for part, key in self._ordered(level, max(1, rows // len(said))):
+                frame = key.loc[key.index.repeat(len(said))].reset_index(drop=True)
+                of_all = who.loc[np.tile(who.index, len(part))].reset_index(drop=True)
+                rating = np.stack([values[part.index] for _, values in said], axis=1).ravel().astype(np.float64)
+                frame = frame.join(of_all).assign(position=None, rating=rating, source=SOURCE)
+                yield schema.validate(frame, "ratings")
 
     def _ordered(self, level: str, rows: int) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         """Yield items in the order of their names, some at a time, and their names."""
@@ -90,24 +89,24 @@ class Simulated:
         items = self.items[level].sort_values([item, "system"])
         for first in range(0, len(items), rows):
             part = items[first : first + rows]
-            key = {f"{name}_id": self.names[name][part[name]] for name in (item, "system")}
-            yield part, pd.DataFrame({"dataset": self.dataset, **key})
+            key = {"item_id": self.names[item][part[item]], "system_id": self.names["system"][part["system"]]}
+            yield part, pd.DataFrame({"dataset": self.dataset, "level": level, **key})
 
 
 def simulate(
     contexts: pd.DataFrame, responses: pd.DataFrame, skill: Mapping[str, float], model: Raters, *, seed: int
 ) -> dict[str, pd.DataFrame]:
-    """Rate as :func:`rate` does, and return the tables ``turn_ratings``, ``dialogue_ratings`` and ``truth`` whole."""
+    """Rate as :func:`rate` does, and return the tables ``ratings`` and ``truth`` whole."""
     rated = rate(contexts, [responses], skill, model, seed=seed)
     return {name: pd.concat(rated.parts(name), ignore_index=True) for name in RATED}
 
 
-def sources(path: Path, name: str) -> set[str]:
+def sources(path: Path) -> set[str]:
     """Return whose ratings a table of ratings holds; the other columns are not read."""
     found: set[str] = set()
-    with readable(path, name), pq.ParquetFile(path) as file:
+    with readable(path, "ratings"), pq.ParquetFile(path) as file:
         if "source" not in file.schema_arrow.names:
-            raise SchemaError("no column 'source'", where=str(path), expected=f"table {name!r}")
+            raise SchemaError("no column 'source'", where=str(path), expected="table 'ratings'")
         for batch in file.iter_batches(columns=["source"]):
             found |= set(batch["source"].unique().to_pylist())
     return found
@@ -306,15 +305,14 @@ def rate_tables(folder: str | Path, raters: str | Path, roster: str | Path | Non
     rated = rate(contexts, responses, skill, model, seed=seed)
     if rated.unrated:
         logging.getLogger(__name__).warning("not rated, for want of a skill: %s", ", ".join(rated.unrated))
-    for name in ("turn_ratings", "dialogue_ratings"):
-        path = folder / f"{name}.parquet"
-        if path.exists() and (others := sources(path, name) - {SOURCE}):
-            raise ConfigError(
-                f"it holds ratings by {', '.join(sorted(others))}",
-                where=str(path),
-                expected="no ratings but simulated ones, which may be replaced",
-                hint="Simulate in a copy of the folder",
-            )
+    path = folder / "ratings.parquet"
+    if path.exists() and (others := sources(path) - {SOURCE}):
+        raise ConfigError(
+            f"it holds ratings by {', '.join(sorted(others))}",
+            where=str(path),
+            expected="no ratings but simulated ones, which may be replaced",
+            hint="Simulate in a copy of the folder",
+        )
     for name in RATED:
         with schema.writing(folder / f"{name}.parquet", "scores" if name == "truth" else name) as add:
             for part in rated.parts(name):

@@ -222,7 +222,7 @@ def _import(options: argparse.Namespace) -> None:
     if options.need_reasons:
         raise ConfigError("given with another level", where="--need-reasons", expected="--level pair")
     ratings = annotation.read_ratings(options.answers, options.key, options.level)
-    schema.write(options.output, ratings, annotation.LEVELS[options.level].table)
+    schema.write(options.output, ratings, "ratings")
     print(f"{options.output}: {len(ratings)} records of {ratings['dimension'].nunique()} dimensions")
 
 

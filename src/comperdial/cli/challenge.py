@@ -37,8 +37,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_tables)
     command = parts.add_parser("ratings", help="check ratings against a challenge's tables, and put them beside these")
     command.add_argument("folder", type=Path, help="the tables")
-    command.add_argument("--turn", type=Path, required=True, help="table turn_ratings, or a short file of ratings")
-    command.add_argument("--dialogue", type=Path, help="table dialogue_ratings")
+    command.add_argument("--turn", type=Path, help="ratings of responses: table `ratings`, or a short file")
+    command.add_argument("--dialogue", type=Path, help="ratings of whole dialogues, likewise")
     command.set_defaults(run=_ratings)
 
     command = commands.add_parser("simulate", help="rate a folder of tables with SIMULATED raters, whose truth is kept")
@@ -260,20 +260,13 @@ def _simulate(options: argparse.Namespace) -> None:
     simulation.rate_tables(options.folder, options.raters, options.roster, seed=options.seed)
 
 
-_EXPORTED = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
-
-
 def _export(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.data import export
 
-    paths = {name: options.folder / f"{name}.parquet" for name in _EXPORTED}
-    # A set that nobody rated has no files of ratings.
-    tables = {
-        name: schema.empty(name) if name.endswith("_ratings") and not path.exists() else schema.read(path, name)
-        for name, path in paths.items()
-    }
-    export.export(tables, options.output, note=options.note)
+    names = ("systems", "contexts", "personas", "responses")
+    tables = {name: schema.read(options.folder / f"{name}.parquet", name) for name in names}
+    export.export({**tables, "ratings": schema.ratings_in(options.folder)}, options.output, note=options.note)
 
 
 def _import(options: argparse.Namespace) -> None:

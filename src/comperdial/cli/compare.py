@@ -59,8 +59,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="scores of any program: context_id, system_id, value",
     )
     add_rated_file(command)
-    command.add_argument("--ratings", type=Path, help="ratings of responses, if the input has none")
-    command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
+    command.add_argument(
+        "--ratings", type=Path, action="append", default=[],
+        help="ratings of responses or dialogues, if the input has none; may be given several times",
+    )  # fmt: skip
     command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to")
     command.add_argument("--source", help="whose ratings; default: human, or the one that there is")
     command.add_argument("--target", nargs="+", metavar="DIMENSION", help="rated dimensions; default: all")
@@ -101,7 +103,7 @@ def _compare(options: argparse.Namespace) -> None:
     data = None
     if not options.metrics and not options.scores:
         data = read_rated(
-            options.input, ratings=options.ratings, dialogue_ratings=options.dialogue_ratings, contexts=options.contexts,
+            options.input, ratings=options.ratings, contexts=options.contexts,
             options=rated_file_options(options),
         ) if options.input else None  # fmt: skip
         options.metrics = _default(options, data)
@@ -136,7 +138,6 @@ def _compare(options: argparse.Namespace) -> None:
     data = data or read_rated(
         options.input,
         ratings=options.ratings,
-        dialogue_ratings=options.dialogue_ratings,
         contexts=options.contexts,
         dataset=_only(ready),
         options=rated_file_options(options),
@@ -170,7 +171,7 @@ def _compare(options: argparse.Namespace) -> None:
     attributes = (
         own_columns(options.input, data, rated_file_options(options)) if options.input and options.subset else ()
     )
-    tables = Tables(scores[chosen], data.ratings, data.contexts, data.dialogue_ratings, data.systems, source)
+    tables = Tables(scores[chosen], data.ratings, data.contexts, data.systems, source)
     samples, said = analysed(
         tables, analysis, attributes=attributes, levels=options.level or LEVELS, targets=options.target
     )
@@ -255,8 +256,7 @@ def _default(options: argparse.Namespace, data: Any) -> list[str]:  # noqa: ANN4
 
 def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401
     """Refuse scores of a data set that nobody rated: they would be left out without a word."""
-    tables = [table for table in (data.ratings, data.dialogue_ratings) if table is not None]
-    rated = {str(name) for table in tables for name in table["dataset"].unique()}
+    rated = set(data.ratings["dataset"])
     if lost := sorted({str(name) for name in scores["dataset"].unique()} - rated):
         raise ConfigError(
             f"there are scores of the data set {lost[0]!r}",
@@ -297,8 +297,7 @@ def _of_dataset(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None: 
 
     if scores is None or UNNAMED not in set(scores["dataset"]):
         return scores
-    tables = [table for table in (data.ratings, data.dialogue_ratings) if table is not None]
-    rated = sorted({str(name) for table in tables for name in table["dataset"].unique()})
+    rated = sorted(set(data.ratings["dataset"]))
     if len(rated) != 1:
         raise ConfigError(
             f"scores without a column 'dataset', and ratings of {', '.join(rated)}",
@@ -337,12 +336,9 @@ def _check_items(scores: pd.DataFrame | None, data: Any) -> None:  # noqa: ANN40
     """Refuse a metric none of whose scores is of something rated: its names are others than those of the ratings."""
     if scores is None:
         return
-    rated: set[tuple[str, str]] = set()
-    for table, items in ((data.ratings, ["context_id"]), (data.dialogue_ratings, ["dialogue_id"])):
-        for item in items if table is not None else []:
-            rated |= set(zip(table[item], table["system_id"], strict=True))
+    rated = set(zip(data.ratings["item_id"], data.ratings["system_id"], strict=True))
     # The dialogues of rated responses, of which a score of a dialogue may be.
-    if data.ratings is not None and data.contexts is not None:
+    if data.contexts is not None:
         names = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
         rated |= {(names.get(context, context), system) for context, system in rated}
     for metric, rows in scores.groupby("metric", sort=True):
@@ -404,8 +400,7 @@ def _ordered(scores: pd.DataFrame) -> tuple[str, ...]:
 
 def _source(data: Any) -> str:  # noqa: ANN401
     """Return whose ratings count if nobody says: people's, or those of the only source there is."""
-    tables = [table for table in (data.ratings, data.dialogue_ratings) if table is not None]
-    sources = {str(name) for table in tables for name in table["source"].unique()}
+    sources = set(data.ratings["source"])
     return sources.pop() if len(sources) == 1 else "human"
 
 

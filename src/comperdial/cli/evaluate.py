@@ -82,7 +82,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument(
         "--systems-given", action="store_true", help="of a folder: intervals and tests are over contexts, these systems"
     )
-    command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
     _sampled(command)
     add_analysis(command)
     command.add_argument(
@@ -120,7 +119,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     command = commands.add_parser("robustness", help="how ranks change with fewer systems, dialogues, …")
     command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
-    command.add_argument("--ratings", type=Path, help="ratings of responses: context_id, system_id, rating, …")
     _sampled(command)
     command.add_argument("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
     command.add_argument("--coefficient", default="spearman", choices=COEFFICIENTS)
@@ -134,9 +132,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _sampled(command: argparse.ArgumentParser) -> None:
     """Add what says which scores and ratings are held against each other, and how thoroughly."""
+    command.add_argument(
+        "--ratings", type=Path, action="append", default=[],
+        help="table `ratings`, or context_id (or dialogue_id), system_id, rating; may be given several times",
+    )  # fmt: skip
     command.add_argument("--systems", type=Path, help="table `systems`: which of the rated systems are references")
     command.add_argument("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
-    command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: ratings of whole dialogues")
     command.add_argument("--source", help="whose ratings (default: human)")
     command.add_argument("--level", action="append", choices=LEVELS, help="default: all")
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
@@ -312,20 +313,14 @@ def _tables(options: argparse.Namespace) -> Tables:
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables
 
-    def read(path: Path | None, table: str) -> Any:  # noqa: ANN401
-        return schema.read(path, table) if path else None
-
-    if not options.ratings and not options.dialogue_ratings:
-        raise ConfigError("no ratings", expected="--ratings, --dialogue-ratings or both")
     scores = aggregate.read_scores(options.scores)
     names = scores["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None
     return Tables(
         scores,
-        aggregate.read_ratings(options.ratings, dataset=dataset) if options.ratings else None,
+        aggregate.read_ratings_of(options.ratings, dataset=dataset),
         aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
-        read(options.dialogue_ratings, "dialogue_ratings"),
-        read(options.systems, "systems"),
+        schema.read(options.systems, "systems") if options.systems else None,
         options.source or "human",
     )
 

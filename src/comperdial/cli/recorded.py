@@ -19,8 +19,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     scores.add_argument("--source", help="the scores: a fetched file of the catalogue, by name")
     scores.add_argument("--path", type=Path, help="the scores: a local file")
     command.add_argument("--about", required=True, help="who computed them, with what: part of the signature")
-    command.add_argument("--ratings", type=Path, help="table `turn_ratings`: what was rated, to check the scores by")
-    command.add_argument("--dialogue-ratings", type=Path, help="table `dialogue_ratings`: likewise")
+    command.add_argument("--ratings", type=Path, help="table `ratings`: what was rated, to check the scores by")
     command.add_argument("--output", type=output_table, required=True, help="a .jsonl, .csv or .parquet file")
     add_catalogue(command)
     command.set_defaults(run=_recorded)
@@ -46,6 +45,5 @@ def _recorded(options: argparse.Namespace) -> None:
         origin=made_in,
         about=options.about,
         ratings=options.ratings,
-        dialogue_ratings=options.dialogue_ratings,
     )
     schema.write(options.output, found, "scores")

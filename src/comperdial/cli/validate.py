@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from comperdial.cli.common import add_rated_file, rated_file_options
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from comperdial.core.scripts import Writing
     from comperdial.data.readers.table import Content
     from comperdial.metrics import Metric
@@ -79,14 +77,15 @@ def _understood(content: Content) -> list[tuple[str, str]]:
     writing = _writing(content)
     split = "; metrics of words split scripts without spaces into characters" if writing.without_spaces else ""
     contexts, responses = content.tables["contexts"], content.tables["responses"]
-    turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
+    ratings = content.tables["ratings"]
     systems = content.tables["systems"]
     counts = responses["system_id"].value_counts().reindex(systems["system_id"], fill_value=0)
     kinds = dict(zip(systems["system_id"], systems["kind"], strict=True))
     names = [f"{name} {n}" + ("" if kinds[name] == "agent" else f" ({kinds[name]})") for name, n in counts.items()]
     held = [f"{field} {int((contexts[field].map(len) > 0).sum())}" for field in _FIELDS]
     by = "" if "context_id" in content.named else "; no column context_id: told apart by what they hold"
-    raters = sorted({*turn["annotator_id"], *dialogue["annotator_id"]})
+    raters = sorted(set(ratings["annotator_id"]))
+    rated = ratings["level"].value_counts()
     of_raters = _listed(raters) if "annotator_id" in content.named else "no column annotator_id"
     lines = [
         ("rows", str(content.records)),
@@ -94,14 +93,15 @@ def _understood(content: Content) -> list[tuple[str, str]]:
         ("contexts", f"{len(contexts)} in {contexts['dialogue_id'].nunique()} dialogues{by}"),
         ("with", f"{', '.join(held)} of {len(contexts)} contexts"),
         ("scripts", f"of responses: {writing}{split}"),
-        ("ratings", f"{len(turn)} of responses, {len(dialogue)} of dialogues"),
+        ("ratings", f"{rated.get('turn', 0)} of responses, {rated.get('dialogue', 0)} of dialogues"),
         ("annotators", f"{len(raters)} ({of_raters})"),
     ]
     for name, origin in content.scales.items():
-        low, high = _scale(turn, dialogue, name)
+        of_it = ratings[ratings["dimension"] == name]
+        low, high = of_it["scale_min"].min(), of_it["scale_max"].max()
         lines.append(("dimension", f"{name}: {low:g} to {high:g} ({_ORIGINS[origin]})"))
     lines.append(("levels", ", ".join(_levels(content)) or "none"))
-    sources = sorted({*turn["source"], *dialogue["source"]} - {"human"})
+    sources = sorted(set(ratings["source"]) - {"human"})
     if sources:
         lines.append(("sources", f"ratings that are not people's: {_listed(sources)}"))
     if content.ignored:
@@ -109,18 +109,13 @@ def _understood(content: Content) -> list[tuple[str, str]]:
     return lines
 
 
-def _scale(turn: pd.DataFrame, dialogue: pd.DataFrame, dimension: str) -> tuple[float, float]:
-    found = [frame[frame["dimension"] == dimension] for frame in (turn, dialogue)]
-    return min(f["scale_min"].min() for f in found if len(f)), max(f["scale_max"].max() for f in found if len(f))
-
-
 def _levels(content: Content) -> list[str]:
     """Return the levels at which scores and ratings can be correlated."""
-    turn, dialogue = content.tables["turn_ratings"], content.tables["dialogue_ratings"]
+    rated = set(content.tables["ratings"]["level"])
     turns = content.tables["contexts"][["dialogue_id", "turn"]].drop_duplicates()
     several = turns["dialogue_id"].duplicated().any()
-    levels = ["turn"] if len(turn) else []
-    if len(dialogue) or (len(turn) and several):
+    levels = ["turn"] if "turn" in rated else []
+    if "dialogue" in rated or ("turn" in rated and several):
         levels.append("dialogue")
     return [*levels, "system"] if len(_rated_systems(content)) > 2 else levels
 
@@ -128,8 +123,7 @@ def _levels(content: Content) -> list[str]:
 def _rated_systems(content: Content) -> set[str]:
     """Return the systems with ratings, without references, which are not scored."""
     systems = content.tables["systems"]
-    rated = {*content.tables["turn_ratings"]["system_id"], *content.tables["dialogue_ratings"]["system_id"]}
-    return rated - set(systems.loc[systems["kind"] == "reference", "system_id"])
+    return set(content.tables["ratings"]["system_id"]) - set(systems.loc[systems["kind"] == "reference", "system_id"])
 
 
 def _writing(content: Content) -> Writing:
@@ -174,8 +168,7 @@ def _missing(content: Content, metrics: Mapping[str, Metric]) -> Iterator[str]:
         yield "no ratings of dialogues, and one context per dialogue: no dialogue level"
     if "system" not in levels:
         yield f"{rated} rated {'system' if rated == 1 else 'systems'}, fewer than three: no system level"
-    tables = (content.tables["turn_ratings"], "context_id"), (content.tables["dialogue_ratings"], "dialogue_id")
-    if not any(frame.duplicated([item, "system_id", "dimension"]).any() for frame, item in tables):
+    if not content.tables["ratings"].duplicated(["level", "item_id", "system_id", "dimension"]).any():
         yield "no item with ratings by two annotators: no agreement, and no ceiling"
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
-TABLES = ("systems", "contexts", "personas", "responses", "turn_ratings", "dialogue_ratings")
+TABLES = ("systems", "contexts", "personas", "responses", "ratings")
 """The tables that a data set is read into."""
 
 

@@ -20,16 +20,7 @@ SHARES = (0.7, 0.1)
 """Of conversations in the order of their beginning: to train and to validate; the rest are the test."""
 _WAVE = 14 * 24 * 3600
 _DIMENSION = "Overall"
-_TABLES = (
-    "systems",
-    "contexts",
-    "personas",
-    "responses",
-    "turn_ratings",
-    "dialogue_ratings",
-    "annotators",
-    "continuations",
-)
+_TABLES = ("systems", "contexts", "personas", "responses", "ratings", "annotators", "continuations")
 
 
 @dataclass(frozen=True)
@@ -204,22 +195,20 @@ class ConversationReader(Reader):
                 when = {"began": conversation.began, "split": split[conversation.id]}
                 rows["continuations"].append({**item, "user_id": sample.user_id, **came, **when})
                 if sample.reply.rating is not None:
-                    rows["turn_ratings"].append({**item, **self._rated("turn", sample, sample.reply.rating)})
+                    rows["ratings"].append(self._rated("turn", sample.id, system_id, sample, sample.reply.rating))
             if not asked or len(conversation.users) > 1:
                 continue
             # One who is under evaluation and one who judges: whose profile and whose rating it is is plain.
             system_id = conversation.systems[asked[0].reply.speaker]
             if conversation.rating is not None:
-                rating = self._rated("dialogue", asked[0], conversation.rating)
-                rows["dialogue_ratings"].append({"dialogue_id": conversation.id, "system_id": system_id, **rating})
+                rating = self._rated("dialogue", conversation.id, system_id, asked[0], conversation.rating)
+                rows["ratings"].append(rating)
             for speaker, sentences in conversation.profiles.items():
                 side = "A" if speaker in conversation.users else "B"
                 told = {"sentences": list(sentences), "kinds": ["profile"] * len(sentences)}
                 rows["personas"].append({"dialogue_id": conversation.id, "speaker": side, **told})
         rows["systems"] = [systems[name] for name in sorted(systems)]
-        raters = dict.fromkeys(
-            row["annotator_id"] for level in ("turn", "dialogue") for row in rows[f"{level}_ratings"]
-        )
+        raters = dict.fromkeys(row["annotator_id"] for row in rows["ratings"])
         rows["annotators"] = [{"annotator_id": name, "role": "interlocutor"} for name in raters]
         origin = next(iter(self.files.values()), Path(self.dataset))
         return {name: self.frame(name, content, origin) for name, content in rows.items()}
@@ -239,10 +228,20 @@ class ConversationReader(Reader):
             "facts": [],
         }
 
-    def _rated(self, level: str, sample: Sample, rating: float) -> dict[str, Any]:
+    def _rated(self, level: str, item: str, system_id: str, sample: Sample, rating: float) -> dict[str, Any]:
         low, high = self.scales[level]
-        said = {"annotator_id": sample.user_id, "dimension": _DIMENSION, "position": None, "rating": rating}
-        return {**said, "scale_min": low, "scale_max": high, "source": "human"}
+        return {
+            "level": level,
+            "item_id": item,
+            "system_id": system_id,
+            "annotator_id": sample.user_id,
+            "position": None,
+            "dimension": _DIMENSION,
+            "rating": rating,
+            "scale_min": low,
+            "scale_max": high,
+            "source": "human",
+        }
 
 
 RATED = "topical_chat"

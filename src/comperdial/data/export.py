@@ -42,6 +42,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
+_RATED = ["item_id", "system_id"]
+
+
 def published_files(folder: str | Path) -> dict[str, Path]:
     """Return the published files that a folder holds, by the name that the reader has for each.
 
@@ -100,21 +103,25 @@ def _check_answers(tables: Mapping[str, pd.DataFrame]) -> None:
     if responses.empty:
         raise SchemaError("no responses", where=where, expected="at least one")
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    for name, item, known in (
-        ("responses", "context_id", contexts[["context_id"]]),
-        ("responses", "system_id", tables["systems"]),
-        ("turn_ratings", "context_id", responses),
-        ("dialogue_ratings", "dialogue_id", answered),
+    for name, frame, key, known in (
+        ("responses", responses, ["context_id"], contexts),
+        ("responses", responses, ["system_id"], tables["systems"]),
+        ("ratings", _of_level(tables, "turn", "context_id"), ["context_id", "system_id"], responses),
+        ("ratings", _of_level(tables, "dialogue", "dialogue_id"), ["dialogue_id", "system_id"], answered),
     ):
-        key = [item] if name == "responses" else [item, "system_id"]
         have = set(known[key].itertuples(index=False, name=None))
-        lost = [found for found in tables[name][key].itertuples(index=False, name=None) if found not in have]
+        lost = [found for found in frame[key].itertuples(index=False, name=None) if found not in have]
         if lost:
             raise SchemaError(
                 f"{len(lost)} records of {name} are of nothing in the tables, the first: {', '.join(lost[0])}",
                 where=where,
                 expected=f"{' and '.join(key)} of {'a response' if len(key) > 1 else 'the tables'}",
             )
+
+
+def _of_level(tables: Mapping[str, pd.DataFrame], level: str, item: str = "item_id") -> pd.DataFrame:
+    ratings = tables["ratings"]
+    return ratings[ratings["level"] == level].rename(columns={"item_id": item})
 
 
 def _dialogues(tables: Mapping[str, pd.DataFrame]) -> list[Dialogue]:
@@ -146,7 +153,7 @@ def _untold(row: Mapping[Any, Any]) -> SchemaError:
 
 
 def _source(tables: Mapping[str, pd.DataFrame]) -> str:
-    sources = {s for name in ("turn_ratings", "dialogue_ratings") for s in tables[name]["source"]}
+    sources = set(tables["ratings"]["source"])
     if len(sources) > 1:
         raise SchemaError(f"ratings by {', '.join(sorted(sources))}", expected="one source of ratings")
     return sources.pop() if sources else "human"
@@ -167,15 +174,15 @@ def _number(value: float) -> float | int:
     return int(value) if value == int(value) else value
 
 
-def _by_annotator(ratings: pd.DataFrame, key: list[str]) -> dict[Any, dict[str, float | int]]:
+def _by_annotator(ratings: pd.DataFrame) -> dict[Any, dict[str, float | int]]:
     found: dict[Any, dict[str, float | int]] = {}
-    for *names, annotator, rating in ratings[[*key, "annotator_id", "rating"]].itertuples(index=False, name=None):
+    for *names, annotator, rating in ratings[[*_RATED, "annotator_id", "rating"]].itertuples(index=False, name=None):
         found.setdefault(tuple(names), {})[annotator] = _number(rating)
     return found
 
 
 def _turn_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> list[dict[str, Any]]:
-    ratings = _by_annotator(_checked(tables["turn_ratings"], (OVERALL,)), ["context_id", "system_id"])
+    ratings = _by_annotator(_checked(_of_level(tables, "turn"), (OVERALL,)))
     rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
     rows = rows.sort_values(["dialogue_id", "turn", "system_id"])
     return [
@@ -190,9 +197,9 @@ def _turn_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> l
     ]
 
 
-def _check_marks(axes: pd.DataFrame, key: list[str]) -> None:
+def _check_marks(axes: pd.DataFrame) -> None:
     """Check that they are marks, and that who marked an axis was asked for all: the form says which were marked."""
-    for names, group in axes.groupby([*key, "annotator_id"]):
+    for names, group in axes.groupby([*_RATED, "annotator_id"]):
         if set(group["dimension"]) != set(AXES) or not group["rating"].isin([0, 1]).all():
             given = ", ".join(f"{d} {r:g}" for d, r in zip(group["dimension"], group["rating"], strict=True))
             raise SchemaError(
@@ -202,20 +209,21 @@ def _check_marks(axes: pd.DataFrame, key: list[str]) -> None:
 
 
 def _dialogue_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> list[dict[str, Any]]:
-    ratings = _checked(tables["dialogue_ratings"], (OVERALL, *AXES))
-    key = ["dialogue_id", "system_id"]
-    overall = _by_annotator(ratings[ratings["dimension"] == OVERALL], key)
+    ratings = _checked(_of_level(tables, "dialogue"), (OVERALL, *AXES))
+    overall = _by_annotator(ratings[ratings["dimension"] == OVERALL])
     axes = ratings[ratings["dimension"] != OVERALL]
-    _check_marks(axes, key)
-    asked = set(axes[[*key, "annotator_id"]].itertuples(index=False, name=None))
+    _check_marks(axes)
+    asked = set(axes[[*_RATED, "annotator_id"]].itertuples(index=False, name=None))
     marks: dict[Any, dict[str, list[str]]] = {}
     for *names, annotator in sorted(asked):
         marks.setdefault(tuple(names), {})[annotator] = []
     marked = axes[axes["rating"] == 0]
-    for *names, annotator, axis in marked[[*key, "annotator_id", "dimension"]].itertuples(index=False, name=None):
+    for *names, annotator, axis in marked[[*_RATED, "annotator_id", "dimension"]].itertuples(index=False, name=None):
         marks[tuple(names)][annotator].append(axis)
     rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
-    texts: dict[Any, list[str]] = rows.sort_values("turn").groupby(key)["response"].agg(list).to_dict()
+    texts: dict[Any, list[str]] = (
+        rows.sort_values("turn").groupby(["dialogue_id", "system_id"])["response"].agg(list).to_dict()
+    )
     return [
         {
             "dialogue_id": ids[str(name)],

@@ -38,7 +38,7 @@ class PreferenceReader(Reader):
         names = pd.unique(made[["first_system_id", "second_system_id"]].to_numpy().ravel())
         origin = next(iter(self.files.values()))
         rows = [{"system_id": name, "kind": "agent", "track": None, "description": ""} for name in sorted(names)]
-        empty = {name: schema.empty(name) for name in ("contexts", "personas", "responses", "turn_ratings")}
+        empty = {name: schema.empty(name) for name in ("contexts", "personas", "responses", "ratings")}
         return {"systems": self.frame("systems", rows, origin), **empty, "preferences": made}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ from comperdial.stats.agreement import pairwise_agreement
 
 log = logging.getLogger(__name__)
 
+# What a file of scores or ratings may call an item.
+_ITEMS = ("context_id", "dialogue_id", "item_id")
 _AGREEMENT: tuple[Coefficient, ...] = ("pearson", "spearman")
-_ITEM = ["dataset", "context_id", "system_id"]
 
 
 def read_ratings(
@@ -31,9 +32,10 @@ def read_ratings(
     dimension: str = "rating",
     scale: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Read ratings: table ``turn_ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
+    """Read ratings: table ``ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
 
-    What such a short file leaves out is filled in: one annotator, one dimension, source ``human``, and a scale.
+    For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
+    filled in: one annotator, one dimension, source ``human``, and a scale.
 
     Parameters
     ----------
@@ -48,10 +50,11 @@ def read_ratings(
         and a warning that says them.
     """
     path = Path(path)
-    columns = schema.table("turn_ratings").columns
-    frame = check_columns(read_columns(path, columns, ["context_id", "system_id", "rating"]), columns, path)
+    columns = schema.table("ratings").columns
+    frame = read_columns(path, [*columns, *_ITEMS], ["system_id", "rating"])
+    frame = check_columns(_named_items(frame, path), columns, path)
     if path.suffix == ".csv":
-        frame = schema.parse_cells(frame, "turn_ratings", path)
+        frame = schema.parse_cells(frame, "ratings", path)
     if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
         raise SchemaError(
             "a response has several ratings",
@@ -73,7 +76,7 @@ def read_ratings(
     for column, value in filled.items():
         if column not in frame:
             frame[column] = value
-    checked = schema.validate(frame[columns], "turn_ratings", where=str(path))
+    checked = schema.validate(frame[columns], "ratings", where=str(path))
     if guessed:
         # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
         log.warning(
@@ -81,6 +84,12 @@ def read_ratings(
             path, checked["scale_min"].min(), checked["scale_max"].max(),
         )  # fmt: skip
     return checked
+
+
+def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) -> pd.DataFrame:
+    """Read and join files of ratings, each as :func:`read_ratings` does: of turns and of dialogues, for example."""
+    found = pd.concat([read_ratings(path, dataset=dataset) for path in paths], ignore_index=True)
+    return schema.validate(found, "ratings", where=", ".join(map(str, paths)))
 
 
 def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
@@ -114,17 +123,16 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     return frame
 
 
-def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | None) -> None:
-    """Check ratings against a folder of tables, and write them there as ``turn_ratings`` and ``dialogue_ratings``.
+def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue: str | Path | None = None) -> None:
+    """Check ratings against a folder of tables, and write them there as table ``ratings``.
 
     Parameters
     ----------
     folder
         Holds ``contexts`` and ``responses`` of one data set.
-    turn
-        As :func:`read_ratings` takes it; what a short file leaves out is ComperDial's: Overall, from 1 to 5.
-    dialogue
-        Table ``dialogue_ratings``; None writes an empty one.
+    turn, dialogue
+        As :func:`read_ratings` takes them; what a short file leaves out is ComperDial's: Overall, from 1 to 5. Without
+        either, the table is empty.
 
     Raises
     ------
@@ -142,30 +150,33 @@ def add_ratings(folder: str | Path, *, turn: str | Path, dialogue: str | Path | 
         )
     left_out = set(failed) - set(responses["system_id"])
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    turns = read_ratings(turn, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)
-    dialogues = schema.read(dialogue, "dialogue_ratings") if dialogue else schema.empty("dialogue_ratings")
-    for ratings, item, path in ((turns, "context_id", turn), (dialogues, "dialogue_id", dialogue)):
-        key = ["dataset", item, "system_id"]
-        known = set(answered[key].itertuples(index=False, name=None))
-        known |= {tuple(names) for names in ratings.loc[ratings["system_id"].isin(left_out), key].to_numpy()}
-        rated = ratings[key].drop_duplicates().itertuples(index=False, name=None)
+    found = [schema.empty("ratings")]
+    for level, item, path in (("turn", "context_id", turn), ("dialogue", "dialogue_id", dialogue)):
+        if path is None:
+            continue
+        ratings = read_ratings(path, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)
+        if (other := ratings["level"] != level).any():
+            raise SchemaError(
+                f"{int(other.sum())} ratings of another level", where=str(path), expected=f"ratings of level {level!r}"
+            )
+        without = ratings[~ratings["system_id"].isin(left_out)]
+        known = set(answered[["dataset", item, "system_id"]].itertuples(index=False, name=None))
+        rated = without[["dataset", "item_id", "system_id"]].drop_duplicates().itertuples(index=False, name=None)
         if unknown := [names for names in rated if names not in known]:
             raise SchemaError(
                 f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}",
                 where=str(path),
                 expected=f"dataset, {item} and system_id of {folder}",
             )
-    for name, ratings in (("turn_ratings", turns), ("dialogue_ratings", dialogues)):
-        without = ratings[~ratings["system_id"].isin(left_out)]
         if len(without) < len(ratings):
-            log.warning("%d %s are of submissions that were left out", len(ratings) - len(without), name)
-        schema.write(folder / f"{name}.parquet", without, name)
+            log.warning("%s: %d ratings are of submissions that were left out", path, len(ratings) - len(without))
+        found.append(without)
+    schema.write(folder / "ratings.parquet", pd.concat(found, ignore_index=True), "ratings")
 
 
 UNNAMED = "(no data set named)"
 """Placeholder for the data set of scores whose file does not name it."""
 _ELSEWHERE = "computed elsewhere"
-_SCORED = ("context_id", "dialogue_id", "item_id")
 
 
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
@@ -203,36 +214,20 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
     # A complete table is read as what it is: without a value where one should be, it is broken.
     if path.suffix == ".parquet" and path.is_file() and set(columns) <= set(schema.column_names(path)):
         return schema.read(path, "scores")
-    frame = read_columns(path, [*columns, *_SCORED], ["system_id", "value", *([] if unnamed else ["dataset"])])
+    frame = read_columns(path, [*columns, *_ITEMS], ["system_id", "value", *([] if unnamed else ["dataset"])])
     if set(columns) == set(frame.columns):
         return schema.read(path, "scores")
-    items = [name for name in _SCORED if name in frame]
-    if len(items) != 1 and items != ["context_id", "dialogue_id"]:
-        raise SchemaError(
-            f"columns {' and '.join(map(repr, items))}" if items else "no column 'context_id'",
-            where=str(path),
-            expected="context_id, or dialogue_id for scores of whole dialogues, with system_id and value",
-            hint=f"It has: {', '.join(frame.columns)}",
-        )
-    if others := [name for name in frame.columns if name not in {*columns, *_SCORED}]:
+    frame = _named_items(frame, path)
+    if others := [name for name in frame.columns if name not in {*columns, *_ITEMS}]:
         log.info("%s: columns not used: %s", path, ", ".join(others))
-    # Of a response the dialogue may be named too.
-    item = items[0]
     values = [number(cell) for cell in frame["value"]]
     for record, value in enumerate(values, start=1):
         if isinstance(value, str):
             raise SchemaError(
                 f"holds {value}", where=f"{path}, record {record}, column 'value'", expected="a number, or nothing"
             )
-    filled = {
-        "dataset": UNNAMED,
-        "level": "dialogue" if item == "dialogue_id" else "turn",
-        "metric": path.stem,
-        "output": "score",
-        "cut": 0,
-        "signature": _ELSEWHERE,
-    }
-    named = frame.assign(value=pd.Series(values, dtype="float64", index=frame.index), item_id=frame[item])
+    filled = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
+    named = frame.assign(value=pd.Series(values, dtype="float64", index=frame.index))
     for column, value in filled.items():
         if column not in named:
             named[column] = value
@@ -247,14 +242,27 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
     return schema.validate(schema.parse_cells(named, "scores", path), "scores", where=str(path))
 
 
-def rated_dimensions(tables: Iterable[pd.DataFrame | None], source: str) -> set[str]:
-    """Return what a source rated, in tables of ratings; None stands for a level without ratings."""
-    return {
-        str(name)
-        for table in tables
-        if table is not None
-        for name in table.loc[table["source"] == source, "dimension"].unique()
-    }
+def _named_items(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return records with ``level`` and ``item_id``, which a file may give as ``context_id`` or ``dialogue_id``."""
+    items = [name for name in _ITEMS if name in frame]
+    if len(items) != 1 and items != ["context_id", "dialogue_id"]:
+        raise SchemaError(
+            f"columns {' and '.join(map(repr, items))}" if items else "no column 'context_id'",
+            where=str(path),
+            expected="context_id, or dialogue_id for whole dialogues",
+            hint=f"It has: {', '.join(frame.columns)}",
+        )
+    # Of a response the dialogue may be named too.
+    named = frame.drop(columns=items).assign(item_id=frame[items[0]])
+    level = "dialogue" if items[0] == "dialogue_id" else "turn"
+    if "level" not in named:
+        return named.assign(level=level)
+    return named.assign(level=named["level"].where(~named["level"].map(is_missing), level))
+
+
+def rated_dimensions(ratings: pd.DataFrame, source: str) -> set[str]:
+    """Return the dimensions that a source rated."""
+    return set(map(str, ratings.loc[ratings["source"] == source, "dimension"].unique()))
 
 
 def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> pd.DataFrame:
@@ -272,7 +280,7 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     ratings
-        Table ``turn_ratings`` of one dataset, with positions; all responses count, references included.
+        Table ``ratings`` of one dataset and level, with positions; all responses count, references included.
 
     Returns
     -------
@@ -284,13 +292,13 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
         raise SchemaError("ratings without a position", expected="a position for each rating: the column of its rater")
     rows = []
     for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
-        if group.duplicated([*_ITEM, "position"]).any() or group["position"].nunique() < 2:
+        if group.duplicated(["dataset", "item_id", "system_id", "position"]).any() or group["position"].nunique() < 2:
             raise SchemaError(
                 f"the positions of dimension {dimension!r} are not one a rater",
                 where=f"dataset {dataset!r}",
                 expected="two raters or more, each response rated once a position",
             )
-        table = group.pivot(index=["context_id", "system_id"], columns="position", values="rating")
+        table = group.pivot(index=["item_id", "system_id"], columns="position", values="rating")
         for coefficient in _AGREEMENT:
             value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)
             rows.append(

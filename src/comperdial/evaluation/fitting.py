@@ -65,7 +65,7 @@ class FittedSet:
         Parameters
         ----------
         folder
-            Holds ``contexts``, ``responses``, ``systems`` and ``turn_ratings``.
+            Holds ``contexts``, ``responses``, ``systems`` and ``ratings``.
         tables
             Table ``scores`` of each metric.
         features
@@ -89,11 +89,13 @@ class FittedSet:
             parts.append(features.values(batch, found))
             units.append(responses[["context_id", "system_id"]])
             keys += [context_key(history) for history in batch.histories]
-        ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings")
-        ratings = ratings[(ratings["dimension"] == target) & (ratings["source"] == "human")]
+        ratings = schema.read(folder / "ratings.parquet", "ratings")
+        ratings = ratings[
+            (ratings["level"] == "turn") & (ratings["dimension"] == target) & (ratings["source"] == "human")
+        ]
         if ratings.empty:
             raise SchemaError(f"no person's ratings of {target!r}", where=str(folder), expected="some to fit to")
-        means = ratings.groupby(["context_id", "system_id"])["rating"].mean()
+        means = ratings.groupby(["item_id", "system_id"])["rating"].mean()
         rated = pd.concat(units, ignore_index=True)
         return cls(
             folder.name,

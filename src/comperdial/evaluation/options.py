@@ -45,9 +45,8 @@ class Tables:
     """What samples are made of, as :func:`comperdial.evaluation.samples` takes it."""
 
     scores: pd.DataFrame
-    ratings: pd.DataFrame | None
+    ratings: pd.DataFrame
     contexts: pd.DataFrame | None = None
-    dialogue_ratings: pd.DataFrame | None = None
     systems: pd.DataFrame | None = None
     source: str = "human"
 
@@ -55,14 +54,11 @@ class Tables:
     def read(cls, folder: Path, score_files: Sequence[str | Path], source: str = "human") -> Tables:
         """Read the tables of a data set, and its scores from any number of files."""
 
-        def optional(name: str) -> pd.DataFrame | None:
-            path = folder / f"{name}.parquet"
-            return schema.read(path, name) if path.is_file() else None
-
+        systems = folder / "systems.parquet"
         scores = aggregate.read_scores(score_files) if score_files else schema.empty("scores")
         return cls(
-            scores, optional("turn_ratings"), aggregate.read_contexts(folder / "contexts.parquet"),
-            optional("dialogue_ratings"), optional("systems"), source,
+            scores, schema.ratings_in(folder), aggregate.read_contexts(folder / "contexts.parquet"),
+            schema.read(systems, "systems") if systems.is_file() else None, source,
         )  # fmt: skip
 
     def samples(
@@ -70,21 +66,18 @@ class Tables:
     ) -> list[Sample]:
         """Return all samples of these tables."""
         found = samples(
-            self.scores, self.ratings, contexts=self.contexts, dialogue_ratings=self.dialogue_ratings,
-            systems=self.systems, source=self.source, levels=levels, targets=targets, allow_missing=allow_missing,
+            self.scores, self.ratings, contexts=self.contexts, systems=self.systems, source=self.source,
+            levels=levels, targets=targets, allow_missing=allow_missing,
         )  # fmt: skip
         return list(found)
 
     def rated(self, level: str, targets: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the units of a level (dataset, item_id, system_id) that the source rated, references left out."""
-        item, ratings = _item(level), self.ratings if level == "turn" else self.dialogue_ratings
-        if ratings is None:
-            return pd.DataFrame(columns=_UNIT, dtype=str)
-        chosen = without_references(ratings, self.systems)
-        chosen = chosen[chosen["source"] == self.source]
+        chosen = without_references(self.ratings, self.systems)
+        chosen = chosen[(chosen["level"] == level) & (chosen["source"] == self.source)]
         if targets is not None:
             chosen = chosen[chosen["dimension"].isin(list(targets))]
-        return chosen.rename(columns={item: "item_id"})[_UNIT].drop_duplicates(ignore_index=True)
+        return chosen[_UNIT].drop_duplicates(ignore_index=True)
 
     def with_dialogue(self, units: pd.DataFrame, item: str = "item_id") -> pd.Series:
         """Return the dialogue of each context; without a table of contexts, each is a dialogue of its own."""
@@ -265,15 +258,8 @@ def subset(
             notes.append(f"Subset {said}: {count:,} of {len(rated):,} rated {what}")
     if all(frame.empty for frame in left.values()):
         raise ConfigError(f"no unit has {said}", where="--subset", expected="values that occur together")
-    scores = tables.scores
-    here = np.zeros(len(scores), dtype=np.bool_)
-    for level in RATED_LEVELS:
-        here |= (scores["level"] == level).to_numpy() & _among(scores, left[level])
-    ratings, dialogue_ratings = (
-        _rows(frame, _item(level), left[level])
-        for level, frame in zip(RATED_LEVELS, (tables.ratings, tables.dialogue_ratings), strict=True)
-    )
-    return replace(tables, scores=scores[here], ratings=ratings, dialogue_ratings=dialogue_ratings), notes
+    scores, ratings = (_of_units(frame, left) for frame in (tables.scores, tables.ratings))
+    return replace(tables, scores=scores, ratings=ratings), notes
 
 
 def _grouped(wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -281,27 +267,21 @@ def _grouped(wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield column, " or ".join(dict.fromkeys(value for name, value in wanted if name == column))
 
 
-def _item(level: str) -> str:
-    return "context_id" if level == "turn" else "dialogue_id"
-
-
 def _among(rows: pd.DataFrame, units: pd.DataFrame) -> npt.NDArray[np.bool_]:
     return np.asarray(pd.MultiIndex.from_frame(rows[_UNIT]).isin(pd.MultiIndex.from_frame(units[_UNIT])))
 
 
-def _rows(ratings: pd.DataFrame | None, item: str, units: pd.DataFrame) -> pd.DataFrame | None:
-    if ratings is None:
-        return None
-    chosen = ratings[_among(ratings.rename(columns={item: "item_id"}), units)]
-    return None if chosen.empty else chosen
+def _of_units(frame: pd.DataFrame, units: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the scores or ratings of some units of each level."""
+    here = np.zeros(len(frame), dtype=np.bool_)
+    for level, chosen in units.items():
+        here |= (frame["level"] == level).to_numpy() & _among(frame, chosen)
+    return frame[here]
 
 
 def _units(tables: Tables, level: str) -> pd.DataFrame:
     """Return the units of a level that were rated, by whomever, or scored."""
-    ratings = tables.ratings if level == "turn" else tables.dialogue_ratings
-    found = [tables.scores.loc[tables.scores["level"] == level, _UNIT]]
-    if ratings is not None:
-        found.append(ratings.rename(columns={_item(level): "item_id"})[_UNIT])
+    found = [frame.loc[frame["level"] == level, _UNIT] for frame in (tables.scores, tables.ratings)]
     return pd.concat(found).drop_duplicates(ignore_index=True)
 
 
@@ -322,8 +302,7 @@ def _values(
     found: list[set[str]] = [set() for _ in range(len(units))]
     if units.empty:
         return found
-    item = _item(level)
-    named = units.rename(columns={"item_id": item})
+    named = units.rename(columns={"item_id": "context_id" if level == "turn" else "dialogue_id"})
     if level == "turn":
         named["dialogue_id"] = tables.with_dialogue(named, "context_id")
     for frame in frames:
@@ -467,20 +446,11 @@ def outlying(sample: Sample) -> tuple[tuple[str, ...], str]:
 
 def _without(tables: Tables, dataset: str, systems: Sequence[str]) -> Tables:
     """Return the tables of one data set without some systems."""
-
-    def rest(frame: pd.DataFrame | None) -> pd.DataFrame | None:
-        if frame is None:
-            return None
-        chosen = frame[(frame["dataset"] == dataset) & ~frame["system_id"].isin(list(systems))]
-        return None if chosen.empty else chosen
-
-    scores = rest(tables.scores)
-    return replace(
-        tables,
-        scores=tables.scores.iloc[:0] if scores is None else scores,
-        ratings=rest(tables.ratings),
-        dialogue_ratings=rest(tables.dialogue_ratings),
+    scores, ratings = (
+        frame[(frame["dataset"] == dataset) & ~frame["system_id"].isin(list(systems))]
+        for frame in (tables.scores, tables.ratings)
     )
+    return replace(tables, scores=scores, ratings=ratings)
 
 
 def parsed_subset(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:

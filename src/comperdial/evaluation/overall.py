@@ -496,9 +496,9 @@ def read_samples(
     found = {}
     for name, folder in folders.items():
         own = kept[kept["dataset"] == name]
-        path = folder / f"{level}_ratings.parquet"
-        ratings = schema.read(path, f"{level}_ratings") if path.is_file() else None
-        if ratings is None or not len(own) or not (ratings["source"] == source).any():
+        ratings = schema.ratings_in(folder)
+        ratings = ratings[ratings["level"] == level]
+        if not len(own) or not (ratings["source"] == source).any():
             continue
         said = (targets or {}).get(name, {})
         target = chosen_dimension(
@@ -507,8 +507,7 @@ def read_samples(
         systems = folder / "systems.parquet"
         for sample in paired_samples(
             own,
-            ratings if level == "turn" else None,
-            dialogue_ratings=ratings if level == "dialogue" else None,
+            ratings,
             systems=schema.read(systems, "systems") if systems.is_file() else None,
             source=source,
             levels=[level],

@@ -11,7 +11,6 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import FileError, SchemaError
-from comperdial.core.names import RATED_LEVELS
 from comperdial.evaluation.aggregate import read_contexts
 from comperdial.evaluation.samples import Sample, samples, single_ratings
 from comperdial.stats.design import Design
@@ -32,7 +31,7 @@ class RatedSet:
     level
         What was rated: ``turn`` or ``dialogue``.
     ratings
-        Table ``turn_ratings`` or ``dialogue_ratings``, of any number of sources.
+        Table ``ratings``, of one level and any number of sources.
     contexts
         Columns dataset, context_id, dialogue_id.
     systems
@@ -60,19 +59,15 @@ class RatedSet:
         if not folder.is_dir():
             raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
         contexts = read_contexts(folder / "contexts.parquet")
-        found = {}
-        for level in RATED_LEVELS:
-            path = folder / f"{level}_ratings.parquet"
-            ratings = schema.read(path, f"{level}_ratings") if path.is_file() else None
-            if ratings is not None and len(ratings):
-                found[level] = ratings
-        if len(found) != 1:
+        ratings = schema.ratings_in(folder)
+        levels = ratings["level"].unique()
+        if len(levels) != 1:
             raise SchemaError(
-                "ratings of turns and of dialogues" if found else "no ratings",
+                "ratings of turns and of dialogues" if len(levels) else "no ratings",
                 where=str(folder),
-                expected="ratings of one level: table `turn_ratings` or `dialogue_ratings`",
+                expected="ratings of one level",
             )
-        level, ratings = next(iter(found.items()))
+        level = str(levels[0])
         path = folder / "systems.parquet"
         return cls(
             dataset_of(folder, contexts, ratings), level, ratings, contexts,
@@ -86,8 +81,7 @@ class RatedSet:
 
     def single(self, source: str) -> pd.DataFrame | None:
         """Return single ratings: one row an item, system and dimension, one column an annotator."""
-        item = "context_id" if self.level == "turn" else "dialogue_id"
-        return single_ratings(self.ratings, item, self.systems, source)
+        return single_ratings(self.ratings, self.level, self.systems, source)
 
     def samples(self, scores: pd.DataFrame, source: str) -> list[Sample]:
         """Pair this data set's scores with the mean ratings of a source, one sample a dimension.
@@ -98,15 +92,8 @@ class RatedSet:
         vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer than
         four systems or it is not known which system a dialogue is of. Items of one dialogue are drawn together.
         """
-        of_turns = self.level == "turn"
         found = samples(
-            scores,
-            self.ratings if of_turns else None,
-            contexts=self.contexts,
-            dialogue_ratings=None if of_turns else self.ratings,
-            systems=self.systems,
-            source=source,
-            levels=(self.level,),
+            scores, self.ratings, contexts=self.contexts, systems=self.systems, source=source, levels=(self.level,)
         )
         return [_for_study(sample) for sample in found]
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
-from comperdial.core.names import RATED_LEVELS
 from comperdial.data.own_files import number, read_columns
 from comperdial.data.readers.table import COLUMNS, RatedFile
 from comperdial.evaluation import aggregate
@@ -31,17 +30,16 @@ class RatedData:
     ----------
     parts
         Responses and what each has to be scored with, part by part; to be gone through once.
-    ratings, dialogue_ratings, contexts, systems
-        Tables ``turn_ratings``, ``dialogue_ratings``, ``contexts`` (at least dataset, context_id, dialogue_id) and
-        ``systems``; None where there is none.
+    ratings, contexts, systems
+        Tables ``ratings``, ``contexts`` (at least dataset, context_id, dialogue_id) and ``systems``; None where there is
+        none of the last two.
     units
         For each record of a file, in order: dataset, system_id, context_id of its response, dialogue_id of a whole dialogue.
         None for a folder of tables.
     """
 
     parts: Iterable[tuple[pd.DataFrame, Batch]]
-    ratings: pd.DataFrame | None
-    dialogue_ratings: pd.DataFrame | None
+    ratings: pd.DataFrame
     contexts: pd.DataFrame | None
     systems: pd.DataFrame | None
     units: pd.DataFrame | None = None
@@ -50,8 +48,7 @@ class RatedData:
 def read_rated(
     path: str | Path | None,
     *,
-    ratings: str | Path | None = None,
-    dialogue_ratings: str | Path | None = None,
+    ratings: Sequence[str | Path] = (),
     contexts: str | Path | None = None,
     dataset: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -64,7 +61,7 @@ def read_rated(
         A folder of tables; a file of rated responses (:class:`comperdial.data.readers.table.RatedFile`); or, where the
         ratings are in a file of their own, a file of responses (:func:`comperdial.metrics.score_files.read_records`). None:
         there is nothing to score.
-    ratings, dialogue_ratings, contexts
+    ratings, contexts
         Files that go before what the folder or the file has.
     dataset
         The name of the data set for ratings that do not say; default: that of the responses.
@@ -76,7 +73,7 @@ def read_rated(
     ConfigError
         When there are no ratings at all.
     """
-    if options and (path is None or Path(path).is_dir() or ratings or dialogue_ratings):
+    if options and (path is None or Path(path).is_dir() or ratings):
         raise ConfigError(
             "--columns and --scale say how a file with its own ratings is read",
             where=str(path or "compare"),
@@ -85,25 +82,24 @@ def read_rated(
     if path is not None and Path(path).is_dir():
         found = _read_folder(Path(path))
     elif path is not None:
-        found = _read_responses(Path(path)) if ratings or dialogue_ratings else _read_file(Path(path), options or {})
+        found = _read_responses(Path(path)) if ratings else _read_file(Path(path), options or {})
     else:
-        found = RatedData([], None, None, None, None)
+        found = RatedData([], schema.empty("ratings"), None, None)
     if dataset is None and isinstance(found.parts, list) and found.parts:
         names = found.parts[0][0]["dataset"].unique()
         dataset = str(names[0]) if len(names) == 1 else None
     found = RatedData(
         found.parts,
-        aggregate.read_ratings(ratings, dataset=dataset) if ratings else found.ratings,
-        schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else found.dialogue_ratings,
+        aggregate.read_ratings_of(ratings, dataset=dataset) if ratings else found.ratings,
         aggregate.read_contexts(contexts, dataset=dataset) if contexts else found.contexts,
         found.systems,
         found.units,
     )
-    if found.ratings is None and found.dialogue_ratings is None:
+    if found.ratings.empty:
         raise ConfigError(
             "no ratings",
             where=str(path) if path else None,
-            expected="a column `rating` beside the responses, --ratings, or --dialogue-ratings",
+            expected="a column `rating` beside the responses, or --ratings",
         )
     return found
 
@@ -117,8 +113,7 @@ def _read_folder(folder: Path) -> RatedData:
         frame = schema.read(path, name) if path.is_file() else None
         return None if frame is None or frame.empty else frame
 
-    tables = (table(name) for name in ("turn_ratings", "dialogue_ratings", "contexts", "systems"))
-    return RatedData(scoring.batches(folder), *tables)
+    return RatedData(scoring.batches(folder), schema.ratings_in(folder), table("contexts"), table("systems"))
 
 
 def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
@@ -130,17 +125,16 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
     contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
     columns = (list(contexts[column]) for column in ("references", "history", "facts"))
-    turns, dialogues = (None if (found := tables[f"{level}_ratings"]).empty else found for level in RATED_LEVELS)
     batch = Batch(list(responses["response"]), *columns)
     units = reader.units().assign(dataset=responses["dataset"].iloc[0])
-    return RatedData([(responses, batch)], turns, dialogues, tables["contexts"], tables["systems"], units)
+    return RatedData([(responses, batch)], tables["ratings"], tables["contexts"], tables["systems"], units)
 
 
 def _read_responses(path: Path) -> RatedData:
     """Read a file of responses whose ratings are in another."""
     records = read_records(path)
     units = records.responses[["dataset", "system_id", "context_id"]].assign(dialogue_id=None)
-    return RatedData([(records.responses, records.batch())], None, None, None, None, units)
+    return RatedData([(records.responses, records.batch())], schema.empty("ratings"), None, None, units)
 
 
 def own_columns(path: str | Path, data: RatedData, options: Mapping[str, Any] | None = None) -> list[pd.DataFrame]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.names import RATED_LEVELS
 from comperdial.stats.agreement import Measurement, alpha_interval, is_pairable
 from comperdial.stats.correlation import correlate
 
@@ -24,8 +25,7 @@ _DIALOGUE = ["dataset", "dialogue_id", "system_id"]
 
 
 def alphas(
-    turn_ratings: pd.DataFrame | None,
-    dialogue_ratings: pd.DataFrame | None,
+    ratings: pd.DataFrame,
     contexts: pd.DataFrame,
     *,
     seed: int,
@@ -41,8 +41,8 @@ def alphas(
 
     Parameters
     ----------
-    turn_ratings, dialogue_ratings, contexts
-        Tables of these names; a level without ratings is left out.
+    ratings, contexts
+        Tables of these names; a level without ratings by the source is left out.
     seed
         Of the resamples. Each dimension has its own stream, so that one more does not change the others.
     resamples, confidence
@@ -60,31 +60,26 @@ def alphas(
         level (turn first) and dimension.
     """
     rows: list[dict[str, Any]] = []
-    for ratings in (turn_ratings, dialogue_ratings):
-        if ratings is None:
-            continue
-        level, item = _level(ratings)
-        for (dataset, dimension), table in _tables(ratings, item, source):
-            clusters = _dialogues(table, dataset, contexts) if level == "turn" else np.arange(len(table))
-            numbers = table.to_numpy(dtype=np.float64)
-            kept = is_pairable(numbers)
-            rated = ~np.isnan(numbers[kept])
-            key = {"dataset": dataset, "level": level, "dimension": dimension}
-            counts = {
-                "confidence": confidence,
-                "items": int(kept.sum()),
-                "clusters": len(np.unique(clusters[kept])),
-                "annotators": int(rated.any(axis=0).sum()),
-                "ratings": int(rated.sum()),
-                "resamples": resamples,
-            }
-            for metric in metrics:
-                # The same resamples for each metric.
-                rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
-                value, low, high = alpha_interval(
-                    numbers, metric, rng=rng, resamples=resamples, confidence=confidence, clusters=clusters
-                )
-                rows.append(key | {"metric": metric, "value": value, "low": low, "high": high} | counts)
+    for key, table in _tables(ratings, source):
+        clusters = _dialogues(table, key["dataset"], contexts) if key["level"] == "turn" else np.arange(len(table))
+        numbers = table.to_numpy(dtype=np.float64)
+        kept = is_pairable(numbers)
+        rated = ~np.isnan(numbers[kept])
+        counts = {
+            "confidence": confidence,
+            "items": int(kept.sum()),
+            "clusters": len(np.unique(clusters[kept])),
+            "annotators": int(rated.any(axis=0).sum()),
+            "ratings": int(rated.sum()),
+            "resamples": resamples,
+        }
+        for metric in metrics:
+            # The same resamples for each metric.
+            rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
+            value, low, high = alpha_interval(
+                numbers, metric, rng=rng, resamples=resamples, confidence=confidence, clusters=clusters
+            )
+            rows.append(key | {"metric": metric, "value": value, "low": low, "high": high} | counts)
     # Sorted by data set alone, stably: the levels come turn first.
     return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)
 
@@ -95,7 +90,7 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
     Parameters
     ----------
     ratings
-        Table ``turn_ratings`` or ``dialogue_ratings``.
+        Table ``ratings``.
     source
         As in :func:`alphas`.
 
@@ -108,19 +103,16 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
         so that their own biases do not count); spearman (correlation with the mean of the others). Missing where it is
         undefined.
     """
-    level, item = _level(ratings)
     rows: list[dict[str, Any]] = []
-    for (dataset, dimension), table in _tables(ratings, item, source):
+    for key, table in _tables(ratings, source):
         for annotator in table.columns:
             others = table.drop(columns=annotator)
             shared = table[annotator].notna() & others.notna().any(axis=1)
             own, others = table.loc[shared, annotator], others[shared]
             difference = own - others.mean(axis=1)
             rows.append(
-                {
-                    "dataset": dataset,
-                    "level": level,
-                    "dimension": dimension,
+                key
+                | {
                     "annotator_id": annotator,
                     "n": int(shared.sum()),
                     "mean": own.mean(),
@@ -133,8 +125,7 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
 
 
 def level_differences(
-    turn_ratings: pd.DataFrame,
-    dialogue_ratings: pd.DataFrame,
+    ratings: pd.DataFrame,
     contexts: pd.DataFrame,
     *,
     count: int | None = 3,
@@ -149,7 +140,7 @@ def level_differences(
 
     Parameters
     ----------
-    turn_ratings, dialogue_ratings, contexts
+    ratings, contexts
         Tables of these names; a dialogue of a system counts if it was rated at both levels.
     count
         How many; None: all.
@@ -164,23 +155,23 @@ def level_differences(
         Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
         difference first, ties (to 9 digits) by the names.
     """
-    turns = _of_dimension(turn_ratings, dimension, source, "turn_ratings")
-    dialogues = _of_dimension(dialogue_ratings, dimension, source, "dialogue_ratings")
+    turns, dialogues = (_of_dimension(ratings, level, dimension, source) for level in RATED_LEVELS)
     if systems is not None:
         agents = pd.MultiIndex.from_frame(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
         turns, dialogues = (
             frame[pd.MultiIndex.from_frame(frame[["dataset", "system_id"]]).isin(agents)]
             for frame in (turns, dialogues)
         )
-    means = turns.groupby(["dataset", "context_id", "system_id"], as_index=False)["rating"].mean()
-    means["dialogue_id"] = _dialogue_ids(means["dataset"], means["context_id"], contexts)
+    means = turns.groupby(["dataset", "item_id", "system_id"], as_index=False)["rating"].mean()
+    means["dialogue_id"] = _dialogue_ids(means["dataset"], means["item_id"], contexts)
     frame = means.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean")
-    frame["dialogue_rating"] = dialogues.groupby(_DIALOGUE)["rating"].mean()
+    of_dialogues = dialogues.rename(columns={"item_id": "dialogue_id"}).groupby(_DIALOGUE)["rating"]
+    frame["dialogue_rating"] = of_dialogues.mean()
     frame = frame[frame["dialogue_rating"].notna()].reset_index()
     if frame.empty:
         raise SchemaError(
             "no dialogue of a system has ratings at both levels",
-            where="tables turn_ratings and dialogue_ratings",
+            where="table ratings",
             expected=f"ratings of dimension {dimension!r} at both levels of the same dialogues and agents",
         )
     frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
@@ -189,8 +180,7 @@ def level_differences(
 
 
 def table13_cases(
-    turn_ratings: pd.DataFrame,
-    dialogue_ratings: pd.DataFrame,
+    ratings: pd.DataFrame,
     contexts: pd.DataFrame,
     *,
     count: int = 3,
@@ -208,15 +198,13 @@ def table13_cases(
     DataFrame
         As :func:`level_differences`; lowest difference first.
     """
-    found = level_differences(
-        turn_ratings, dialogue_ratings, contexts, count=None, systems=systems, dimension=dimension, source=source
-    )
+    found = level_differences(ratings, contexts, count=None, systems=systems, dimension=dimension, source=source)
     lowest = found.groupby(["dataset", "dialogue_id"]).head(count)
     of_dialogue = lowest.groupby(["dataset", "dialogue_id"])["difference"].agg(["size", "mean"])
     if of_dialogue.empty:
         raise SchemaError(
             "no dialogue has a system with ratings at both levels",
-            where="tables turn_ratings and dialogue_ratings",
+            where="table ratings",
             expected="at least one",
         )
     # Small sets may have fewer systems than are to be shown: then as many as there are.
@@ -227,39 +215,24 @@ def table13_cases(
     return lowest[chosen].reset_index(drop=True)
 
 
-def _level(ratings: pd.DataFrame) -> tuple[str, str]:
-    """Return the level of ratings and the column that names the item."""
-    for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
-        if item in ratings:
-            return level, item
-    raise SchemaError(
-        "no column 'context_id' or 'dialogue_id'",
-        where="ratings",
-        expected="table turn_ratings or dialogue_ratings",
-        hint="It has: " + ", ".join(map(str, ratings.columns)),
-    )
-
-
-def _tables(ratings: pd.DataFrame, item: str, source: str) -> Iterable[tuple[tuple[str, str], pd.DataFrame]]:
-    """Yield data set and dimension with their table: item and system x annotator."""
-    for (dataset, dimension), group in _of_source(ratings, source).groupby(["dataset", "dimension"], sort=True):
-        table = group.pivot(index=[item, "system_id"], columns="annotator_id", values="rating")
-        yield (str(dataset), str(dimension)), table
-
-
-def _of_source(ratings: pd.DataFrame, source: str) -> pd.DataFrame:
+def _tables(ratings: pd.DataFrame, source: str) -> Iterable[tuple[dict[str, str], pd.DataFrame]]:
+    """Yield data set, level (turn first) and dimension with their table: item and system x annotator."""
     chosen = ratings[ratings["source"] == source]
-    if chosen.empty:
+    if chosen.empty and len(ratings):
         raise UnknownNameError("source of ratings", source, ratings["source"].unique())
-    return chosen
+    for level in RATED_LEVELS:
+        of_level = chosen[chosen["level"] == level]
+        for (dataset, dimension), group in of_level.groupby(["dataset", "dimension"], sort=True):
+            table = group.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating")
+            yield {"dataset": str(dataset), "level": level, "dimension": str(dimension)}, table
 
 
-def _of_dimension(ratings: pd.DataFrame, dimension: str, source: str, name: str) -> pd.DataFrame:
-    chosen = _of_source(ratings, source)
+def _of_dimension(ratings: pd.DataFrame, level: str, dimension: str, source: str) -> pd.DataFrame:
+    chosen = ratings[(ratings["level"] == level) & (ratings["source"] == source)]
     if dimension not in set(chosen["dimension"]):
         raise SchemaError(
-            f"no ratings of dimension {dimension!r} by source {source!r}",
-            where=f"table {name}",
+            f"no ratings of dimension {dimension!r} by source {source!r} at {level} level",
+            where="table ratings",
             expected=f"dimension {dimension!r}",
             hint="It has: " + ", ".join(sorted(chosen["dimension"].unique())),
         )
@@ -285,7 +258,7 @@ def _dialogue_ids(
 
 def _dialogues(table: pd.DataFrame, dataset: str, contexts: pd.DataFrame) -> npt.NDArray[np.intp]:
     """Return, for each item of a table by context and system, a number for its dialogue crossed with its system."""
-    ids, systems = (table.index.get_level_values(name) for name in ("context_id", "system_id"))
+    ids, systems = (table.index.get_level_values(name) for name in ("item_id", "system_id"))
     dialogues = _dialogue_ids([dataset] * len(ids), ids, contexts)
     return pd.MultiIndex.from_arrays([dialogues, systems]).factorize()[0]
 

@@ -123,17 +123,16 @@ def _sampled(tables: Tables, levels: Sequence[str], fixed: bool) -> list[Sample]
 
 def with_raters(tables: Tables, sources: Sequence[str]) -> Tables:
     """Add the mean ratings of responses by other sources as scores; sources that rated none add nothing."""
-    if tables.ratings is None:
-        return tables
     frames = [tables.scores]
     for source in sources:
-        ratings = tables.ratings[tables.ratings["source"] == source]
+        ratings = tables.ratings[(tables.ratings["level"] == "turn") & (tables.ratings["source"] == source)]
         if ratings.empty or source == tables.source:
             continue
-        means = ratings.groupby(["dataset", "context_id", "system_id"])["rating"].mean().rename("value").reset_index()
+        unit = ["dataset", "level", "item_id", "system_id"]
+        means = ratings.groupby(unit)["rating"].mean().rename("value").reset_index()
         dimensions = "+".join(sorted(ratings["dimension"].unique()))
-        frame = means.rename(columns={"context_id": "item_id"}).assign(
-            level="turn", metric=RECORDED.format(source), output=MEAN, cut=0,
+        frame = means.assign(
+            metric=RECORDED.format(source), output=MEAN, cut=0,
             signature=f"recorded ratings|by:{source}|mean of:{dimensions}",
         )  # fmt: skip
         frames.append(schema.validate(frame[schema.table("scores").columns], "scores"))
@@ -176,9 +175,9 @@ def _within_systems(
 
 def _agents(tables: Tables, detail: Detail, names: Sequence[str], fixed: bool) -> pd.DataFrame:
     """Correlate some outputs without the responses of human systems, if there are such systems and others."""
-    ratings, systems = tables.ratings, tables.systems
+    ratings, systems = tables.ratings[tables.ratings["level"] == "turn"], tables.systems
     none = pd.DataFrame()
-    if ratings is None or systems is None or not names:
+    if systems is None or not names:
         return none
     human = ratings["system_id"].isin(systems.loc[systems["kind"] == "human", "system_id"])
     scores = tables.scores
@@ -187,7 +186,7 @@ def _agents(tables: Tables, detail: Detail, names: Sequence[str], fixed: bool) -
     scores = scores[scores["system_id"].isin(left["system_id"])]
     if not human.any() or left.empty or scores.empty:
         return none
-    some = replace(tables, scores=scores, ratings=left, dialogue_ratings=None)
+    some = replace(tables, scores=scores, ratings=left)
     alone = [sample for sample in _sampled(some, ["turn"], fixed) if sample.target in (detail.targets or ())]
     found = correlations(alone, detail=replace(detail, outputs=None, only=SHOWN, also=(), tests=()))
     return found.assign(grouping="agents")

@@ -13,7 +13,7 @@ from pandas.api.typing import DataFrameGroupBy
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS, RATED_LEVELS
-from comperdial.evaluation.aggregate import without_references
+from comperdial.evaluation.aggregate import rated_dimensions, without_references
 from comperdial.stats.design import Design
 from comperdial.stats.means import merge_ties
 
@@ -111,10 +111,9 @@ class Sample:
 
 def samples(
     scores: pd.DataFrame,
-    ratings: pd.DataFrame | None,
+    ratings: pd.DataFrame,
     *,
     contexts: pd.DataFrame | None = None,
-    dialogue_ratings: pd.DataFrame | None = None,
     systems: pd.DataFrame | None = None,
     source: str = "human",
     levels: Sequence[str] = LEVELS,
@@ -129,12 +128,9 @@ def samples(
     Parameters
     ----------
     scores, ratings
-        Tables ``scores`` and ``turn_ratings``, of any number of data sets; ratings of turns may be None where there are
-        ratings of dialogues.
+        Tables of these names, of any number of data sets.
     contexts
         Table ``contexts``: which dialogue a context belongs to; without it each context is a dialogue of its own.
-    dialogue_ratings
-        Table ``dialogue_ratings``; without it nothing is held against ratings of dialogues.
     systems
         Table ``systems``: with it, the ratings of references, which are never scored, do not count.
     source
@@ -154,21 +150,20 @@ def samples(
     """
     if not allow_missing and not scores["level"].isin(RATED_LEVELS).any():
         raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn or dialogue")
-    tables_of = [scores] if len(scores) else [table for table in (ratings, dialogue_ratings) if table is not None]
-    for dataset in sorted({name for table in tables_of for name in table["dataset"].unique()}):
-        turn, dialogue = of_dataset(ratings, dataset), of_dataset(dialogue_ratings, dataset)
-        if turn is None and dialogue is None:
+    for dataset in sorted((scores if len(scores) else ratings)["dataset"].unique()):
+        rated = ratings[ratings["dataset"] == dataset]
+        if rated.empty:
             if allow_missing:
                 continue
             raise SchemaError(
                 "scores, and no ratings",
                 where=f"dataset {dataset!r}",
-                expected="the same dataset, context_id and system_id in scores and ratings",
+                expected="the same dataset, item_id and system_id in scores and ratings",
             )
-        check_targets(targets, source, dataset, turn, dialogue)
+        check_targets(targets, source, dataset, rated)
         own = scores[scores["dataset"] == dataset]
         check_scores(own, dataset)
-        tables = _Tables(dataset, own, turn, contexts, dialogue, systems, source, allow_missing)
+        tables = _Tables(dataset, own, rated, contexts, systems, source, allow_missing)
         none = True
         for sample in tables.samples(levels, targets):
             none = False
@@ -188,9 +183,8 @@ class _Tables:
         self,
         dataset: str,
         scores: pd.DataFrame,
-        turn: pd.DataFrame | None,
+        ratings: pd.DataFrame,
         contexts: pd.DataFrame | None,
-        dialogue: pd.DataFrame | None,
         systems: pd.DataFrame | None,
         source: str,
         allow_missing: bool,
@@ -199,8 +193,7 @@ class _Tables:
         self.allow_missing = allow_missing
         made = scores[[*NAME, "signature"]].drop_duplicates().to_numpy(dtype=str)
         self.signatures = {(row[0], row[1]): row[2] for row in made.tolist()}
-        self.turn = single_ratings(turn, "context_id", systems, source)
-        self.dialogue = single_ratings(dialogue, "dialogue_id", systems, source)
+        self.turn, self.dialogue = (single_ratings(ratings, level, systems, source) for level in RATED_LEVELS)
         names = dialogue_names(contexts, dataset, self.turn, scores)
         self.dialogue_of = names
         self.turn_of = None
@@ -372,21 +365,12 @@ class _Tables:
 # Tables by unit: one row a unit, one column an output or an annotator.
 
 
-def of_dataset(ratings: pd.DataFrame | None, dataset: str) -> pd.DataFrame | None:
-    """Return the rows of one data set; None if there are none."""
-    if ratings is None:
-        return None
-    chosen = ratings[ratings["dataset"] == dataset]
-    return None if chosen.empty else chosen
-
-
-def check_targets(targets: Sequence[str] | None, source: str, dataset: str, *ratings: pd.DataFrame | None) -> None:
+def check_targets(targets: Sequence[str] | None, source: str, dataset: str, ratings: pd.DataFrame) -> None:
     """Refuse a source that no ratings of a data set have, and a dimension."""
-    tables = [table for table in ratings if table is not None]
-    sources = {name for table in tables for name in table["source"].unique()}
+    sources = set(ratings["source"].unique())
     if source not in sources:
         raise UnknownNameError("source of ratings", source, sources, where=f"dataset {dataset!r}")
-    known = {name for table in tables for name in table.loc[table["source"] == source, "dimension"].unique()}
+    known = rated_dimensions(ratings, source)
     for target in targets or ():
         if target not in known:
             raise UnknownNameError("dimension", target, known, where=f"dataset {dataset!r}")
@@ -414,19 +398,13 @@ def check_scores(scores: pd.DataFrame, dataset: str) -> None:
         log.warning("%s: %d scores of whole systems are not used: systems are averaged here", dataset, count)
 
 
-def single_ratings(
-    ratings: pd.DataFrame | None, item: str, systems: pd.DataFrame | None, source: str
-) -> pd.DataFrame | None:
-    """Return single ratings: one row an item, system and dimension (index), one column an annotator."""
-    if ratings is None:
-        return None
+def single_ratings(ratings: pd.DataFrame, level: str, systems: pd.DataFrame | None, source: str) -> pd.DataFrame | None:
+    """Return single ratings of a level: one row an item, system and dimension (index), one column an annotator."""
     chosen = without_references(ratings, systems)
-    chosen = chosen[chosen["source"] == source]
+    chosen = chosen[(chosen["level"] == level) & (chosen["source"] == source)]
     if chosen.empty:
         return None
-    found = chosen.pivot(index=[item, "system_id", "dimension"], columns="annotator_id", values="rating")
-    found.index = found.index.set_names(["item_id", "system_id", "dimension"])
-    return found
+    return chosen.pivot(index=["item_id", "system_id", "dimension"], columns="annotator_id", values="rating")
 
 
 def units_of(single: pd.DataFrame) -> pd.MultiIndex:

@@ -140,13 +140,10 @@ class Source:
             raise SchemaError("the table is empty", where=str(path), expected="at least one row")
         return frame
 
-    def _read_if_there(self, name: str) -> pd.DataFrame:
-        path = self._folder / f"{name}.parquet"
-        return schema.read(path, name) if path.is_file() else schema.empty(name)
-
     def personas(self) -> pd.DataFrame:
         """Return table ``personas``, empty where the data set has none."""
-        return self._read_if_there("personas")
+        path = self._folder / "personas.parquet"
+        return schema.read(path, "personas") if path.is_file() else schema.empty("personas")
 
     def pool(self, *, good: bool) -> Pool:
         """Return what is said in each dialogue; of rated responses those that are good, if only these are wanted."""
@@ -211,13 +208,12 @@ class Source:
         return {(str(one), str(other)) for one, other in best.index}
 
     def _means(self, level: str) -> pd.Series[float]:
-        ratings = self._read_if_there(f"{level}_ratings")
-        ratings = ratings[ratings["dimension"].isin(_OVERALL)]
+        ratings = schema.ratings_in(self._folder)
+        ratings = ratings[(ratings["level"] == level) & ratings["dimension"].isin(_OVERALL)]
         if (ratings["source"] == "human").any():
             ratings = ratings[ratings["source"] == "human"]
         ratings = ratings[ratings["system_id"].isin({key[1] for key in self._said})]
-        item = "context_id" if level == "turn" else "dialogue_id"
-        return ratings.groupby([item, "system_id"])["rating"].mean()
+        return ratings.groupby(["item_id", "system_id"])["rating"].mean()
 
 
 def _context(row: Mapping[Any, Any]) -> Context:

@@ -111,8 +111,7 @@ class Perturbed:
     Attributes
     ----------
     tables
-        ``systems``, ``contexts``, ``responses``, ``personas``, and ``turn_ratings`` and ``dialogue_ratings`` without
-        rows.
+        ``systems``, ``contexts``, ``responses``, ``personas``, and ``ratings`` without rows.
     pairs
         For each pair its ``dialogue_id`` in the tables and what it was made of: ``perturbation``, ``source_dataset``,
         ``source_dialogue_id``, ``source_context_id`` (turn level), ``source_system_id``.
@@ -312,8 +311,10 @@ class _Rows:
             "responses": pd.DataFrame(self._responses, columns=schema.table("responses").columns),
             "personas": known.drop(columns="source_dialogue_id").assign(dataset=self._dataset),
         }
-        empty = {name: schema.empty(name) for name in ("turn_ratings", "dialogue_ratings")}
-        return {name: schema.validate(frame, name) for name, frame in frames.items()} | empty
+        return {
+            **{name: schema.validate(frame, name) for name, frame in frames.items()},
+            "ratings": schema.empty("ratings"),
+        }
 
 
 _Row = tuple[int, str, Context, Sequence[Line], Sequence[str], str]

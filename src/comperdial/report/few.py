@@ -46,11 +46,7 @@ def inputs(plan: Plan, datasets: Sequence[str]) -> dict[str, list[str]]:
     """Return the files that exact p-values are computed from: scores, and ratings with what they are of."""
     return {
         "scores": [path for name in datasets for path in plan.scores(name)],
-        "rated": [
-            path
-            for name in datasets
-            for path in {**plan.tables(name, "contexts", "systems"), **plan.ratings(name)}.values()
-        ],
+        "rated": [path for name in datasets for path in plan.tables(name, "contexts", "systems", "ratings").values()],
     }
 
 
@@ -98,13 +94,11 @@ def _of_dataset(
     from comperdial.evaluation import samples
     from comperdial.evaluation.aggregate import read_scores
 
-    ratings = {name: schema.read(files[name], name) for name in ("turn_ratings", "dialogue_ratings") if name in files}
     return exact_of(
         samples(
             read_scores(scores),
-            ratings.get("turn_ratings"),
+            schema.read(files["ratings"], "ratings"),
             contexts=schema.read(files["contexts"], "contexts"),
-            dialogue_ratings=ratings.get("dialogue_ratings"),
             systems=schema.read(files["systems"], "systems"),
             source=source,
             levels=["system"],

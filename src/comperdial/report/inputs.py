@@ -14,13 +14,10 @@ from comperdial.core.files import read_table
 REPORTED_COLUMNS = ("source", "dataset", "level", "target", "metric", "coefficient", "starred")
 
 
-def read_ratings(path: Path | None, level: str, source: str) -> pd.DataFrame | None:
-    """Return the ratings of a level by a source; None when it rated nothing there."""
-    if path is None:
-        return None
-    found = schema.read(path, f"{level}_ratings")
-    found = found[found["source"] == source]
-    return None if found.empty else found
+def read_ratings(path: Path, source: str) -> pd.DataFrame:
+    """Return the ratings by a source."""
+    found = schema.read(path, "ratings")
+    return found[found["source"] == source]
 
 
 def read_correlations(paths: Sequence[str | Path]) -> pd.DataFrame:

@@ -114,8 +114,7 @@ def _agreement_tidy(alphas: pd.DataFrame, bias: pd.DataFrame) -> pd.DataFrame:
 
 def level_difference_document(
     cases: pd.DataFrame,
-    turn_ratings: pd.DataFrame,
-    dialogue_ratings: pd.DataFrame,
+    ratings: pd.DataFrame,
     contexts: pd.DataFrame,
     responses: pd.DataFrame,
     systems: pd.DataFrame,
@@ -130,8 +129,8 @@ def level_difference_document(
     ----------
     cases
         From :func:`comperdial.evaluation.ratings.table13_cases`: several systems in one dialogue.
-    turn_ratings, dialogue_ratings, contexts, responses, systems
-        Tables of these names. Dimensions of ``dialogue_ratings`` that go from 0 to 1 are axes, and 0 is a mark.
+    ratings, contexts, responses, systems
+        Tables of these names. Dimensions of ratings of dialogues that go from 0 to 1 are axes, and 0 is a mark.
     title
         The data set's title.
     suffix
@@ -152,16 +151,11 @@ def level_difference_document(
         )
     dataset, dialogue = str(cases["dataset"].iloc[0]), str(cases["dialogue_id"].iloc[0])
     letters = {str(system): f"({chr(ord('a') + n)})" for n, system in enumerate(cases["system_id"])}
-    of_cases = dialogue_ratings[
-        (dialogue_ratings["dataset"] == dataset)
-        & (dialogue_ratings["dialogue_id"] == dialogue)
-        & (dialogue_ratings["source"] == source)
-    ]
-    marks = _marks(of_cases)
+    ratings = ratings[(ratings["dataset"] == dataset) & (ratings["source"] == source)]
+    marks = _marks(ratings[(ratings["level"] == "dialogue") & (ratings["item_id"] == dialogue)])
     kinds = systems[systems["dataset"] == dataset].set_index("system_id")["kind"]
     humans = [str(system) for system in sorted(kinds.index[kinds == "human"]) if system not in letters]
     labels = letters | {system: "Human" if len(humans) == 1 else f"Human {n}" for n, system in enumerate(humans, 1)}
-    ratings = turn_ratings[(turn_ratings["dataset"] == dataset) & (turn_ratings["source"] == source)]
     of_dialogue = contexts[(contexts["dataset"] == dataset) & (contexts["dialogue_id"] == dialogue)]
     transcript = _transcript(of_dialogue, responses[responses["dataset"] == dataset], ratings, labels)
     tidy = transcript.merge(cases.drop(columns=["turns"]), on=["dataset", "dialogue_id", "system_id"], how="left")
@@ -224,8 +218,8 @@ def _transcript(
 ) -> pd.DataFrame:
     """Return one dialogue, one row an utterance: what is new in the history, then the responses and the gold ones."""
     texts = responses.set_index(["context_id", "system_id"])["response"]
-    overall = ratings[ratings["dimension"] == OVERALL]
-    means = overall.groupby(["context_id", "system_id"])["rating"].mean()
+    overall = ratings[(ratings["level"] == "turn") & (ratings["dimension"] == OVERALL)]
+    means = overall.groupby(["item_id", "system_id"])["rating"].mean()
     rows: list[dict[str, Any]] = []
     before: list[dict[str, str]] = []
     gold: list[str] = []

@@ -14,7 +14,6 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed
 from comperdial.core.errors import MissingResourceError
-from comperdial.core.names import RATED_LEVELS
 from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
 from comperdial.report.captions import SIMULATED
@@ -98,28 +97,19 @@ class Reading:
 
     def ratings(self, level: str = "turn") -> pd.DataFrame:
         """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
-        path = self._ratings_path(level)
-        if not path.is_file():
-            return pd.DataFrame(columns=["system_id", "annotator_id", "rating"])
-        found = pd.read_parquet(path)
-        found = found[(found["dimension"] == self.target) & (found["source"] == self.source)]
+        found = self.table("ratings")
+        found = found[
+            (found["level"] == level) & (found["dimension"] == self.target) & (found["source"] == self.source)
+        ]
         systems = self.table("systems").set_index("system_id")["kind"]
         return found[found["system_id"].map(systems) != "reference"]
-
-    def _ratings_path(self, level: str) -> Path:
-        return self.root / f"data/tables/{self.dataset}/{level}_ratings.parquet"
 
     @cached_property
     def source(self) -> str:
         """Return whose ratings are read: as chosen, else ``simulated`` where there are such, else ``human``."""
         if self.chosen_source:
             return self.chosen_source
-        paths = [path for level in RATED_LEVELS if (path := self._ratings_path(level)).is_file()]
-        if not paths:
-            # Names the file, and what makes it.
-            self.table("turn_ratings")
-        held = {source for path in paths for source in pd.read_parquet(path, columns=["source"])["source"]}
-        return "simulated" if "simulated" in held else "human"
+        return "simulated" if "simulated" in set(self.table("ratings")["source"]) else "human"
 
     @property
     def simulated(self) -> bool:

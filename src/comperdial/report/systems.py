@@ -8,7 +8,7 @@ from operator import itemgetter
 import pandas as pd
 
 from comperdial.core.errors import SchemaError
-from comperdial.core.names import output_name
+from comperdial.core.names import RATED_LEVELS, output_name
 from comperdial.report.captions import with_suffix
 from comperdial.report.document import Column, Document, listed, number, value_of
 from comperdial.report.labels import label, metrics_not_run
@@ -18,22 +18,20 @@ def systems_frame(
     systems: pd.DataFrame,
     responses: pd.DataFrame,
     scores: pd.DataFrame,
-    turn_ratings: pd.DataFrame | None,
-    dialogue_ratings: pd.DataFrame | None,
+    ratings: pd.DataFrame,
     *,
     outputs: Sequence[str],
     dimension: str,
-    source: str,
 ) -> pd.DataFrame:
     """Average ratings and scores over a system's turns and dialogues.
 
     Parameters
     ----------
-    systems, responses, scores, turn_ratings, dialogue_ratings
-        The tables of one data set; ratings are None where there are none.
+    systems, responses, scores, ratings
+        The tables of one data set; the ratings of one source.
     outputs
         Which scores, as ``metric:output``; one without any is left out and named in ``attrs["unscored"]``.
-    dimension, source
+    dimension
         Which ratings.
 
     Returns
@@ -45,9 +43,13 @@ def systems_frame(
         (``partial``).
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
-    for level, ratings in (("turn", turn_ratings), ("dialogue", dialogue_ratings)):
-        rated = _mean_ratings(ratings, dimension, source)
-        frame[f"{level}_rating"] = rated.reindex(frame.index) if rated is not None else float("nan")
+    of_dimension = ratings[ratings["dimension"] == dimension]
+    # Items first, so that one with more raters does not weigh more.
+    rated = (
+        of_dimension.groupby(["level", "system_id", "item_id"])["rating"].mean().groupby(["level", "system_id"]).mean()
+    )
+    for level in RATED_LEVELS:
+        frame[f"{level}_rating"] = rated[rated.index.get_level_values(0) == level].droplevel(0).reindex(frame.index)
     of_turns = scores[scores["level"] == "turn"]
     frame.insert(3, "responses", responses.groupby("system_id").size().reindex(frame.index).fillna(0).astype(int))
     for name in outputs:
@@ -62,17 +64,6 @@ def systems_frame(
         raise SchemaError("no systems", expected="at least one that is no reference")
     order = ["turn_rating", "dialogue_rating"]
     return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
-
-
-def _mean_ratings(ratings: pd.DataFrame | None, dimension: str, source: str) -> pd.Series | None:
-    if ratings is None:
-        return None
-    chosen = ratings[(ratings["dimension"] == dimension) & (ratings["source"] == source)]
-    if chosen.empty:
-        return None
-    item = "context_id" if "context_id" in chosen else "dialogue_id"
-    # Items first, so that one with more raters does not weigh more.
-    return chosen.groupby(["system_id", item])["rating"].mean().groupby("system_id").mean()
 
 
 def systems_document(

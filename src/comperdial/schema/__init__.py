@@ -5,7 +5,7 @@ A table is described once (:mod:`comperdial.schema.tables`); the Parquet types a
 """
 
 from comperdial.schema.check import validate
-from comperdial.schema.io import empty, parse_cells, read, write
+from comperdial.schema.io import empty, parse_cells, ratings_in, read, write
 from comperdial.schema.parquet import column_names, count, merge, read_parts, writing
 from comperdial.schema.tables import TABLES, table
 
@@ -16,6 +16,7 @@ __all__ = [
     "empty",
     "merge",
     "parse_cells",
+    "ratings_in",
     "read",
     "read_parts",
     "table",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from comperdial.core.errors import FileError, SchemaError
 from comperdial.core.files import parse_json, read_table, write_table
 from comperdial.schema.check import validate
-from comperdial.schema.parquet import read_whole, writing
+from comperdial.schema.parquet import check_version, read_whole, writing
 from comperdial.schema.tables import table
 
 
@@ -42,6 +42,21 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
     if path.suffix == ".csv":
         frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
+
+
+def ratings_in(folder: str | Path) -> pd.DataFrame:
+    """Return table ``ratings`` of a folder of tables; without records if nothing in it was rated.
+
+    Raises
+    ------
+    FileError
+        When an earlier version wrote the folder, with one table of ratings for each level.
+    """
+    path = Path(folder) / "ratings.parquet"
+    if path.is_file():
+        return read(path, "ratings")
+    check_version(path)
+    return empty("ratings")
 
 
 def empty(name: str) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from comperdial.core.errors import ConfigError, FileError, SchemaError
 from comperdial.core.files import check_input, replacing
+from comperdial.core.names import RATED_LEVELS
 from comperdial.core.sharding import WHOLE, Shard
 from comperdial.schema.check import DTYPES, validate
 from comperdial.schema.fields import Table
@@ -232,12 +233,25 @@ def _storage(content: pa.Table) -> dict[str, Any]:
 @contextmanager
 def readable(path: str | Path, name: str) -> Iterator[None]:
     """Turn what goes wrong when a Parquet file is read into a :class:`FileError`."""
+    check_version(Path(path))
     check_input(path)
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
         reason = "no such file" if not Path(path).exists() else "not a readable Parquet file"
         raise FileError(reason, where=str(path), expected=f"table {name!r} as Parquet") from error
+
+
+def check_version(path: Path) -> None:
+    """Refuse a folder that has the tables of ratings of earlier versions, and not the one of today."""
+    old = [path.with_name(f"{level}_ratings.parquet") for level in RATED_LEVELS]
+    if path.name == "ratings.parquet" and not path.exists() and any(one.exists() for one in old):
+        raise FileError(
+            "the ratings are in turn_ratings.parquet and dialogue_ratings.parquet, as earlier versions wrote them",
+            where=str(path.parent),
+            expected="one table, ratings.parquet",
+            hint="Read the data set again, with `snakemake` or `comperdial ingest`",
+        )
 
 
 def _is_ours(file: pq.ParquetFile, spec: Table) -> bool:

@@ -44,30 +44,6 @@ SPLITS = ("train", "validation", "test")
 LARGEST_RATING = 1e15
 
 
-def _ratings(level: str, item: str) -> Table:
-    return Table(
-        f"{level}_ratings",
-        (
-            name_field("dataset"),
-            name_field(item),
-            name_field("system_id"),
-            name_field("annotator_id"),
-            optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
-            name_field("dimension"),
-            number_field("rating", LARGEST_RATING),
-            number_field("scale_min", LARGEST_RATING),
-            number_field("scale_max", LARGEST_RATING),
-            name_field("source"),
-        ),
-        key=("dataset", item, "system_id", "annotator_id", "dimension"),
-        row_check=RowCheck(
-            holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
-            problem=lambda row: f"rating {row['rating']:g} is outside its scale",
-            expected=lambda row: f"{row['scale_min']:g} to {row['scale_max']:g}",
-        ),
-    )
-
-
 # What a correlation is of: scores of one level against ratings of one level and one dimension.
 _OF_SAMPLE = (name_field("dataset"), one_of("level", LEVELS), one_of("against", RATED_LEVELS), name_field("target"))
 _SAMPLE_KEY = ("dataset", "level", "against", "target")
@@ -135,8 +111,28 @@ TABLES: Mapping[str, Table] = {
             ),
             key=("dataset", "context_id", "system_id"),
         ),
-        _ratings("turn", "context_id"),
-        _ratings("dialogue", "dialogue_id"),
+        Table(
+            "ratings",
+            (
+                name_field("dataset"),
+                one_of("level", RATED_LEVELS),
+                name_field("item_id"),
+                name_field("system_id"),
+                name_field("annotator_id"),
+                optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
+                name_field("dimension"),
+                number_field("rating", LARGEST_RATING),
+                number_field("scale_min", LARGEST_RATING),
+                number_field("scale_max", LARGEST_RATING),
+                name_field("source"),
+            ),
+            key=("dataset", "level", "item_id", "system_id", "annotator_id", "dimension"),
+            row_check=RowCheck(
+                holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
+                problem=lambda row: f"rating {row['rating']:g} is outside its scale",
+                expected=lambda row: f"{row['scale_min']:g} to {row['scale_max']:g}",
+            ),
+        ),
         Table(
             "preferences",
             (

@@ -37,7 +37,7 @@ def rated_exchanges(
     Parameters
     ----------
     contexts, responses, ratings, annotators
-        Tables ``contexts``, ``responses``, ``turn_ratings`` (of one dimension) and ``annotators`` of a data set, in
+        Tables ``contexts``, ``responses``, ``ratings`` (of turns, in one dimension) and ``annotators`` of a data set, in
         which each dialogue has one interlocutor, and the same outsiders as all others.
 
     Returns
@@ -56,13 +56,14 @@ def rated_exchanges(
     if role.isna().any():
         name = ratings.loc[role.isna(), "annotator_id"].iloc[0]
         raise SchemaError(
-            f"annotator {name!r} has no role", where="table 'turn_ratings'", expected="each in table 'annotators'"
+            f"annotator {name!r} has no role", where="table 'ratings'", expected="each in table 'annotators'"
         )
     key = ["context_id", "system_id"]
+    ratings = ratings.rename(columns={"item_id": "context_id"})
     own = ratings[role == "interlocutor"]
     if own.duplicated(key).any():
         item = own.loc[own.duplicated(key), "context_id"].iloc[0]
-        raise SchemaError(f"two interlocutors rated {item!r}", where="table 'turn_ratings'", expected="one")
+        raise SchemaError(f"two interlocutors rated {item!r}", where="table 'ratings'", expected="one")
     others = ratings[role == "outsider"].groupby(key)["rating"].agg(outsiders="mean", count="size")
     complete = others[others["count"] == (roles == "outsider").sum()].drop(columns="count").reset_index()
     frame = own.rename(columns={"rating": INTERLOCUTOR, "annotator_id": "person"})[[*key, "person", INTERLOCUTOR]]
@@ -70,9 +71,7 @@ def rated_exchanges(
         frame.merge(complete, on=key).merge(responses, on=key).merge(contexts.drop(columns="dataset"), on="context_id")
     )
     if frame.empty:
-        raise SchemaError(
-            "no response was rated by its interlocutor and by all outsiders", where="table 'turn_ratings'"
-        )
+        raise SchemaError("no response was rated by its interlocutor and by all outsiders", where="table 'ratings'")
     frame = frame.sort_values(["dialogue_id", "turn"], ignore_index=True)
     said = [[utterance["text"] for utterance in history] for history in frame["history"]]
     frame["last"] = [texts[-1] if texts else "" for texts in said]

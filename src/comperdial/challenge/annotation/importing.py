@@ -31,7 +31,7 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
     Returns
     -------
     pandas.DataFrame
-        Table ``turn_ratings`` or ``dialogue_ratings``: the dimension ``Overall`` from 1 to 5 and, for dialogues, the
+        Table ``ratings``, of one level: the dimension ``Overall`` from 1 to 5 and, for dialogues, the
         six of :data:`comperdial.challenge.annotation.AXES`: 0 where the annotator marked a problem, 1 where not.
 
     Raises
@@ -41,7 +41,7 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
     """
     wanted = get_level(level)
     items = {
-        item: {name: value for name, value in row.items() if name != "item"}
+        item: {"dataset": row["dataset"], "level": level, "item_id": row[wanted.item], "system_id": row["system_id"]}
         for item, row in read_key(Path(key), wanted.key, f"an export at level {level!r}").items()
     }
     rows: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
         raise SchemaError(
             "no task was rated", where=", ".join(map(str, exports)), expected="annotations", hint="Export again later"
         )
-    return schema.validate(pd.DataFrame(rows, columns=schema.table(wanted.table).columns), wanted.table)
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("ratings").columns), "ratings")
 
 
 def _ratings(record: Record, annotation: Annotation, level: Level) -> Iterator[dict[str, Any]]:

@@ -18,11 +18,10 @@ REASONS_TAG = "reasons"
 
 @dataclass(frozen=True)
 class Level:
-    """What is rated at once: ``item`` is the column that names it, ``table`` where its ratings go."""
+    """What is rated at once: ``item`` is the column of the key file that names it."""
 
     name: str
     item: str
-    table: str
 
     @property
     def key(self) -> list[str]:
@@ -38,8 +37,8 @@ class Level:
 LEVELS: Mapping[str, Level] = {
     level.name: level
     for level in (
-        Level("turn", "context_id", "turn_ratings"),
-        Level("dialogue", "dialogue_id", "dialogue_ratings"),
+        Level("turn", "context_id"),
+        Level("dialogue", "dialogue_id"),
     )
 }
 

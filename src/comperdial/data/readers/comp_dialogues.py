@@ -75,7 +75,7 @@ class CompDialogues(Reader):
     """
 
     def read(self) -> Tables:
-        """Return systems, contexts, responses, dialogue_ratings, and personas and turn_ratings without rows."""
+        """Return systems, contexts, responses, ratings, and personas without rows."""
         path = self.files["texts"]
         lines = read_lines(path)
         name = prefix(lines, _SETS, path)
@@ -98,7 +98,7 @@ class CompDialogues(Reader):
                 context_id = f"{dialogue_id}-{turn}"
                 contexts.append(context_row(context_id, dialogue_id, turn, history))
                 responses.append({"context_id": context_id, "system_id": system, "response": response})
-            key = {"dialogue_id": dialogue_id, "system_id": system}
+            key = {"level": "dialogue", "item_id": dialogue_id, "system_id": system}
             ratings += [key | row for row in (*self._machine(rounds, places[number]), *self._people(number))]
         log.info(
             "%s: %d of %d dialogues are rated; %d turns of the chatbot, %d more say nothing and are left out",
@@ -113,8 +113,7 @@ class CompDialogues(Reader):
             "contexts": self.frame("contexts", contexts, path),
             "personas": schema.empty("personas"),
             "responses": self.frame("responses", responses, path),
-            "turn_ratings": schema.empty("turn_ratings"),
-            "dialogue_ratings": self.frame("dialogue_ratings", ratings, self.files["rounds"]),
+            "ratings": self.frame("ratings", ratings, self.files["rounds"]),
         }
 
     def _rounds(self, count: int) -> Rounds:

@@ -130,8 +130,7 @@ class CompPerturbations(Reader):
             "contexts": self.frame("contexts", contexts, path),
             "personas": schema.empty("personas"),
             "responses": self.frame("responses", responses, path),
-            "turn_ratings": schema.empty("turn_ratings"),
-            "dialogue_ratings": schema.empty("dialogue_ratings"),
+            "ratings": schema.empty("ratings"),
         }
 
     def _pairs(self, name: str, counts: Counter[str]) -> Iterator[_Pair]:

@@ -101,7 +101,7 @@ class CompTurns(Reader):
     """
 
     def read(self) -> Tables:
-        """Return systems, contexts, personas, responses and turn_ratings."""
+        """Return systems, contexts, personas, responses and ratings."""
         path = self.files["texts"]
         lines = read_lines(path)
         name = prefix(lines, _SETS, path)
@@ -112,7 +112,7 @@ class CompTurns(Reader):
         for item in items:
             contexts.setdefault(item.context_id, item)
         ratings = [
-            {"context_id": items[place].context_id, "system_id": items[place].system_id, **row}
+            {"level": "turn", "item_id": items[place].context_id, "system_id": items[place].system_id, **row}
             for place, row in self._ratings(name, len(items))
         ]
         responses = [
@@ -129,7 +129,7 @@ class CompTurns(Reader):
             "contexts": self.frame("contexts", (item.context() for item in contexts.values()), path),
             "personas": self._personas,
             "responses": self.frame("responses", responses, path),
-            "turn_ratings": self.frame("turn_ratings", ratings, path),
+            "ratings": self.frame("ratings", ratings, path),
         }
 
     def _items(self, name: str, lines: list[Line]) -> Iterator[_Item]:
@@ -151,7 +151,7 @@ class CompTurns(Reader):
             row["system_id"]: system_row(row["system_id"], "agent" if row["kind"] == "agent" else "human")
             for row in tables["systems"].to_dict("records")
         }
-        self._check_means(name, tables["turn_ratings"], origin)
+        self._check_means(name, tables["ratings"], origin)
         contexts = tables["contexts"].set_index("context_id")
         expected = []
         for context_id, group in tables["responses"].groupby("context_id", sort=False):
@@ -183,7 +183,7 @@ class CompTurns(Reader):
 
     def _check_means(self, name: str, theirs: pd.DataFrame, origin: Any) -> None:  # noqa: ANN401
         """Hold the mean ratings against those of USR's three raters."""
-        keys = ["context_id", "system_id"]
+        keys = ["item_id", "system_id"]
         for dimension, called in _USR_NAMES.items():
             part = theirs[theirs["dimension"] == called]
             means = part.groupby(keys, sort=False)["rating"].mean()

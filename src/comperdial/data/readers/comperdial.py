@@ -49,9 +49,9 @@ class ComperDial(Reader):
             own="columns" in self._about,
         )
         responses: dict[str, dict[tuple[str, int], str]] = {}
-        turn_ratings = list(self._turns(*rated["turn"], known, responses))
+        ratings = list(self._turns(*rated["turn"], known, responses))
         answered = {(dialogue, system) for system, answers in responses.items() for dialogue, _ in answers}
-        dialogue_ratings = list(self._whole_dialogues(*rated["dialogue"], answered))
+        ratings += self._whole_dialogues(*rated["dialogue"], answered)
         names = {dialogue for dialogue, _ in answered}
         tables = make_tables(
             self.dataset,
@@ -60,8 +60,7 @@ class ComperDial(Reader):
             responses,
             where=str(path),
         )
-        tables["turn_ratings"] = self.frame("turn_ratings", turn_ratings, path)
-        tables["dialogue_ratings"] = self.frame("dialogue_ratings", dialogue_ratings, self.files["dialogue_level"])
+        tables["ratings"] = self.frame("ratings", ratings, path)
         self._report_counts(tables)
         return tables
 
@@ -131,7 +130,7 @@ class ComperDial(Reader):
                     f"dialogue {dialogue!r}, turn {said}, system {system!r} twice", where=where, expected="once"
                 )
             answers[dialogue, turn] = columns.text(record, "response", where)
-            key = {"context_id": context_id(dialogue, turn), "system_id": system}
+            key = {"level": "turn", "item_id": context_id(dialogue, turn), "system_id": system}
             source = self._source(record, where)
             for annotator, position, rating in columns.ratings(record, where):
                 yield key | _row(annotator, position, OVERALL, rating, OVERALL_SCALE, source)
@@ -152,7 +151,7 @@ class ComperDial(Reader):
             if (dialogue, system) in seen:
                 raise SchemaError(f"dialogue {dialogue!r}, system {system!r} twice", where=where, expected="once")
             seen.add((dialogue, system))
-            key = {"dialogue_id": dialogue, "system_id": system}
+            key = {"level": "dialogue", "item_id": dialogue, "system_id": system}
             source = self._source(record, where)
             for annotator, position, rating in columns.ratings(record, where):
                 yield key | _row(annotator, position, OVERALL, rating, OVERALL_SCALE, source)
@@ -173,12 +172,12 @@ class ComperDial(Reader):
 
     def _report_counts(self, tables: Tables) -> None:
         """Log how the counts differ from the paper's, if the options say what the paper counts."""
-        rated = tables["dialogue_ratings"]
+        rated = tables["ratings"][tables["ratings"]["level"] == "dialogue"]
         found = Counter(
             systems=len(tables["systems"]),
             dialogues=tables["contexts"]["dialogue_id"].nunique(),
             turns=len(tables["responses"]),
-            rated_dialogues=len(rated[["dialogue_id", "system_id"]].drop_duplicates()),
+            rated_dialogues=len(rated[["item_id", "system_id"]].drop_duplicates()),
         )
         for name, expected in self.options.get("counts", {}).items():
             level = logging.INFO if found[name] == expected else logging.WARNING

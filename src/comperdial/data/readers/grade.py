@@ -39,7 +39,7 @@ class Grade(Reader):
     """Reader of one set: ``ratings``, and for each model ``MODEL_contexts``, ``_responses`` and ``_references``."""
 
     def read(self) -> Tables:
-        """Return systems, contexts, personas, responses and turn_ratings."""
+        """Return systems, contexts, personas, responses and ratings."""
         path = self.files["ratings"]
         rated = _records(path)
         contexts: dict[str, dict[str, Any]] = {}
@@ -69,15 +69,15 @@ class Grade(Reader):
                 context_id = dialogue_id if seen[dialogue_id] == 1 else f"{dialogue_id}-{seen[dialogue_id]}"
                 history = as_history(alternating(context.split(_SEPARATOR), PERSON))
                 contexts[context_id] = context_row(context_id, dialogue_id, 0, history, [reference])
-                key = {"context_id": context_id, "system_id": model}
-                responses.append(key | {"response": response})
+                responses.append({"context_id": context_id, "system_id": model, "response": response})
+                key = {"level": "turn", "item_id": context_id, "system_id": model}
                 ratings += [key | rating for rating in _ratings(record)]
         return {
             "systems": self.frame("systems", map(system_row, self._models()), path),
             "contexts": self.frame("contexts", contexts.values(), path),
             "personas": self.frame("personas", [], path),
             "responses": self.frame("responses", responses, path),
-            "turn_ratings": self.frame("turn_ratings", ratings, path),
+            "ratings": self.frame("ratings", ratings, path),
         }
 
     def _models(self) -> list[str]:

@@ -75,16 +75,16 @@ class Hazumi(Reader):
         return [one for n, path in numbered for one in _dialogue(f"{self.dataset}-{n:0{width}d}", path)]
 
     def read(self) -> Tables:
-        """Return systems, contexts, personas, responses and turn_ratings; a score that is missing is no rating."""
+        """Return systems, contexts, personas, responses and ratings; a score that is missing is no rating."""
         contexts, responses, ratings = [], [], []
         said: list[tuple[str, str]] = []
         for one in self.exchanges:
             if one.turn == 0:
                 said = []
             context_id = f"{one.dialogue_id}-{one.turn:03d}"
-            key = {"context_id": context_id, "system_id": WIZARD}
+            key = {"level": "turn", "item_id": context_id, "system_id": WIZARD}
             contexts.append(context_row(context_id, one.dialogue_id, one.turn, as_history(said)))
-            responses.append(key | {"response": one.wizard})
+            responses.append({"context_id": context_id, "system_id": WIZARD, "response": one.wizard})
             for name, position, score in _scores(one):
                 if score is not None:
                     ratings.append(
@@ -97,7 +97,7 @@ class Hazumi(Reader):
             "contexts": self.frame("contexts", contexts, origin),
             "personas": self.frame("personas", [], origin),
             "responses": self.frame("responses", responses, origin),
-            "turn_ratings": self.frame("turn_ratings", ratings, origin),
+            "ratings": self.frame("ratings", ratings, origin),
         }
 
     def annotators(self) -> pd.DataFrame:

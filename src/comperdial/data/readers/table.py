@@ -126,7 +126,7 @@ class RatedFile(Reader):
         content = self.content()
         if content.ignored:
             log.info("%s: columns not used: %s", self.dataset, ", ".join(map(with_hint, content.ignored)))
-        ratings = pd.concat([content.tables["turn_ratings"], content.tables["dialogue_ratings"]])
+        ratings = content.tables["ratings"]
         for name in (name for name, origin in content.scales.items() if origin == "data"):
             rated = ratings.loc[ratings["dimension"] == name, "rating"]
             log.warning(
@@ -382,19 +382,17 @@ class RatedFile(Reader):
     def _tables(self, ratings: Sequence[_Rating], scales: Sequence[_Scale]) -> Tables:
         names = self._names()
         contexts, responses = self._rows(names)
-        rows: dict[str, list[dict[str, Any]]] = {"turn": [], "dialogue": []}
+        rows: list[dict[str, Any]] = []
         before: dict[tuple[str, ...], int] = {}
         for one, (low, high) in zip(ratings, scales, strict=True):
-            if one.context is None:
-                level, item = "dialogue", {"dialogue_id": one.item}
-            else:
-                level, item = "turn", {"context_id": self._name_of(names, one.context, one.system, one.item)}
-            key = (level, *item.values(), one.system, one.annotator, one.dimension)
+            level = "dialogue" if one.context is None else "turn"
+            item = one.item if one.context is None else self._name_of(names, one.context, one.system, one.item)
+            key = (level, item, one.system, one.annotator, one.dimension)
             if key in before:
                 raise self._twice(one, before[key])
             before[key] = one.number
-            rows[level].append(
-                item
+            rows.append(
+                {"level": level, "item_id": item}
                 | {"system_id": one.system, "annotator_id": one.annotator, "position": None}
                 | {"dimension": one.dimension, "rating": one.rating}
                 | {"scale_min": low, "scale_max": high, "source": one.source}
@@ -414,8 +412,7 @@ class RatedFile(Reader):
             "contexts": self.frame("contexts", contexts, self._path),
             "personas": schema.empty("personas"),
             "responses": self.frame("responses", [response for _, response in responses], self._path),
-            "turn_ratings": self.frame("turn_ratings", rows["turn"], self._path),
-            "dialogue_ratings": self.frame("dialogue_ratings", rows["dialogue"], self._path),
+            "ratings": self.frame("ratings", rows, self._path),
         }
 
     def _twice(self, one: _Rating, first: int) -> SchemaError:

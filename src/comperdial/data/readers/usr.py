@@ -31,7 +31,7 @@ class Usr(Reader):
     """Reader of both USR files; a persona dataset is one whose facts are ``your persona:`` lines."""
 
     def read(self) -> Tables:
-        """Return systems, contexts, personas, responses and turn_ratings."""
+        """Return systems, contexts, personas, responses and ratings."""
         path = self.files["ratings"]
         items = read_json(path)
         if not isinstance(items, list) or not items:
@@ -68,7 +68,7 @@ class Usr(Reader):
                 responses.append({"context_id": context_id, "system_id": model, "response": text})
                 place = f"{where}, response {model!r}"
                 ratings += [
-                    {"context_id": context_id, "system_id": model, **rating}
+                    {"level": "turn", "item_id": context_id, "system_id": model, **rating}
                     for rating in _ratings(answer, annotators, place)
                 ]
         return {
@@ -76,7 +76,7 @@ class Usr(Reader):
             "contexts": self.frame("contexts", contexts, path),
             "personas": self.frame("personas", personas, path),
             "responses": self.frame("responses", responses, path),
-            "turn_ratings": self.frame("turn_ratings", ratings, path),
+            "ratings": self.frame("ratings", ratings, path),
         }
 
 

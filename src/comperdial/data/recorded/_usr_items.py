@@ -64,10 +64,12 @@ def read_items(path: Path, rated: Rated) -> Iterator[Item]:
 
 def human_means(rated: Rated) -> Means | None:
     """Return people's mean rating by context, system and dimension; None without ratings."""
-    human = None if rated.ratings is None else rated.ratings[rated.ratings["source"] == "human"]
-    if human is None or human.empty:
+    if rated.ratings is None:
         return None
-    means: Any = human.groupby(["context_id", "system_id", "dimension"])["rating"].mean().to_dict()
+    human = rated.ratings[(rated.ratings["source"] == "human") & (rated.ratings["level"] == "turn")]
+    if human.empty:
+        return None
+    means: Any = human.groupby(["item_id", "system_id", "dimension"])["rating"].mean().to_dict()
     return cast(Means, means)
 
 

@@ -16,13 +16,12 @@ Row = tuple[str, str, str, str, str, float]
 
 @dataclass(frozen=True)
 class Rated:
-    """The tables of the data set that scores are of; ``ratings`` is its ``turn_ratings``, where it has any."""
+    """The tables of the data set that scores are of; ``ratings`` may be None."""
 
     contexts: pd.DataFrame
     responses: pd.DataFrame
     systems: pd.DataFrame
     ratings: pd.DataFrame | None = None
-    dialogue_ratings: pd.DataFrame | None = None
 
     @property
     def dataset(self) -> str:
@@ -43,8 +42,10 @@ class Rated:
 
     def rated_items(self, level: str) -> frozenset[tuple[str, str]] | None:
         """Return which of them were rated; None without ratings of the level."""
-        ratings, item = (self.dialogue_ratings, "dialogue_id") if level == "dialogue" else (self.ratings, "context_id")
-        return None if ratings is None else frozenset(zip(ratings[item], ratings["system_id"], strict=True))
+        if self.ratings is None:
+            return None
+        ratings = self.ratings[self.ratings["level"] == level]
+        return frozenset(zip(ratings["item_id"], ratings["system_id"], strict=True)) if len(ratings) else None
 
 
 class Format(ABC):

@@ -49,7 +49,6 @@ def import_scores(
     origin: str,
     about: str,
     ratings: str | Path | None = None,
-    dialogue_ratings: str | Path | None = None,
 ) -> pd.DataFrame:
     """Read recorded scores of a data set's responses, of its dialogues, or of both.
 
@@ -68,9 +67,9 @@ def import_scores(
         Where it comes from, for the signature: repository, commit and file, or the file's name. Never a machine's path.
     about
         Who computed the scores, with what; for the signature.
-    ratings, dialogue_ratings
-        Tables ``turn_ratings`` and ``dialogue_ratings``, to say how much of what is scored was rated, and to check the
-        join where the file holds ratings too.
+    ratings
+        Table ``ratings``, to say how much of what is scored was rated, and to check the join where the file holds ratings
+        too.
 
     Returns
     -------
@@ -88,8 +87,7 @@ def import_scores(
         contexts=schema.read(folder / "contexts.parquet", "contexts"),
         responses=schema.read(folder / "responses.parquet", "responses"),
         systems=schema.read(folder / "systems.parquet", "systems"),
-        ratings=schema.read(ratings, "turn_ratings") if ratings else None,
-        dialogue_ratings=schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else None,
+        ratings=schema.read(ratings, "ratings") if ratings else None,
     )
     if lost := set(rated.responses["context_id"]) - set(rated.contexts["context_id"]):
         raise SchemaError(

@@ -70,13 +70,12 @@ def take_answers(
     )
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     reader = find(recorded.format)
-    table = f"{reader.level}_ratings"
-    human = schema.read(folder / f"{table}.parquet", table)
-    rated = Rated(**tables, ratings=human if reader.level == "turn" else None)
+    human = schema.read(folder / "ratings.parquet", "ratings")
+    rated = Rated(**tables, ratings=human)
     read = ratings(recorded, rated)
     schema.write(output, scores(recorded, read, rated), "scores")
     schema.write(judgements_to, judgements(recorded, read, rated), "judgements")
-    counted = coverage(recorded.name, read, human, reader.targets)
+    counted = coverage(recorded.name, read, human[human["level"] == reader.level], reader.targets)
     write_text(coverage_to, counted.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
@@ -252,7 +251,7 @@ def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[st
     found
         What its answers say: of all items, references included, as the studies that publish such answers have them.
     human
-        Table ``turn_ratings``, or ``dialogue_ratings`` of a judge of dialogues; people's ratings are taken from it.
+        Table ``ratings`` at the level that was judged; people's ratings are taken from it.
     targets
         For the judge's dimensions the rated dimension each is held against, where it has another name.
 
@@ -269,9 +268,8 @@ def coverage(name: str, found: Ratings, human: pd.DataFrame, targets: Mapping[st
     UnknownNameError
         When people rated, but not what a dimension is held against.
     """
-    item = "dialogue_id" if "dialogue_id" in human else "context_id"
     people = human[human["source"] == "human"]
-    rated = people.groupby([item, "system_id", "dimension"])["rating"].mean()
+    rated = people.groupby(["item_id", "system_id", "dimension"])["rating"].mean()
     known = sorted(people["dimension"].unique())
     rows = []
     for dimension, group in found.values.groupby("dimension", sort=False):

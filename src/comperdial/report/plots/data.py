@@ -17,35 +17,23 @@ from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one data set: contexts, responses, systems, and the ratings that there are."""
+    """The tables of one data set; ratings of one source, or of all."""
 
     contexts: pd.DataFrame
     responses: pd.DataFrame
     systems: pd.DataFrame
-    turn_ratings: pd.DataFrame | None
-    dialogue_ratings: pd.DataFrame | None
+    ratings: pd.DataFrame
 
     def dimensions(self, source: str) -> set[str]:
         """Return what was rated by a source, of turns or of dialogues."""
-        return aggregate.rated_dimensions((self.turn_ratings, self.dialogue_ratings), source)
+        return aggregate.rated_dimensions(self.ratings, source)
 
 
-def read_tables(folder: Path, rated: Sequence[str] | None = None, source: str | None = None) -> Tables:
-    """Read a data set's folder.
-
-    ``rated`` says at which levels there are ratings (default: what lies there), ``source`` whose (default: all).
-    """
-
-    def ratings(level: str) -> pd.DataFrame | None:
-        path = folder / f"{level}_ratings.parquet"
-        if (level not in rated) if rated is not None else not path.is_file():
-            return None
-        found = schema.read(path, f"{level}_ratings")
-        found = found if source is None else found[found["source"] == source]
-        return None if found.empty else found
-
+def read_tables(folder: Path, source: str | None = None) -> Tables:
+    """Read a data set's folder; of the ratings those by ``source`` (default: all)."""
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
-    return Tables(**tables, turn_ratings=ratings("turn"), dialogue_ratings=ratings("dialogue"))
+    ratings = schema.ratings_in(folder)
+    return Tables(**tables, ratings=ratings if source is None else ratings[ratings["source"] == source])
 
 
 def read_scores_of(paths: Sequence[Path], outputs: Sequence[Output] | None) -> pd.DataFrame:
@@ -87,12 +75,12 @@ def one_sample(
     NothingToShowError
         When there is no such pairing.
     """
-    wanted = against or ("dialogue" if level != "turn" and tables.dialogue_ratings is not None else "turn")
+    of_dialogues = (tables.ratings["level"] == "dialogue").any()
+    wanted = against or ("dialogue" if level != "turn" and of_dialogues else "turn")
     found = samples(
         scores,
-        tables.turn_ratings if tables.turn_ratings is not None else schema.empty("turn_ratings"),
+        tables.ratings,
         contexts=tables.contexts,
-        dialogue_ratings=tables.dialogue_ratings,
         systems=tables.systems,
         source=source,
         levels=[level],
@@ -118,10 +106,10 @@ def turn_samples(scores: pd.DataFrame, tables: Tables, *, source: str) -> list[S
     NothingToShowError
         When no turn was rated, or none of those has a score.
     """
-    if tables.turn_ratings is None:
+    if not (tables.ratings["level"] == "turn").any():
         raise NothingToShowError("no turn was rated")
     found = samples(
-        scores[scores["level"] == "turn"], tables.turn_ratings, contexts=tables.contexts, systems=tables.systems,
+        scores[scores["level"] == "turn"], tables.ratings, contexts=tables.contexts, systems=tables.systems,
         source=source, levels=["turn"], allow_missing=True,
     )  # fmt: skip
     if not (scored := [sample for sample in found if sample.names]):

@@ -14,6 +14,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_table
+from comperdial.core.names import RATED_LEVELS
 from comperdial.report.document import number
 from comperdial.report.leave_out import is_halved
 from comperdial.report.site.packing import Packer, Spec, decimals_of, table
@@ -35,18 +36,17 @@ Key = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Tables:
-    """A data set's tables and results; None where there are none."""
+    """A data set's tables, with the ratings of one source, and its results; None where there are none."""
 
     systems: pd.DataFrame
     contexts: pd.DataFrame
     responses: pd.DataFrame
     scores: pd.DataFrame
+    ratings: pd.DataFrame
     correlations: pd.DataFrame | None = None
     ceilings: pd.DataFrame | None = None
     comparisons: pd.DataFrame | None = None
     personas: pd.DataFrame | None = None
-    turn_ratings: pd.DataFrame | None = None
-    dialogue_ratings: pd.DataFrame | None = None
     judgements: Sequence[pd.DataFrame] = ()
 
 
@@ -81,7 +81,7 @@ def pack(tables: Tables, settings: Settings) -> str:
         "note": settings.note,
         "target": settings.target,
         "source": settings.source,
-        "counts": _counts(tables, settings),
+        "counts": _counts(tables),
         "alpha": alphas(settings.alpha),
         "not_run": dict(sorted({**settings.not_run, **_without_scores(tables)}.items())),
         "labels": dict(sorted(settings.labels.items())),
@@ -113,7 +113,7 @@ def relative(path: Path, page: Path) -> str:
     return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
-def _counts(tables: Tables, settings: Settings) -> dict[str, Any]:
+def _counts(tables: Tables) -> dict[str, Any]:
     found: dict[str, Any] = {
         "systems": {str(kind): int(n) for kind, n in tables.systems["kind"].value_counts().sort_index().items()},
         "dialogues": int(tables.contexts["dialogue_id"].nunique()),
@@ -121,20 +121,19 @@ def _counts(tables: Tables, settings: Settings) -> dict[str, Any]:
         "responses": len(tables.responses),
         "ratings": [],
     }
-    for level, frame in (("turn", tables.turn_ratings), ("dialogue", tables.dialogue_ratings)):
-        if frame is not None:
-            chosen = frame[frame["source"] == settings.source]
-            for dimension, rows in chosen.groupby("dimension", sort=True):
-                found["ratings"].append(
-                    {
-                        "level": level,
-                        "dimension": str(dimension),
-                        "raters": int(rows["annotator_id"].nunique()),
-                        "ratings": len(rows),
-                        "low": float(rows["scale_min"].min()),
-                        "high": float(rows["scale_max"].max()),
-                    }
-                )
+    for level in RATED_LEVELS:
+        chosen = tables.ratings[tables.ratings["level"] == level]
+        for dimension, rows in chosen.groupby("dimension", sort=True):
+            found["ratings"].append(
+                {
+                    "level": level,
+                    "dimension": str(dimension),
+                    "raters": int(rows["annotator_id"].nunique()),
+                    "ratings": len(rows),
+                    "low": float(rows["scale_min"].min()),
+                    "high": float(rows["scale_max"].max()),
+                }
+            )
     return found
 
 
@@ -143,11 +142,9 @@ def _systems(packer: Packer, tables: Tables, settings: Settings) -> dict[str, An
         tables.systems,
         tables.responses,
         tables.scores,
-        tables.turn_ratings,
-        tables.dialogue_ratings,
+        tables.ratings,
         outputs=settings.main,
         dimension=settings.target,
-        source=settings.source,
     )
     numbers = {"responses": 0, "turn_rating": 3, "dialogue_rating": 3}
     columns: dict[str, Any] = {
@@ -196,10 +193,10 @@ def _browser(packer: Packer, tables: Tables, settings: Settings) -> dict[str, An
         "response": packer.texts([responses[row] for row in units.rows]),
         "scores": pack_scores(packer, scores, units.rows),
         "judgements": pack_judgements(packer, judged, units.rows.tolist()),
-        "ratings": ratings(packer, tables.turn_ratings, turns, source=settings.source),
+        "ratings": ratings(packer, tables.ratings, "turn", turns),
         "dialogue_scores": pack_scores(packer, of_level(tables.scores, shown, "dialogue", by_dialogue), slice(None)),
         "dialogue_judgements": pack_judgements(packer, judged_dialogues, every),
-        "dialogue_ratings": ratings(packer, tables.dialogue_ratings, by_dialogue, source=settings.source),
+        "dialogue_ratings": ratings(packer, tables.ratings, "dialogue", by_dialogue),
         "all": settings.outputs is None,
         "cut": min((most for most in (cut, cut_dialogues) if most is not None), default=None),
     }
@@ -291,19 +288,16 @@ def contexts(frame: pd.DataFrame, personas: pd.DataFrame | None) -> tuple[list[d
     return found, who
 
 
-def ratings(packer: Packer, frame: pd.DataFrame | None, keys: Key, *, source: str) -> list[Spec]:
+def ratings(packer: Packer, frame: pd.DataFrame, level: str, keys: Key) -> list[Spec]:
     """Pack every rating of a level: for each dimension one column an annotator, in the order of ``keys``.
 
-    ``keys`` are (item, system); the overall rating comes first, ratings of another source are left out.
+    ``keys`` are (item, system); the overall rating comes first.
     """
-    if frame is None or frame.empty:
-        return []
-    item = "context_id" if "context_id" in frame else "dialogue_id"
-    chosen = frame[frame["source"] == source]
+    chosen = frame[frame["level"] == level]
     found = []
     for dimension in sorted(chosen["dimension"].unique(), key=lambda name: (name != OVERALL, name)):
         of_it = chosen[chosen["dimension"] == dimension]
-        wide = _wide(of_it, [item, "system_id"], "annotator_id", "rating", keys)
+        wide = _wide(of_it, ["item_id", "system_id"], "annotator_id", "rating", keys)
         found.append(
             {
                 "dimension": dimension,

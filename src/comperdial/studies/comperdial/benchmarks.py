@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,39 +49,31 @@ def benchmarks_document(frame: pd.DataFrame) -> Document:
     )
 
 
-def count_tables(
-    folder: str | Path, *, source: str = "human", levels: Sequence[str] = RATED_LEVELS
-) -> dict[str, int | None]:
+def count_tables(folder: str | Path, *, source: str = "human") -> dict[str, int | None]:
     """Count what a dataset's tables hold, as the paper's Table 8 counts it.
 
     Parameters
     ----------
     folder
-        Folder with ``systems.parquet`` and, where there are any, ``turn_ratings.parquet`` and
-        ``dialogue_ratings.parquet``.
+        Folder with ``systems.parquet`` and ``ratings.parquet``.
     source
         Whose ratings count: ``human`` or the name of a judge.
-    levels
-        Which levels' files count, if they are there.
 
     Returns
     -------
     dict
         ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: systems rated at
         either level, of which ``agents`` and ``humans``. None of them takes in references: ``references`` counts the
-        rated responses that are one. A level without a file of ratings is None.
+        rated responses that are one. A level without ratings is None.
     """
     folder = Path(folder)
     systems = schema.read(folder / "systems.parquet", "systems")
     kinds = dict(zip(systems["system_id"], systems["kind"], strict=True))
-    rated: dict[str, set[tuple[str, str]] | None] = {}
-    for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
-        path = folder / f"{level}_ratings.parquet"
-        rated[level] = None
-        if level in levels and path.exists():
-            ratings = schema.read(path, f"{level}_ratings")
-            ratings = ratings[ratings["source"] == source]
-            rated[level] = set(zip(ratings[item], ratings["system_id"], strict=True))
+    ratings = schema.ratings_in(folder)
+    rated: dict[str, set[tuple[str, str]] | None] = dict.fromkeys(RATED_LEVELS)
+    for level, of_level in ratings.groupby("level"):
+        of_level = of_level[of_level["source"] == source]
+        rated[str(level)] = set(zip(of_level["item_id"], of_level["system_id"], strict=True))
     names = {system for pairs in rated.values() for _, system in pairs or ()}
     if unknown := sorted(names - set(kinds)):
         raise SchemaError(

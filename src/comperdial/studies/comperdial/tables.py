@@ -42,7 +42,7 @@ def _both_levels(plan: Plan) -> list[dict[str, str]]:
 
 
 def _tables(*names: str) -> Callable[..., dict[str, Any]]:
-    return lambda plan, dataset, **_: {**plan.tables(dataset, *names), **plan.ratings(dataset)}
+    return lambda plan, dataset, **_: plan.tables(dataset, *names, "ratings")
 
 
 def _about(plan: Plan, dataset: str, **_: str) -> dict[str, Any]:
@@ -126,18 +126,16 @@ def table_08(
     systems: Path,
     contexts: Path,
     responses: Path,
+    ratings: Path,
     reported: Path,
     dataset: str,
     title: str,
     source: str,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> Document:
     """Count what was rated."""
     from comperdial.studies.comperdial import benchmarks as compared
 
-    levels = [level for level, path in (("turn", turn_ratings), ("dialogue", dialogue_ratings)) if path]
-    counted = compared.count_tables(systems.parent, source=source, levels=levels)
+    counted = compared.count_tables(systems.parent, source=source)
     ours = pd.DataFrame([{"dataset": dataset, "title": title, **counted}])
     return compared.counts_document(read_reported(reported, compared.COUNT_COLUMNS), ours, rated_by(source))
 
@@ -160,24 +158,23 @@ def table_13(
     systems: Path,
     contexts: Path,
     responses: Path,
-    turn_ratings: Path,
-    dialogue_ratings: Path,
+    ratings: Path,
     title: str,
     count: int,
     source: str,
 ) -> Document:
     """Show dialogues that are rated lower as a whole."""
-    from comperdial.evaluation import ratings
+    from comperdial.evaluation.ratings import table13_cases
     from comperdial.report.ratings import level_difference_document
 
-    turn, dialogue = read_ratings(turn_ratings, "turn", source), read_ratings(dialogue_ratings, "dialogue", source)
-    if turn is None or dialogue is None:
+    found = read_ratings(ratings, source)
+    if found["level"].nunique() < 2:
         raise NothingToShowError("it takes ratings of turns and of dialogues")
     tables = schema.read(contexts, "contexts"), schema.read(systems, "systems")
-    cases = ratings.table13_cases(turn, dialogue, tables[0], count=count, systems=tables[1], source=source)
+    cases = table13_cases(found, tables[0], count=count, systems=tables[1], source=source)
     said = schema.read(responses, "responses")
     return level_difference_document(
-        cases, turn, dialogue, tables[0], said, tables[1], title, suffix=rated_by(source), source=source
+        cases, found, tables[0], said, tables[1], title, suffix=rated_by(source), source=source
     )
 
 

@@ -74,7 +74,7 @@ def scores(plan: Plan, dataset: str, outputs: Iterable[str]) -> list[str]:
 
 def rated(plan: Plan, dataset: str) -> dict[str, Any]:
     """Return the tables that scores are compared with."""
-    return {**plan.tables(dataset, "contexts", "systems"), **plan.ratings(dataset)}
+    return plan.tables(dataset, "contexts", "systems", "ratings")
 
 
 def samples(
@@ -83,11 +83,10 @@ def samples(
     *,
     contexts: Path,
     systems: Path,
+    ratings: Path,
     source: str,
     target: str | None = None,
     main_target: str | None = None,
-    turn_ratings: Path | None = None,
-    dialogue_ratings: Path | None = None,
 ) -> list[Any]:
     """Return some scores of a data set next to its ratings, at the level that was rated."""
     from comperdial import evaluation, schema
@@ -96,18 +95,16 @@ def samples(
 
     found = aggregate.read_scores(scores) if scores else schema.empty("scores")
     names = found["metric"].astype(str) + ":" + found["output"].astype(str)
-    turns = schema.read(turn_ratings, "turn_ratings") if turn_ratings else None
-    dialogues = schema.read(dialogue_ratings, "dialogue_ratings") if dialogue_ratings else None
-    dimension = chosen_dimension(target, main_target, aggregate.rated_dimensions([turns, dialogues], source))
+    rated = schema.read(ratings, "ratings")
+    dimension = chosen_dimension(target, main_target, aggregate.rated_dimensions(rated, source))
     return list(
         evaluation.samples(
             found[names.isin(list(outputs))],
-            turns,
+            rated,
             contexts=aggregate.read_contexts(contexts),
-            dialogue_ratings=dialogues,
             systems=schema.read(systems, "systems"),
             source=source,
-            levels=["turn" if turns is not None else "dialogue"],
+            levels=["turn" if (rated["level"] == "turn").any() else "dialogue"],
             targets=[dimension],
             allow_missing=True,
         )

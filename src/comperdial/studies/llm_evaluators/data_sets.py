@@ -38,19 +38,19 @@ def count(folder: Path) -> dict[str, object]:
     """
     rated = RatedSet.read(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
-    item = "context_id" if rated.level == "turn" else "dialogue_id"
     texts = responses.merge(contexts[["context_id", "dialogue_id", "history"]], on="context_id")
     texts = texts.assign(
+        item_id=texts["context_id" if rated.level == "turn" else "dialogue_id"],
         utterances=texts["history"].map(len) + 1,
         words_before=[sum(len(one["text"].split()) for one in history) for history in texts["history"]],
         words=texts["response"].str.split().map(len),
     )
-    rated_items = rated.ratings[[item, "system_id"]].drop_duplicates()
+    rated_items = rated.ratings[["item_id", "system_id"]].drop_duplicates()
     if rated.level == "dialogue":
         # The last response of a dialogue has all of it before it.
-        texts = texts.sort_values("utterances", kind="stable").drop_duplicates([item, "system_id"], keep="last")
+        texts = texts.sort_values("utterances", kind="stable").drop_duplicates(["item_id", "system_id"], keep="last")
         texts = texts.assign(words=texts["words_before"] + texts["words"], words_before=float("nan"))
-    counted = rated_items.merge(texts, on=[item, "system_id"], how="left")
+    counted = rated_items.merge(texts, on=["item_id", "system_id"], how="left")
     return {
         "dataset": rated.dataset,
         "level": rated.level,

@@ -22,11 +22,9 @@ def resampled(rated: RatedSet, source: str) -> str:
 
     It is asked of :meth:`comperdial.evaluation.dimensions.RatedSet.samples` itself, with a score of every rated item.
     """
-    item = "context_id" if rated.level == "turn" else "dialogue_id"
-    items = rated.ratings.loc[rated.ratings["source"] == source, [item, "system_id"]].drop_duplicates()
-    scores = items.rename(columns={item: "item_id"}).assign(
-        dataset=rated.dataset, level=rated.level, metric="any", output="any", value=0.0, cut=0, signature="any|v:1"
-    )
+    unit = ["dataset", "level", "item_id", "system_id"]
+    items = rated.ratings.loc[rated.ratings["source"] == source, unit].drop_duplicates()
+    scores = items.assign(metric="any", output="any", value=0.0, cut=0, signature="any|v:1")
     scores = schema.validate(scores[list(schema.table("scores").columns)].astype({"value": "float32"}), "scores")
     designs = [sample.design for sample in rated.samples(scores, source)]
     systems = any(one.systems.max() > 0 for one in designs)
@@ -40,7 +38,8 @@ def marked(folder: Path, rated: RatedSet) -> tuple[int, int]:
         return 0, 0
     key = ["context_id", "system_id"]
     responses = schema.read(folder / "responses.parquet", "responses")
-    texts = rated.ratings[key].drop_duplicates().merge(responses[[*key, "response"]], on=key)["response"]
+    rated_items = rated.ratings.rename(columns={"item_id": "context_id"})[key].drop_duplicates()
+    texts = rated_items.merge(responses[[*key, "response"]], on=key)["response"]
     return int((texts.str.strip() == EMPTY).sum()), len(texts)
 
 

@@ -229,11 +229,11 @@ def _within(sample: Sample) -> list[dict[str, Any]]:
 def _as_scores(one: RatedSet) -> pd.DataFrame:
     """Return the recorded ratings of GPT-4 as table ``scores``: the mean over the dimensions that people did not rate."""
     ratings = one.ratings[one.ratings["source"] == RATER]
-    means = ratings.groupby(["dataset", "context_id", "system_id"])["rating"].mean().rename("value").reset_index()
+    means = ratings.groupby(["dataset", "level", "item_id", "system_id"])["rating"].mean().rename("value").reset_index()
     metric, output = RECORDED
     dimensions = "+".join(sorted(ratings["dimension"].unique()))
-    frame = means.rename(columns={"context_id": "item_id"}).assign(
-        level="turn", metric=metric, output=output, cut=0, signature=f"recorded ratings|by:{RATER}|mean of:{dimensions}"
+    frame = means.assign(
+        metric=metric, output=output, cut=0, signature=f"recorded ratings|by:{RATER}|mean of:{dimensions}"
     )
     return schema.validate(frame[schema.table("scores").columns], "scores") if len(frame) else schema.empty("scores")
 

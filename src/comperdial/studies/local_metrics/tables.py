@@ -49,7 +49,7 @@ def _drawn(plan: Plan) -> dict[str, Any]:
 
 
 def _tables(plan: Plan, dataset: str) -> list[str]:
-    names = ("contexts", "responses", "systems", "turn_ratings", "dialogue_ratings")
+    names = ("contexts", "responses", "systems", "ratings")
     return list(plan.tables(dataset, *names).values())
 
 

@@ -105,15 +105,15 @@ class Leaderboard:
 
     def _items(self, dataset: str) -> Items | None:
         folder = self.tables / dataset
-        path = folder / f"{self.level}_ratings.parquet"
-        if not path.is_file():
+        if not folder.is_dir():
             return None
-        ratings = schema.read(path, f"{self.level}_ratings")
-        ratings = ratings[ratings["source"] == self.board["source"]]
+        ratings = schema.ratings_in(folder)
+        ratings = ratings[(ratings["level"] == self.level) & (ratings["source"] == self.board["source"])]
+        if ratings.empty:
+            return None
         found = samples(
             schema.empty("scores"),
-            ratings if self.level == "turn" else None,
-            dialogue_ratings=ratings if self.level == "dialogue" else None,
+            ratings,
             contexts=schema.read(folder / "contexts.parquet", "contexts"),
             systems=schema.read(folder / "systems.parquet", "systems"),
             source=self.board["source"],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAME = "overall"
 _RESULTS = f"results/studies/{_NAME}"
-_TABLES = ("contexts", "systems", "turn_ratings", "dialogue_ratings")
+_TABLES = ("contexts", "systems", "ratings")
 
 
 def boards() -> dict[str, Any]:
