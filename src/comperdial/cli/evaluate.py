@@ -118,7 +118,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_correlate)
 
     command = commands.add_parser("robustness", help="how ranks change with fewer systems, dialogues, …")
-    command.add_argument("scores", type=Path, nargs="+", help="tables `scores`, as `comperdial score` writes them")
+    command.add_argument(
+        "input", type=Path, nargs="+", help="a folder of tables, with --scores; or tables `scores`, with --ratings"
+    )
+    command.add_argument("--scores", type=Path, nargs="+", default=[], metavar="FILE", help="scores of a folder")
+    command.add_argument("--about", type=Path, metavar="FILE", help="about.json of the folder; default: params.yaml")
     _sampled(command)
     command.add_argument("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
     command.add_argument("--coefficient", default="spearman", choices=COEFFICIENTS)
@@ -382,7 +386,6 @@ def _correlate(options: argparse.Namespace) -> None:
 
 def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
     from comperdial import schema
-    from comperdial.core.files import read_json
     from comperdial.evaluation.results import correlate
 
     if options.subset or options.missing != "left-out" or options.outliers != "none" or options.comparisons:
@@ -391,7 +394,7 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
             where="correlate",
             expected="tables `scores` and --ratings",
         )
-    about = read_json(options.about) if options.about else {}
+    about = _about(options, folder)
     targets = options.detail_target or [about.get("target")]
     found = correlate(
         folder,
@@ -417,6 +420,22 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
     _emit(found.correlations, options.output, "correlations")
 
 
+def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
+    """Return what is known of a data set: by --about, or from params.yaml if it selects a data set of the folder's name."""
+    from comperdial.config.studies import params_file
+    from comperdial.core.files import read_json
+
+    if options.about:
+        found: Mapping[str, Any] = read_json(options.about)
+        return found
+    if not params_file().is_file():
+        return {}
+    from comperdial.selection import Selection, describe
+
+    selection = Selection.read()
+    return describe(selection, folder.name) if folder.name in selection.datasets else {}
+
+
 def _robustness(options: argparse.Namespace) -> None:
     import pandas as pd
 
@@ -425,6 +444,18 @@ def _robustness(options: argparse.Namespace) -> None:
     if options.repeats < 1:
         raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
     levels = options.level or LEVELS
+    if len(options.input) == 1 and options.input[0].is_dir():
+        folder = options.input[0]
+        about = _about(options, folder)
+        options.source = options.source or about.get("source")
+        options.main_target = options.main_target or about.get("main_target")
+        options.detail_target = [about["target"]] if about.get("target") else options.detail_target
+        options.outputs = options.outputs if options.outputs is not None else about.get("outputs")
+        options.ratings = [folder / "ratings.parquet"]
+        options.contexts, options.systems = folder / "contexts.parquet", folder / "systems.parquet"
+        options.allow_missing = True
+    else:
+        options.scores = options.input
     found = _tables(options).samples(levels, options.target, allow_missing=options.allow_missing)
     detail = _detail(options, found, evaluation.Detail.resamples)
     subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)

@@ -53,7 +53,6 @@ class Tables:
     @classmethod
     def read(cls, folder: Path, score_files: Sequence[str | Path], source: str = "human") -> Tables:
         """Read the tables of a data set, and its scores from any number of files."""
-
         systems = folder / "systems.parquet"
         scores = aggregate.read_scores(score_files) if score_files else schema.empty("scores")
         return cls(

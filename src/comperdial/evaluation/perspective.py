@@ -122,7 +122,7 @@ def score_prediction(
         (exchanges). Predictions are named by whose scores a model learns, with ``-identity`` if it knows the person; without a
         text: ``personal-mean`` and ``outsiders-score``.
     """
-    names = ("contexts", "responses", "turn_ratings", "annotators")
+    names = ("contexts", "responses", "ratings", "annotators")
     parts = [
         score_models.rated_exchanges(*(schema.read(folder / f"{name}.parquet", name) for name in names))
         for folder in folders

@@ -32,7 +32,7 @@ _MOST_ROWS = 25
 
 def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
     """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
-    found = pd.concat([aggregate.agreement(schema.read(path, "turn_ratings")) for path in inputs["ratings"]])
+    found = pd.concat([aggregate.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
     if found.empty:
         raise NothingToShowError("it takes ratings by two annotators or more")
     about, key = About.read(inputs["about"]), ["dataset", "dimension", "coefficient"]
