@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from comperdial.core.errors import FileError
-from comperdial.jobs.records import ARCHIVE, FOLDER, pack, unpack
+from comperdial.core.records import ARCHIVE, FOLDER, pack, unpack
 
 
 def record_name(output):
@@ -83,27 +83,3 @@ def test_nothing_is_written_elsewhere(tmp_path, name):
     with pytest.raises(FileError, match="files of records alone"):
         unpack(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {ARCHIVE}
-
-
-def test_a_shard_s_record_goes_with_what_it_was_merged_into(tmp_path):
-    shards = {
-        "results/shards/scores/demo/f1/1-of-2.parquet": "1",
-        "results/shards/judged/demo/cpds_rules/1-of-1.parquet": "2",
-        "results/shards/judgements/demo/cpds_rules/1-of-1.parquet": "3",
-        "results/shards/scores/demo/gone/1-of-1.parquet": "merged into nothing that is there",
-        "results/shards/scores/other/f1/1-of-1.parquet": "of what DVC does not own",
-    }
-    write_records(tmp_path, **{name.replace("/", "__"): text for name, text in shards.items()})
-    merged = ("demo/scores/f1", "demo/scores/cpds_rules", "demo/judgements/cpds_rules", "other/scores/f1")
-    write_records(tmp_path, **{f"results__{name}.parquet".replace("/", "__"): "merged" for name in merged})
-    (tmp_path / "results/demo.dvc").write_text("outs:\n- path: demo\n")
-    for name in shards:
-        (tmp_path / name).unlink()
-    pack(tmp_path)
-    there = tmp_path / "there"
-    there.mkdir()
-    (tmp_path / ARCHIVE).rename(there / ARCHIVE)
-    unpack(there)
-    found = read_records(there)
-    assert {name: text for name, text in found.items() if "shards" in name} == dict(list(shards.items())[:3])
-    assert len(found) == 6

@@ -95,8 +95,16 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     if name in preference_sets(catalogue):
         return name, {"preferences": preference_reader(name, catalogue=catalogue.path).preferences()}
     entry = catalogue.dataset(name)
-    files = {role: sources.require(source) for role, source in entry.files.items()}
+    files = {role: _fetched(source) for role, source in entry.files.items()}
     return name, readers.read(entry.reader, name, files, params.get(entry.reader, {}))
+
+
+def _fetched(source: Any) -> Path:  # noqa: ANN401
+    from comperdial.data import sources
+
+    path = sources.raw_path(source)
+    sources.fetch(source, path)
+    return path
 
 
 def _params() -> Mapping[str, Any]:
