@@ -265,7 +265,6 @@ def challenge_ratings(
         # Two strategies' words come from there: with another one, or none, they make other pairs.
         "wordnet": plan.wordnet,
     },
-    code=lambda plan, dataset: plan.strategy_modules(),
     libraries=("lemminflect", "nltk"),
 )
 def perturb(

@@ -239,7 +239,7 @@ def study_ratios(
     from comperdial import schema
     from comperdial.evaluation.dimensions import read_scores_by_dataset
     from comperdial.evaluation.ratios import PairSet, bounds_of, ratios
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
 
     sets = [PairSet.read(responses.parent)]
     found = ratios(sets, read_scores_by_dataset(scores), PERTURBATIONS, bounds=bounds_of(bounds))

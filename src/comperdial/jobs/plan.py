@@ -50,7 +50,6 @@ from comperdial.metrics.base import Metric
 from comperdial.metrics.named import ABOUT, suited, why_unsuited
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
-from comperdial.perturbations import modules as strategy_modules
 from comperdial.studies import ALONE, with_studies
 
 P = ParamSpec("P")
@@ -766,10 +765,6 @@ class Plan:
         # Any data set can be perturbed when it is asked for.
         self.perturbable = list(dict.fromkeys([*self.datasets, *self.studied])) if self.study else []
         self.paired = [*self.recorded_pairs, *map(perturbed, self.perturbable)]
-
-    def strategy_modules(self) -> list[str]:
-        """Return the modules of the strategies."""
-        return list(strategy_modules(self.strategies))
 
     def study_options(self, name: str) -> dict[str, Any]:
         """Return a metric of the study as it says, or as `metrics` does where the study says nothing."""
