@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from comperdial.jobs.dag import Jobs
 
 from comperdial import jobs, schema
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed
 from comperdial.core.files import write_json
 from comperdial.data.catalogue import load_catalogue
-from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create
 from comperdial.metrics.named import ABOUT
 from comperdial.report.inputs import read_reported

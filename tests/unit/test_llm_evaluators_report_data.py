@@ -7,7 +7,7 @@ from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import RatedSet
 from comperdial.judges.prompting import find_question
-from comperdial.perturbations.registry import PERTURBATIONS
+from comperdial.perturbations import PERTURBATIONS
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies.llm_evaluators import data_sets, perturbations, robustness, rounds, sampling
 from comperdial.studies.llm_evaluators.figures import interdimensional_figure

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from comperdial.core.errors import SchemaError
-from comperdial.perturbations.registry import PERTURBATIONS
+from comperdial.perturbations import PERTURBATIONS
 from comperdial.report.inputs import read_reported
 from comperdial.schema.evaluated import DIMENSIONS
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from comperdial.jobs.dag import Jobs
 
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.evaluation import fitting
-from comperdial.jobs.dag import Jobs
 from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
 from comperdial.stats.comparison import holm
@@ -270,7 +270,9 @@ def made_table(tmp_path):
     ]
     for name in ("one", "two"):
         frame = pd.DataFrame([row for row in rows if row["dataset"] == name])
-        schema.write(tmp_path / f"{name}.parquet", frame.reindex(columns=schema.table("correlations").columns), "correlations")
+        schema.write(
+            tmp_path / f"{name}.parquet", frame.reindex(columns=schema.table("correlations").columns), "correlations"
+        )
     parts = [
         correlated(value=0.25, grouping="system", p=np.nan, low=np.nan, high=np.nan, rank=None),
         correlated(value=0.35, rank=None),

@@ -5,6 +5,7 @@ import os
 import pandas as pd
 import pytest
 import yaml
+from comperdial.jobs.dag import Jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded import find, formats
 from comperdial.data.recorded.entries import origin, read_entries
 from comperdial.data.recorded.importing import import_scores, signature
-from comperdial.jobs.dag import Jobs
 from comperdial.metrics import create, scoring
 from minidata import mini_items, write_mirror
 

@@ -95,7 +95,7 @@ def _ratios(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.evaluation.dimensions import read_scores_by_dataset
     from comperdial.evaluation.ratios import PairSet, bounds_of, ratios
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
 
     bounds = bounds_of(options.bounds)
     sets = [PairSet.read(folder) for folder in options.tables]

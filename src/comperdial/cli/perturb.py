@@ -31,17 +31,15 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _perturbations(_: argparse.Namespace) -> None:
     from comperdial.core.errors import MissingResourceError
-    from comperdial.perturbations import PERTURBATIONS, create, generated
+    from comperdial.perturbations import PERTURBATIONS
 
-    known = generated()
     for name, entry in PERTURBATIONS.items():
         ours = "" if entry.paper else ", not in the paper's tables"
         print(f"{name} ({entry.short}, {entry.title}{ours})")
         print(f"    {entry.level}: lowers {', '.join(entry.dimensions)} by more than {entry.threshold:g}")
-        print(f"    {entry.about}" + ("" if name in known else "; recorded pairs only"))
+        print(f"    {entry.about}" + ("" if entry.change else "; recorded pairs only"))
         try:
-            if name in known:
-                create(name).prepare()
+            entry.check()
         except MissingResourceError as error:
             print(f"    cannot run here: {error.problem}; expected {error.expected}")
 

@@ -68,7 +68,7 @@ def _read(options: argparse.Namespace) -> None:
 
 def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     from comperdial.config.registry import completed
-    from comperdial.data import readers, sources
+    from comperdial.data import readers
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.export import published_files
     from comperdial.data.preferences import preference_reader, preference_sets

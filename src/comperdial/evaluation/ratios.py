@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownN
 from comperdial.core.names import RATED_LEVELS, Output
 from comperdial.evaluation.rated import dataset_of, matched
 from comperdial.evaluation.samples import NAME, check_scores
+from comperdial.perturbations import Perturbation
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 from comperdial.stats.means import TIED, group_means
 from comperdial.stats.proportions import share
@@ -140,22 +141,6 @@ class PairSet:
             shape = (len(names), len(self.pairs))
             sides.append(group_means(values, cells[mine], shape[0] * shape[1]).reshape(shape))
         return names, sides[0], sides[1]
-
-
-class Perturbation(Protocol):
-    """What a ratio needs to know of a perturbation: what it makes worse, and by how much at least."""
-
-    @property
-    def level(self) -> str:
-        """``turn`` or ``dialogue``."""
-
-    @property
-    def dimensions(self) -> Sequence[str]:
-        """The dimensions it aims at."""
-
-    @property
-    def threshold(self) -> float:
-        """The drop of a score, scaled to 0 to 1, that counts."""
 
 
 def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:

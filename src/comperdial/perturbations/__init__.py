@@ -1,26 +1,19 @@
 """Make responses and dialogues worse on purpose, to see which metrics notice (Zhang et al. 2024)."""
 
-from comperdial.perturbations.base import Dialogue, DialogueStrategy, Line, Strategy, Turn, TurnStrategy
-from comperdial.perturbations.make import Count, Perturbed, create, generated, generator, modules, perturb
-from comperdial.perturbations.pool import Pool
-from comperdial.perturbations.registry import PERTURBATIONS, Perturbation, perturbation
+from comperdial.perturbations.items import Dialogue, Line, Pool, Turn
+from comperdial.perturbations.make import Count, Perturbed, generator, perturb
+from comperdial.perturbations.table import PERTURBATIONS, Perturbation, generated
 
 __all__ = [
     "PERTURBATIONS",
     "Count",
     "Dialogue",
-    "DialogueStrategy",
     "Line",
     "Perturbation",
     "Perturbed",
     "Pool",
-    "Strategy",
     "Turn",
-    "TurnStrategy",
-    "create",
     "generated",
     "generator",
-    "modules",
     "perturb",
-    "perturbation",
 ]

@@ -1,9 +1,9 @@
 """Find named entities without a model: by lists, by capitals inside sentences, by digits.
 
-What this finds: names, places, languages, weekdays, months and numbers of the lists, with or without capitals; any
-other capitalised word inside a sentence that the data set does not also write small (kind ``name``), with capitalised
-neighbours as one name; numbers in digits. What it misses: names that no list has in texts without capitals, and names
-that only ever begin a sentence.
+Finds the names, places, languages, weekdays, months and numbers of the lists, with or without capitals; any other
+capitalised word inside a sentence that the data set does not also write in lower case (kind ``name``), with capitalised
+neighbours as one name; numbers in digits. Misses names that no list has in texts without capitals, and names that only
+ever begin a sentence.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from comperdial.perturbations.text import STOP_WORDS, Piece, is_lower, split, word_set
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
+    return tuple(" ".join(name.split()) for name in text.split(","))
 
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "person": _names(
-        "Alice, Andrew, Anna, Anthony, Barbara, Ben, Brian, Carlos, Caroline, Catherine, Charles, Charlie, Christine,"
-        "Daniel, David, Deborah, Dennis, Diana, Edward, Elena, Elizabeth, Emily, Emma, Eric, Ethan, Frank, George,"
-        "Hannah, Harry, Helen, Henry, Jack, Jacob, James, Jane, Jason, Jennifer, Jessica, Jim, Joe, John, Joseph,"
-        "Josh, Joshua, Julia, Karen, Kate, Kevin, Laura, Leo, Liam, Linda, Lisa, Lucas, Lucy, Maria, Martin, Mary,"
-        "Matthew, Max, Michael, Mike, Monica, Nancy, Nathan, Noah, Oliver, Olivia, Patricia, Paul, Peter, Rachel,"
-        "Richard, Robert, Ryan, Sam, Samantha, Sandra, Sarah, Simon, Sophia, Stephen, Steve, Steven, Susan, Thomas,"
-        "Tim, Tom, Victoria, William"
-    ),
-    "place": _names(
-        "Africa, Alabama, Alaska, Amsterdam, Arizona, Asia, Athens, Atlanta, Australia, Austria, Baltimore, Barcelona,"
-        "Beijing, Berlin, Boston, Brazil, Britain, California, Cambridge, Canada, Chicago, Chile, China, Colorado,"
-        "Cuba, Dallas, Denver, Detroit, Dublin, Egypt, England, Europe, Finland, Florida, France, Germany, Greece,"
-        "Hawaii, Houston, Iceland, Illinois, India, Ireland, Istanbul, Italy, Japan, Kansas, Kentucky, Kenya, Korea,"
-        "Las Vegas, Lisbon, London, Los Angeles, Louisiana, Madrid, Mexico, Miami, Michigan, Minnesota, Montana,"
-        "Moscow, Nevada, New Jersey, New York, New Zealand, Norway, Ohio, Oklahoma, Oregon, Oxford, Paris,"
-        "Pennsylvania, Peru, Philadelphia, Poland, Portland, Portugal, Rome, Russia, San Diego, San Francisco,"
-        "Scotland, Seattle, Seoul, Shanghai, Spain, Sweden, Switzerland, Sydney, Texas, Thailand, Tokyo, Toronto,"
-        "Utah, Vermont, Vienna, Vietnam, Virginia, Wisconsin"
-    ),
-    "language": _names(
-        "African, American, Arabic, Asian, Australian, Brazilian, British, Canadian, Chinese, Dutch, Egyptian, English,"
-        "European, French, German, Greek, Indian, Irish, Italian, Japanese, Korean, Mexican, Norwegian, Polish,"
-        "Portuguese, Russian, Scottish, Spanish, Swedish, Thai, Turkish, Vietnamese"
-    ),
+KINDS = {
+    "person": _names("""
+        Alice, Andrew, Anna, Anthony, Barbara, Ben, Brian, Carlos, Caroline, Catherine, Charles, Charlie, Christine,
+        Daniel, David, Deborah, Dennis, Diana, Edward, Elena, Elizabeth, Emily, Emma, Eric, Ethan, Frank, George,
+        Hannah, Harry, Helen, Henry, Jack, Jacob, James, Jane, Jason, Jennifer, Jessica, Jim, Joe, John, Joseph, Josh,
+        Joshua, Julia, Karen, Kate, Kevin, Laura, Leo, Liam, Linda, Lisa, Lucas, Lucy, Maria, Martin, Mary, Matthew,
+        Max, Michael, Mike, Monica, Nancy, Nathan, Noah, Oliver, Olivia, Patricia, Paul, Peter, Rachel, Richard, Robert,
+        Ryan, Sam, Samantha, Sandra, Sarah, Simon, Sophia, Stephen, Steve, Steven, Susan, Thomas, Tim, Tom, Victoria,
+        William
+    """),
+    "place": _names("""
+        Africa, Alabama, Alaska, Amsterdam, Arizona, Asia, Athens, Atlanta, Australia, Austria, Baltimore, Barcelona,
+        Beijing, Berlin, Boston, Brazil, Britain, California, Cambridge, Canada, Chicago, Chile, China, Colorado, Cuba,
+        Dallas, Denver, Detroit, Dublin, Egypt, England, Europe, Finland, Florida, France, Germany, Greece, Hawaii,
+        Houston, Iceland, Illinois, India, Ireland, Istanbul, Italy, Japan, Kansas, Kentucky, Kenya, Korea, Las Vegas,
+        Lisbon, London, Los Angeles, Louisiana, Madrid, Mexico, Miami, Michigan, Minnesota, Montana, Moscow, Nevada, New
+        Jersey, New York, New Zealand, Norway, Ohio, Oklahoma, Oregon, Oxford, Paris, Pennsylvania, Peru, Philadelphia,
+        Poland, Portland, Portugal, Rome, Russia, San Diego, San Francisco, Scotland, Seattle, Seoul, Shanghai, Spain,
+        Sweden, Switzerland, Sydney, Texas, Thailand, Tokyo, Toronto, Utah, Vermont, Vienna, Vietnam, Virginia,
+        Wisconsin
+    """),
+    "language": _names("""
+        African, American, Arabic, Asian, Australian, Brazilian, British, Canadian, Chinese, Dutch, Egyptian, English,
+        European, French, German, Greek, Indian, Irish, Italian, Japanese, Korean, Mexican, Norwegian, Polish,
+        Portuguese, Russian, Scottish, Spanish, Swedish, Thai, Turkish, Vietnamese
+    """),
     "weekday": _names("Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday"),
     "month": _names("January, February, March, April, May, June, July, August, September, October, November, December"),
-    "number": _names(
-        "two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, fifteen, twenty, thirty, forty, fifty,"
-        "sixty, seventy, eighty, ninety"
-    ),
+    "number": _names("""
+        two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, fifteen, twenty, thirty, forty, fifty,
+        sixty, seventy, eighty, ninety
+    """),
 }
 # Words as well as names: taken for names with a capital only.
 _AMBIGUOUS = word_set("may march august april june frank jack mark max grace rose will bill chase josh sam tom polish")
@@ -63,8 +63,7 @@ _LONGEST = max(len(name.split()) for name in _KNOWN)
 _NUMBER = re.compile(r"\d[\d.,:]*")
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(NamedTuple):
     """A name or number in a text, from the piece ``start`` to before the piece ``end``."""
 
     start: int
@@ -74,13 +73,7 @@ class Entity:
 
 
 class Finder:
-    """Finds entities as the texts of one data set write them.
-
-    Parameters
-    ----------
-    texts
-        The data set's texts: they tell which capitalised words are names and which are words with a capital.
-    """
+    """Finds entities; the texts of the data set show which capitalised words are names."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._small: Counter[str] = Counter()

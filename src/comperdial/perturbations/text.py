@@ -1,9 +1,11 @@
-"""Texts as pieces, losslessly: words, clitics ("n't", "'m"), marks, each with the white space before it."""
+"""Cut texts into words and marks without loss, and look up English word forms."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _LETTER = r"[^\W\d_]"
 # Some corpora are tokenised as "do n't", some as "don ' t".
@@ -14,13 +16,11 @@ _PIECE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = {".", "!", "?", ";", "…"}
-_SPACED_MARK = re.compile(r"\w [.,?!]")
 _SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
-_UNSPACED_MARK = re.compile(r"(?<=\w)([.,?!])")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that stands for a list of them."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -37,12 +37,11 @@ STOP_WORDS = word_set("""
     go going went gone one two three first last etc mr mrs ms dr gonna wanna hope true something anything nothing
     everything someone anyone everyone somebody anybody nobody ca wo sha ai
     """)
-"""Words that carry little."""
 
 
 @dataclass
 class Piece:
-    """A word, clitic, number or mark with the white space before it."""
+    """A word, clitic ("n't", "'m"), number or mark with the white space before it."""
 
     gap: str
     text: str
@@ -54,17 +53,17 @@ class Piece:
 
     @property
     def is_word(self) -> bool:
-        """Say whether it is made of letters."""
+        """Return whether it is made of letters."""
         return self.text[0].isalpha() and self.low != "n't"
 
 
 def split(text: str) -> list[Piece]:
-    """Cut a text into pieces; :func:`join` puts it together again, but for white space at its end."""
+    """Cut a text into pieces; :func:`join` restores it, without white space at its ends."""
     return [Piece(gap, piece) for gap, piece in _PIECE.findall(text)]
 
 
 def join(pieces: list[Piece]) -> str:
-    """Put pieces together, without white space at the ends."""
+    """Join pieces, without white space at the ends."""
     return "".join(piece.gap + piece.text for piece in pieces).strip()
 
 
@@ -85,7 +84,7 @@ def tidy(text: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Say whether two texts differ in white space and case at most."""
+    """Return whether two texts differ in white space and case at most."""
     return one.casefold().split() == other.casefold().split()
 
 
@@ -102,22 +101,55 @@ def article(old: str, word: str) -> str:
 
 
 def is_lower(text: str) -> bool:
-    """Say whether a text does without capitals."""
+    """Return whether a text has no capitals."""
     return text == text.lower()
 
 
 def clitic_gap(text: str) -> str:
-    """Return what stands before a clitic in a text: nothing, or a space in tokenised texts ("do n't")."""
+    """Return what precedes a clitic in a text: nothing, or a space in tokenised texts ("do n't")."""
     return " " if _SPACED_CLITIC.search(text) else ""
 
 
 def dressed(text: str, model: str) -> str:
-    """Write a text as another is written: in lower case, with a space before marks."""
+    """Write a text in the style of another: in lower case, with a space before marks."""
     if is_lower(model) and any(c.isalpha() for c in model):
         text = text.lower()
-    return _UNSPACED_MARK.sub(r" \1", text) if _SPACED_MARK.search(model) else text
+    return re.sub(r"(?<=\w)([.,?!])", r" \1", text) if re.search(r"\w [.,?!]", model) else text
 
 
 def capitalised(text: str, model: str) -> str:
-    """Begin a text with a capital, unless another text does without capitals."""
+    """Begin a text with a capital, unless another text has none."""
     return text if is_lower(model) else text[:1].upper() + text[1:]
+
+
+# lemminflect takes 0.4 s to import: only those who change a text wait for it.
+
+
+@lru_cache(maxsize=16_384)
+def lemmas(word: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the lemmas that a word may be a form of, by part of speech (``NOUN``, ``VERB``, ``ADJ``, ``ADV``)."""
+    from lemminflect import getAllLemmas
+
+    return dict(getAllLemmas(word))
+
+
+def forms(lemma: str, tag: str, *, guess: bool = True) -> tuple[str, ...]:
+    """Return the forms of a lemma with a tag of the Penn Treebank; ``guess`` those of unknown words by rules."""
+    from lemminflect import getInflection
+
+    return tuple(getInflection(lemma, tag, inflect_oov=guess))
+
+
+@lru_cache(maxsize=4096)
+def verb_of(word: str, tag: str) -> str | None:
+    """Return the (commoner) verb of which a lower-case word is the form ``VB``, ``VBD``, ``VBN`` or ``VBZ``, or None."""
+    from lemminflect import getLemma
+
+    # A word that the dictionary does not have at all may be a verb that it misses.
+    bases = getLemma(word, "VERB", lemmatize_oov=not lemmas(word))
+    return next((base for base in bases[:1] if base and word in forms(base, tag)), None)
+
+
+def is_participle(word: str) -> bool:
+    """Return whether a lower-case word may be a past participle, "showed" and "got" among them."""
+    return bool(verb_of(word, "VBN") or verb_of(word, "VBD"))

@@ -210,7 +210,7 @@ def density_pairs(
     from comperdial import schema
     from comperdial.evaluation.ratios import PairSet, ratios
     from comperdial.metrics import create, scoring
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
 
     made = {
         name: create(entry["kind"], **{key: value for key, value in entry.items() if key != "kind"})

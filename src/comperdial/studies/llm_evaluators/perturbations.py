@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from comperdial.evaluation.ratios import PairSet
-from comperdial.perturbations.registry import Perturbation
+from comperdial.perturbations import Perturbation
 from comperdial.report.document import Document, Section
 from comperdial.studies.llm_evaluators.common import LEVELS, PAPER, SHORT, titled
 

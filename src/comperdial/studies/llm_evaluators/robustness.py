@@ -9,7 +9,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import Output, unperturbed
-from comperdial.perturbations.registry import Perturbation
+from comperdial.perturbations import Perturbation
 from comperdial.report.document import Column, Document, Section, pivot, records_by, value_of
 from comperdial.report.labels import metrics_not_run
 from comperdial.studies.llm_evaluators.common import (

@@ -218,7 +218,7 @@ def table_7(
     titles: Mapping[str, str],
 ) -> Document:
     """Show the perturbations and their pairs."""
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
     from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import perturbations
 
@@ -246,7 +246,7 @@ def table_7(
 )
 def table_8(told: Told, *, ratios: Sequence[Path], reported: Path) -> Document:
     """Show robustness, ours and theirs."""
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
     from comperdial.report.inputs import read_reported
     from comperdial.studies.llm_evaluators import robustness
 
@@ -286,7 +286,7 @@ def _robustness_page(plan: Plan, dataset: str) -> str:
 )
 def robustness_of_dataset(told: Told, *, ratios: Sequence[Path], source: str) -> Document:
     """Show robustness on the pairs that were made of a data set."""
-    from comperdial.perturbations.registry import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS
     from comperdial.studies.llm_evaluators import robustness
 
     return robustness.robustness_document(

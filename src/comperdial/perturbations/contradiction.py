@@ -1,4 +1,4 @@
-"""Each statement's first verb is negated, or its negation removed."""
+"""The strategy ``contradiction``: the first verb of each statement is negated, or its negation removed."""
 
 from __future__ import annotations
 
@@ -7,37 +7,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from comperdial.perturbations.base import Turn, TurnStrategy
-from comperdial.perturbations.pool import Pool
-from comperdial.perturbations.text import STOP_WORDS, Piece, article, clitic_gap, join, like, sentences, split, word_set
-from comperdial.perturbations.verbs import base_of, is_participle
+from comperdial.perturbations.items import Pool, Turn
+from comperdial.perturbations.text import (
+    STOP_WORDS,
+    Piece,
+    article,
+    clitic_gap,
+    is_participle,
+    join,
+    like,
+    sentences,
+    split,
+    verb_of,
+    word_set,
+)
 
 _BE = frozenset({"am", "is", "are", "was", "were"})
-# Auxiliary -> what is left of it before "n't"; "" where English has no short form.
-_SHORT = {
-    **{word: word for word in ("is", "are", "was", "were", "could", "would", "should", "have", "has", "had")},
-    **{
-        "do": "do",
-        "does": "does",
-        "did": "did",
-        "can": "ca",
-        "will": "wo",
-        "am": "",
-        "may": "",
-        "might": "",
-        "must": "",
-    },
-}
-_LONG = {"ca": "can", "wo": "will"}
 _MODALS = frozenset({"can", "could", "will", "would", "should", "may", "might", "must"})
 _HAVE = frozenset({"have", "has", "had"})
 _DO = frozenset({"do", "does", "did"})
+_PLAIN = word_set("is are was were could would should have has had do does did")
+# Auxiliary -> what is left of it before "n't"; "" if English has no short form.
+_SHORT = {word: word for word in _PLAIN} | {"can": "ca", "will": "wo", "am": "", "may": "", "might": "", "must": ""}
+_LONG = {"ca": "can", "wo": "will"}
 # As people type them without an apostrophe.
-_JOINED = {
-    **{"cannot": "can", "cant": "can", "dont": "do", "doesnt": "does", "didnt": "did", "isnt": "is", "arent": "are"},
-    **{"wasnt": "was", "werent": "were", "couldnt": "could", "wouldnt": "would", "shouldnt": "should"},
-    **{"havent": "have", "hasnt": "has", "hadnt": "had"},
-}
+_JOINED = {f"{word}nt": word for word in _PLAIN} | {"cannot": "can", "cant": "can"}
 _CLITICS = {"'m": "", "'re": "", "'s": "", "'ll": "wo", "'ve": "have", "'d": "would"}
 _WITH_IS = word_set("it that this he she there here everything everyone nothing name")
 _PLURAL = frozenset({"i", "we", "you", "they"})
@@ -70,18 +64,15 @@ _SINGULAR_BE = frozenset({"is", "was", "am", "'s", "'m"})
 _OPENERS = word_set("and but so well yes yeah no oh ok okay maybe if because , \" ' “ ( - –")
 
 
-class Contradiction(TurnStrategy):
-    """Rules for auxiliaries, contractions and other verbs after a pronoun; questions say nothing to contradict.
+def contradiction(turn: Turn, random: np.random.Generator, pool: Pool) -> str:
+    """Negate each statement by rules for auxiliaries, contractions and verbs after a pronoun; questions stay.
 
-    A clause with "no", "nothing" or their like gets no second negation: these words become "some", "something", or the
-    clause stays as it is.
+    A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the
+    clause stays as it is. There is no randomness in it.
     """
-
-    def change(self, turn: Turn, pool: Pool, random: np.random.Generator) -> str | None:
-        """Return the response with each statement turned round; chance has no part in it."""
-        gap = clitic_gap(turn.response)
-        groups = sentences(split(turn.response))
-        return join([piece for group in groups for piece in _turned(group, gap)])
+    gap = clitic_gap(turn.response)
+    groups = sentences(split(turn.response))
+    return join([piece for group in groups for piece in _turned(group, gap)])
 
 
 def _turned(sentence: list[Piece], gap: str) -> Sequence[Piece]:
@@ -161,7 +152,7 @@ def _is_without_verb(before: str, after: str) -> bool:
     """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
     begins = before in _OPENERS | _UNDER | {""} or not before[-1].isalpha()
     return begins and not (
-        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or base_of(after, "VBD") or base_of(after, "VBZ")
+        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or verb_of(after, "VBD") or verb_of(after, "VBZ")
     )
 
 
@@ -213,7 +204,7 @@ def _denied_clitic(sentence: list[Piece], place: int, gap: str) -> list[Piece] |
     if (word == "'s" and before not in _WITH_IS) or (word == "'d" and after == "better"):
         return None
     # "I'd put", "I'd come": would, as far as their forms tell.
-    had = word == "'d" and is_participle(follows) and not base_of(follows, "VB")
+    had = word == "'d" and is_participle(follows) and not verb_of(follows, "VB")
     short = "had" if had else _CLITICS[word]
     if not short:
         return [*sentence[: place + 1], Piece(" ", "not"), *sentence[place + 1 :]]
@@ -247,9 +238,9 @@ def _denied_verb(sentence: list[Piece], place: int, gap: str) -> list[Piece] | N
     if verb in _NO_VERBS - _HAVE - _DO:
         return None
     # "Read" is a past after "he"; after "I", it is taken for a present.
-    if (base := base_of(verb, "VBD")) and (base != verb or subject in _SINGULAR or verb in _RATHER_PAST):
+    if (base := verb_of(verb, "VBD")) and (base != verb or subject in _SINGULAR or verb in _RATHER_PAST):
         auxiliary = "did"
-    elif base := base_of(verb, "VB" if subject in _PLURAL else "VBZ"):
+    elif base := verb_of(verb, "VB" if subject in _PLURAL else "VBZ"):
         auxiliary = "do" if subject in _PLURAL else "does"
     else:
         return None

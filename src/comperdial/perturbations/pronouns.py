@@ -1,17 +1,14 @@
-"""Pronouns change gender, number or person."""
+"""The strategy ``pronouns``: pronouns change gender, number or person."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from lemminflect import getAllLemmas
 
-from comperdial.perturbations.base import Turn, TurnStrategy
-from comperdial.perturbations.pool import Pool
-from comperdial.perturbations.text import Piece, is_lower, join, like, sentences, split, word_set
-from comperdial.perturbations.verbs import is_participle
+from comperdial.perturbations.items import Pool, Turn
+from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, word_set
 
 # Person -> those that it may become.
 _WAYS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -23,8 +20,6 @@ _WAYS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 _POINTING = {"this": "these", "these": "this", "those": "that"}
-
-_NAMES = ("subject", "object", "determiner", "possessive", "reflexive")
 _TABLE = {
     "i": "i me my mine myself",
     "we": "we us our ours ourselves",
@@ -34,8 +29,9 @@ _TABLE = {
     "it": "it it its its itself",
     "they": "they them their theirs themselves",
 }
+_NAMES = ("subject", "object", "determiner", "possessive", "reflexive")
+# Person -> role in the sentence -> form.
 _ROLES = {person: dict(zip(_NAMES, forms.split(), strict=True)) for person, forms in _TABLE.items()}
-"""Person -> role in the sentence -> form."""
 
 _ONE_WAY = {
     form: (person, role)
@@ -51,13 +47,11 @@ _AGREE["i"] = _PLURAL | {"be": "am", "been": "was", "clitic be": "'m"}
 _VERB = {form: verb for forms in (_SINGULAR, _PLURAL, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"}
 _HELPERS = frozenset(_VERB) | word_set("did can could will would should may might must had")
 # After these "you" and "it" are subjects; after any other word, objects.
-_BEFORE_SUBJECT = word_set(
-    """
+_BEFORE_SUBJECT = word_set("""
     and but or so if when because that while though although until unless since as what where how why who which whether
     once think know knew hope guess say said sure glad bet mean wish see believe maybe perhaps then now yes no well oh
     also just really sometimes usually often
-    """
-)
+    """)
 # After "her", these say that it was an object and not a possessive.
 _NOT_OWNED = word_set("""
     to in on at for of from and or but as when how if because so the a an this that about with by up out all too very
@@ -66,46 +60,35 @@ _NOT_OWNED = word_set("""
 _ASKING = word_set("what where when why how who which and so but long much many often old far then")
 
 
-@dataclass(frozen=True)
-class _Pronoun:
-    """Whom a pronoun stands for (``i`` … ``they``) and what it is in its sentence."""
+class _Pronoun(NamedTuple):
+    """Whom a pronoun stands for (``i`` … ``they``), and its role in the sentence."""
 
     person: str
     role: str
 
 
-class Pronouns(TurnStrategy):
-    """One of three changes, whichever the response's pronouns allow, for all pronouns that it concerns.
+def pronouns(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+    """Make one of three changes that the pronouns of the response allow, for all pronouns that it concerns.
 
     Gender (he, she with it, they), number (I with we, it with they, this with these), person (first with second or
     third). The forms of be, have and do beside a subject are made to agree; other verbs stay as they are.
     """
-
-    def change(self, turn: Turn, pool: Pool, random: np.random.Generator) -> str | None:
-        """Return the response with other pronouns."""
-        groups = sentences(split(turn.response))
-        persons = {pronoun.person for pronoun in _found(groups).values()}
-        points = any(piece.low in _POINTING for group in groups for piece in group)
-        ways = [way for way in sorted(_WAYS) if persons & _WAYS[way].keys() or (way == "number" and points)]
-        if not ways:
-            return None
-        way = ways[random.integers(len(ways))]
-        # Drawn for all persons in a fixed order, so that one text's draw does not hang on where they stand.
-        targets = {person: new[random.integers(len(new))] for person, new in sorted(_WAYS[way].items())}
-        return rewritten(turn.response, targets, points=way == "number")
+    groups = sentences(split(turn.response))
+    persons = {pronoun.person for pronoun in _found(groups).values()}
+    points = any(piece.low in _POINTING for group in groups for piece in group)
+    ways = [way for way in sorted(_WAYS) if persons & _WAYS[way].keys() or (way == "number" and points)]
+    if not ways:
+        return None
+    way = ways[random.integers(len(ways))]
+    # Drawn for all persons in a fixed order, so that the draws do not depend on the order of the pronouns.
+    targets = {person: new[random.integers(len(new))] for person, new in sorted(_WAYS[way].items())}
+    return replaced(turn.response, targets, points=way == "number")
 
 
-def rewritten(text: str, targets: Mapping[str, str], *, points: bool = False) -> str:
-    """Return a text with each person's pronouns made those of another.
+def replaced(text: str, targets: Mapping[str, str], *, points: bool = False) -> str:
+    """Return a text with the pronouns of each person (``i``, ``we``, ``you``, ``he``, ...) made those of its target.
 
-    Parameters
-    ----------
-    text
-        The text.
-    targets
-        Person (``i``, ``we``, ``you``, ``he``, ``she``, ``it``, ``they``) -> person.
-    points
-        Change the number of this, these and those too.
+    With ``points``, the number of this, these and those changes too.
     """
     groups = sentences(split(text))
     for (number, place), pronoun in sorted(_found(groups).items()):
@@ -209,7 +192,7 @@ def _agree(pieces: list[Piece], at: int, person: str) -> bool:
         after = _word(pieces, at + 1)
         # "She's tired" is, "she's eaten" has.
         perfect = after in {"been", "got", "had", "done", "given"} or (
-            is_participle(after) and "ADJ" not in getAllLemmas(after)
+            is_participle(after) and "ADJ" not in lemmas(after)
         )
         has = piece.low == "'ve" or (piece.low == "'s" and perfect)
         piece.text = _AGREE[person]["clitic have" if has else "clitic be"]

@@ -1,0 +1,200 @@
+"""Strategies that make a dialogue worse. Each takes a dialogue, a seeded generator and the pool of the data set.
+
+They return the texts of all lines, in place, or None if there is nothing to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from comperdial.perturbations.items import Dialogue, Line, Pool
+from comperdial.perturbations.text import (
+    STOP_WORDS,
+    Piece,
+    article,
+    capitalised,
+    dressed,
+    forms,
+    join,
+    lemmas,
+    sentences,
+    split,
+    verb_of,
+    word_set,
+)
+from comperdial.perturbations.turns import generic
+
+_FRAMES = (
+    "You said {}.",
+    "So you say {}.",
+    "{}, you say.",
+    "Ah, {}.",
+    "As you said, {}.",
+    "{}, I heard you.",
+)
+_MOST_QUOTED = 12
+
+
+def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
+    """Return the texts of a dialogue with new ones for the chatbot's positions."""
+    return [new(place, line) if line.chatbot else line.text for place, line in enumerate(dialogue.lines)]
+
+
+def order_shuffle(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Shuffle all utterances, or the chatbot's if the others' are fixed; speakers keep their turns, texts move."""
+    texts = [line.text for line in dialogue.lines]
+    places = dialogue.movable
+    for _ in range(20 if len({texts[place] for place in places}) > 1 else 0):
+        shuffled = list(texts)
+        for place, source in zip(places, random.permutation(places), strict=True):
+            shuffled[place] = texts[source]
+        if shuffled != texts:
+            return shuffled
+    return None
+
+
+def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Replace one utterance, any but the first, by one of another dialogue; if the others' are fixed, one of the chatbot's."""
+    texts = [line.text for line in dialogue.lines]
+    places = [place for place in dialogue.movable if place > 0]
+    if not places:
+        return None
+    place = places[random.integers(len(places))]
+    new = pool.elsewhere(dialogue.dialogue_id, random, than=texts[place])
+    return None if new is None else [*texts[:place], new, *texts[place + 1 :]]
+
+
+def duplication(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Append the end of each chatbot utterance to it once more: from three tenths of its words to all."""
+
+    def new(_place: int, line: Line) -> str:
+        pieces = split(line.text)
+        starts = [place for place, piece in enumerate(pieces) if piece.is_word or piece.text[0].isdigit()]
+        share = random.uniform(0.3, 1.0)
+        start = starts[len(starts) - max(1, round(share * len(starts)))] if starts else 0
+        return f"{line.text.strip()} {join(pieces[start:])}"
+
+    return _rewrite(dialogue, new)
+
+
+def repeating_others(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Quote one sentence, at most twelve words, of the other's last utterance before each chatbot utterance."""
+
+    def new(place: int, line: Line) -> str:
+        if place == 0 or dialogue.lines[place - 1].speaker == line.speaker:
+            return line.text
+        groups = sentences(split(dialogue.lines[place - 1].text))
+        groups = [group for group in groups if any(piece.is_word for piece in group)]
+        if not groups:
+            return line.text
+        part = [piece for piece in groups[random.integers(len(groups))] if piece.text not in '"“”']
+        words = [place for place, piece in enumerate(part) if piece.is_word][:_MOST_QUOTED]
+        quote = join(part[: words[-1] + 1] if len(words) == _MOST_QUOTED else part).strip(".!?;,… ")
+        frame = dressed(_FRAMES[random.integers(len(_FRAMES))], line.text)
+        opening = capitalised(frame.format('"' + quote + '"'), line.text)
+        return f"{opening} {line.text.strip()}"
+
+    return _rewrite(dialogue, new)
+
+
+def generic_utterances(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Replace each chatbot utterance by a generic answer or remark, none twice while there is another."""
+    used: set[str] = set()
+
+    def new(place: int, line: Line) -> str:
+        text = generic(dialogue.lines[place - 1].text if place else None, random, frozenset(used))
+        used.add(text)
+        return dressed(text, line.text)
+
+    return _rewrite(dialogue, new)
+
+
+# A clause ends before these.
+_LINKS = word_set("because but which who while although though when where since until and or")
+_BREAKS = frozenset({",", ":", "-", "–", "—", "("})
+_PREPOSITIONS = word_set("in on at with for from about during after before by near since")
+_EMPTY = word_set("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
+_MARKS = frozenset('.!?;…"“”()')
+_ADVERBS = word_set("very really just quite so too also")
+_BEFORE_ADJECTIVE = word_set("a an the my your his her our their its this that these those some")
+_LEAST_WORDS = 3
+
+
+def content_reduction(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+    """Cut each chatbot utterance to its first clause, without adjectives before nouns, adverbs, numbers and names.
+
+    Returns None if the chatbot's utterances get shorter by less than a tenth of their words.
+    """
+    new = _rewrite(dialogue, lambda _place, line: _cut(line.text, pool))
+    before = sum(len(line.text.split()) for line in dialogue.lines if line.chatbot)
+    after = sum(len(text.split()) for text, line in zip(new, dialogue.lines, strict=True) if line.chatbot)
+    return new if after <= 0.9 * before else None
+
+
+def _cut(text: str, pool: Pool) -> str:
+    groups = sentences(split(text))
+    if not groups:
+        return text
+    sentence = groups[0]
+    clause = _clause(sentence)
+    if len(groups) > 1 and not any(piece.is_word and piece.low not in _EMPTY for piece in clause):
+        sentence = groups[1]
+        clause = _clause(sentence)
+    words = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _MARKS})
+    plain = _plain(words, pool)
+    short = plain if sum(piece.is_word for piece in plain) > 1 else words
+    gap = " " if text.rstrip()[-2:] in {" .", " !", " ?"} else ""
+    end = "?" if any(piece.text == "?" for piece in sentence) else "."
+    return capitalised(join([*short, Piece(gap, end)]), text)
+
+
+def _clause(sentence: list[Piece]) -> list[Piece]:
+    words = 0
+    for place, piece in enumerate(sentence):
+        ends = piece.low in _LINKS or piece.text in _BREAKS
+        if (words >= _LEAST_WORDS and ends) or (words > _LEAST_WORDS and piece.low in _PREPOSITIONS):
+            return sentence[:place]
+        words += piece.is_word
+    return sentence
+
+
+def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
+    """Return the pieces but for some; the next one gets their white space, and the article before them changes."""
+    kept: list[Piece] = []
+    gap = ""
+    for place, piece in enumerate(pieces):
+        gap = gap or piece.gap
+        if place not in drop:
+            if place - 1 in drop and kept:
+                kept[-1].text = article(kept[-1].text, piece.text)
+            kept.append(Piece(gap, piece.text))
+            gap = ""
+    return kept
+
+
+def _plain(pieces: list[Piece], pool: Pool) -> list[Piece]:
+    """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
+    found = [entity for entity in pool.finder.find(join(pieces)) if entity.end < len(pieces)]
+    named = {place for entity in found for place in range(entity.start, entity.end)}
+    drop = set()
+    for place, piece in enumerate(pieces[:-1]):
+        low, follows = piece.low, pieces[place + 1]
+        if not follows.is_word or (follows.low in STOP_WORDS and place not in named):
+            continue
+        kinds = lemmas(low)
+        adverb = low in _ADVERBS or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
+        determined = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
+        if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
+            drop.add(place)
+    return _without(pieces, drop)
+
+
+def _describes(word: str, follows: str) -> bool:
+    """Return whether a word after a determiner seems to be an adjective before a noun."""
+    kinds, after = lemmas(word), lemmas(follows)
+    if "ADJ" not in kinds or (after and "NOUN" not in after and ("ADJ" not in after or "ADV" in after)):
+        return False
+    # "Your kind words", but "my back hurts": a word without a comparative is the noun.
+    return "NOUN" not in kinds or bool(forms(word, "JJR", guess=False)) or not verb_of(follows, "VBZ")

@@ -1,1 +1,0 @@
-"""One file a strategy, under the name that :mod:`comperdial.perturbations.registry` knows it by."""
