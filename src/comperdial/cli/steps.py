@@ -68,7 +68,7 @@ def _read(options: argparse.Namespace) -> None:
 
 def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     from comperdial.config.registry import completed
-    from comperdial.data import readers
+    from comperdial.data import readers, sources
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.export import published_files
     from comperdial.data.preferences import preference_reader, preference_sets
@@ -95,16 +95,8 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     if name in preference_sets(catalogue):
         return name, {"preferences": preference_reader(name, catalogue=catalogue.path).preferences()}
     entry = catalogue.dataset(name)
-    files = {role: _fetched(source) for role, source in entry.files.items()}
+    files = {role: sources.require(source) for role, source in entry.files.items()}
     return name, readers.read(entry.reader, name, files, params.get(entry.reader, {}))
-
-
-def _fetched(source: Any) -> Path:  # noqa: ANN401
-    from comperdial.data import sources
-
-    path = sources.raw_path(source)
-    sources.fetch(source, path)
-    return path
 
 
 def _params() -> Mapping[str, Any]:
