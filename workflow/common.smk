@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -15,7 +16,9 @@ from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_json
 from comperdial.core.names import perturbed, unperturbed
-from comperdial.data.sources import MIRROR_VARIABLE, raw_path
+from comperdial.data.preferences import preference_sets
+from comperdial.data.sources import MIRROR_VARIABLE
+from comperdial.models.store import label, missing
 from comperdial.selection import Selection, describe, judge_signature, score_file
 
 # Snakemake's records that came with pulled results: without them all of these would be made again.
@@ -251,7 +254,7 @@ def shown(kind, study, dataset=None):
     entries = SPECS[study].get(kind) or {}
     if dataset:
         return [name for name, entry in entries.items() if when(entry, dataset) and not entry.get("on_request")]
-    known = {*S.datasets, *PAIRED}
+    known = {*S.names, *PAIRED}
     return [name for name, entry in entries.items() if {*(entry.get("datasets") or S.sets_of.get(study, []))} <= known]
 
 

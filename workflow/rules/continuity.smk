@@ -1,1 +1,177 @@
-# What single studies compute besides correlations: results/studies/{study}/*.
+# What single studies compute besides correlations: preferences, and whether users go on.
+
+PREFERRED = preference_sets(S.catalogue)
+CONTINUITY = "results/studies/continuity"
+HAZUMI = [name for name in ("hazumi1902", "hazumi1911") if name in S.catalogue.datasets]
+CHATS = ["chitchat"] if find_spec("chitchat_dataset") else []
+CHATS += ["convai2"] if "convai2" in S.catalogue.datasets else []
+ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
+ENCODERS = {name: model for name, model in ENCODERS.items() if missing(model) is None}
+DRAWN = "--resamples {params.resamples} --seed {params.seed}"
+PERSPECTIVE = {
+    **dict.fromkeys(HAZUMI, "--tokens characters --dimension 'user impression'"),
+    "ieval_dial": "--dimension overall --outsiders gpt-4 --ieval data/tables/ieval/rated_dialogues.parquet",
+    "fed_dial": "--dimension overall --outsiders human",
+    "fed_turn": "--dimension overall --outsiders human",
+}
+
+
+def drawn_for(study):
+    return {key: S.studies[study][key] for key in ("resamples", "seed") if study in S.studies}
+
+
+def vectors_of(*datasets):
+    names = [f"{name}_{encoder}" for name in datasets for encoder in ENCODERS if name != "topical_chat" or encoder == "minilm"]
+    return [f"data/training/continuity/{name}.safetensors" for name in names]
+
+
+rule read_preferences:
+    output:
+        "data/tables/{dataset}/preferences.parquet",
+    params:
+        checksums=lambda wildcards: [source.sha256 for source in S.catalogue.dataset(wildcards.dataset).files.values()],
+        code=code("data/preferences.py"),
+    log:
+        "logs/read_preferences/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PREFERRED),
+    shell:
+        "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
+
+
+rule rated_dialogues:
+    output:
+        "data/tables/ieval/rated_dialogues.parquet",
+    params:
+        code=code("evaluation/preferences.py", "data/readers/ieval.py"),
+    log:
+        "logs/rated_dialogues.log",
+    shell:
+        "comperdial rated-dialogues ieval --output {output} > {log} 2>&1"
+
+
+rule recorded_pairs:
+    output:
+        "results/studies/acute_eval/{dataset}_judges.csv",
+    params:
+        code=code("judges/recorded_pairs.py"),
+    log:
+        "logs/recorded_pairs/{dataset}.log",
+    shell:
+        "comperdial recorded-pairs {wildcards.dataset} --output {output} > {log} 2>&1"
+
+
+rule exchanges:
+    output:
+        annotators="data/tables/{dataset}/annotators.parquet",
+        exchanges=f"{CONTINUITY}/{{dataset}}_exchanges.csv",
+    params:
+        code=code("data/readers/hazumi.py"),
+    log:
+        "logs/exchanges/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(HAZUMI),
+    shell:
+        "comperdial continuity exchanges {wildcards.dataset} --annotators {output.annotators} --output {output.exchanges}"
+        " > {log} 2>&1"
+
+
+rule predict_scores:
+    input:
+        [tables(name, "contexts", "responses", "ratings", "annotators") for name in HAZUMI],
+    output:
+        values=f"{CONTINUITY}/score_prediction.csv",
+        differences=f"{CONTINUITY}/score_prediction_differences.csv",
+    params:
+        **drawn_for("continuity"),
+        folders=[f"data/tables/{name}" for name in HAZUMI],
+        code=code("training/score_prediction.py", "evaluation", "stats"),
+    log:
+        "logs/predict_scores.log",
+    shell:
+        f"comperdial continuity predict {{params.folders}} --output {{output.values}} --differences {{output.differences}} {DRAWN}"
+        " > {log} 2>&1"
+
+
+rule perspective:
+    input:
+        tables("{dataset}", "contexts", "responses", "ratings"),
+        lambda wildcards: tables(wildcards.dataset, "annotators") if wildcards.dataset in HAZUMI else [],
+        lambda wildcards: "data/tables/ieval/rated_dialogues.parquet" if wildcards.dataset == "ieval_dial" else [],
+    output:
+        f"{CONTINUITY}/perspective_{{dataset}}.csv",
+    params:
+        **drawn_for("continuity"),
+        options=lambda wildcards: PERSPECTIVE[wildcards.dataset],
+        code=code("evaluation", "stats"),
+    log:
+        "logs/perspective/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PERSPECTIVE),
+    shell:
+        f"comperdial continuity perspective data/tables/{{wildcards.dataset}} {{params.options}} --output {{output}} {DRAWN}"
+        " > {log} 2>&1"
+
+
+rule vectors:
+    output:
+        "data/training/continuity/{dataset}_{encoder}.safetensors",
+    params:
+        model=lambda wildcards: label(ENCODERS[wildcards.encoder]),
+        code=code("training/continuity_tasks.py", "data/continuations.py"),
+    log:
+        "logs/vectors/{dataset}_{encoder}.log",
+    wildcard_constraints:
+        dataset=one_of([*CHATS, "topical_chat"]),
+        encoder=one_of(ENCODERS),
+    threads: workflow.cores
+    shell:
+        "comperdial continuity vectors {wildcards.dataset} --encoder {wildcards.encoder} --output {output} > {log} 2>&1"
+
+
+rule continuity_baselines:
+    output:
+        f"{CONTINUITY}/dcp_{{dataset}}_baselines.parquet",
+    params:
+        code=code("evaluation/continuing.py", "data/continuations.py"),
+    log:
+        "logs/continuity_baselines/{dataset}.log",
+    threads: workflow.cores
+    shell:
+        "comperdial continuity baselines {wildcards.dataset} --output {output} > {log} 2>&1"
+
+
+rule continuity_models:
+    input:
+        vectors=lambda wildcards: vectors_of(wildcards.dataset),
+        baselines=f"{CONTINUITY}/dcp_{{dataset}}_baselines.parquet" if ENCODERS else [],
+    output:
+        measures=f"{CONTINUITY}/dcp_{{dataset}}.parquet",
+        scores=f"{CONTINUITY}/dcp_{{dataset}}_scores.parquet",
+        continuations=f"{CONTINUITY}/dcp_{{dataset}}_continuations.parquet",
+    params:
+        baselines=lambda wildcards, input: f"--baselines {input.baselines}" if input.baselines else "",
+        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
+    log:
+        "logs/continuity_models/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(CHATS),
+    shell:
+        "comperdial continuity models {wildcards.dataset} --vectors {input.vectors} {params.baselines}"
+        " --output {output.measures} --scores {output.scores} --continuations {output.continuations} > {log} 2>&1"
+
+
+rule liking:
+    input:
+        measures=expand(f"{CONTINUITY}/dcp_{{dataset}}.parquet", dataset=CHATS),
+        vectors=vectors_of(*CHATS, "topical_chat"),
+    output:
+        liking=f"{CONTINUITY}/dcp_liking.csv",
+        scores=f"{CONTINUITY}/dcp_liking_scores.parquet",
+    params:
+        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
+    log:
+        "logs/liking.log",
+    shell:
+        "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --output {output.liking}"
+        " --scores {output.scores} > {log} 2>&1"

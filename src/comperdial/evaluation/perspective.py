@@ -222,11 +222,10 @@ def rated_items(
     ieval
         iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated the dialogues of ieval_dial.
     """
-    turns, dialogues = (
-        schema.read(folder / f"{one}_ratings.parquet", f"{one}_ratings") for one in ("turn", "dialogue")
-    )
+    ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
-    level, item, ratings = ("turn", "context_id", turns) if len(turns) else ("dialogue", "dialogue_id", dialogues)
+    level, item = ("turn", "context_id") if (ratings["level"] == "turn").any() else ("dialogue", "dialogue_id")
+    ratings = ratings[ratings["level"] == level].rename(columns={"item_id": item})
     key = [item, "system_id"]
     scores = simple_scores(responses, contexts, tokens)
     if level == "dialogue":
