@@ -24,6 +24,6 @@ rule all:
     default_target: True
     input:
         [dataset_results(dataset) for dataset in S.chosen],
-        [study_results(study) for study in STUDIES if {*S.sets_of.get(study, [])} <= {*S.chosen}],
+        [study_results(study, S.chosen) for study in STUDIES],
         NOTEBOOKS,
         "results/personas/personas.json",

@@ -249,13 +249,17 @@ def when(entry, dataset):
     return all(has[name] for name in entry.get("when", []))
 
 
-def shown(kind, study, dataset=None):
-    """Return the names of the tables or figures of a study, or of a data set."""
+def datasets_of(study, entry):
+    return entry.get("datasets") or SPECS[study].get("datasets") or []
+
+
+def shown(kind, study, dataset=None, among=None):
+    """Return the names of the tables or figures of a data set, or of a study; with `among`, of these data sets alone."""
     entries = SPECS[study].get(kind) or {}
     if dataset:
         return [name for name, entry in entries.items() if when(entry, dataset) and not entry.get("on_request")]
-    known = {*S.names, *PAIRED}
-    return [name for name, entry in entries.items() if {*(entry.get("datasets") or S.sets_of.get(study, []))} <= known]
+    known = {*among} if among is not None else {*S.names, *PAIRED}
+    return [name for name, entry in entries.items() if {*datasets_of(study, entry)} <= known]
 
 
 def made_of(kind):
@@ -264,7 +268,7 @@ def made_of(kind):
     def inputs(wildcards):
         study = wildcards.get("study", DATASET)
         entry = SPECS[study][kind][wildcards.name]
-        datasets = [wildcards.dataset] if study == DATASET else entry.get("datasets") or S.sets_of.get(study, [])
+        datasets = [wildcards.dataset] if study == DATASET else datasets_of(study, entry)
         return [path for paths in inputs_of(entry, datasets, names_of).values() for path in paths]
 
     return inputs
@@ -299,11 +303,11 @@ def dataset_results(dataset):
     return [*found, page_of(dataset)]
 
 
-def study_results(study):
-    """Return all that a study shows."""
+def study_results(study, among=None):
+    """Return all that a study shows; with `among`, what is of these data sets alone."""
     results = f"results/studies/{study}"
-    found = [f"{results}/tables/{name}.html" for name in shown("tables", study)]
-    return found + [f"{results}/figures/{name}.png" for name in shown("figures", study)]
+    found = [f"{results}/tables/{name}.html" for name in shown("tables", study, among=among)]
+    return found + [f"{results}/figures/{name}.png" for name in shown("figures", study, among=among)]
 
 
 def page_of(dataset):

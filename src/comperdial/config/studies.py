@@ -67,15 +67,14 @@ def study_files() -> list[Path]:
 
 
 def read_study(name: str) -> dict[str, Any]:
-    """Return one study; ``dataset``: the tables and figures of any data set."""
+    """Return one study, with what ``params.yaml`` changes of it; ``dataset``: the tables and figures of any data set."""
     if name == DATASET:
         return load_yaml(DATASET_FILE)
-    known = {path.parent.name: path for path in study_files()}
+    own = load_yaml(params_file()).get("studies") if params_file().is_file() else None
+    known = read_studies(own)
     if name not in known:
         raise UnknownNameError("study", name, known)
-    path = known[name]
-    read_checked(Study, path)
-    return load_yaml(path)
+    return known[name]
 
 
 def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any]:
