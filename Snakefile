@@ -25,5 +25,5 @@ rule all:
     input:
         [dataset_results(dataset) for dataset in S.chosen],
         [study_results(study, S.chosen) for study in STUDIES],
-        NOTEBOOKS,
+        [path for name, path in NOTEBOOKS.items() if PAGES[name][1] in S.chosen],
         "results/personas/personas.json",

@@ -234,6 +234,12 @@ def names_of(dataset, what):
     return judges[what](dataset) if what in judges else S.scorers(dataset, apart=True)
 
 
+def reasoning(dataset):
+    """Return whether answers that others recorded say why; G-Eval's prompts ask for a bare number."""
+    entries = [S.recorded_judges[name] for name in S.recorded_judges_of(dataset)]
+    return any(not entry.prompt.startswith("geval") for entry in entries)
+
+
 def when(entry, dataset):
     """Return whether a data set has what a table or figure of any data set shows."""
     has = {
@@ -242,6 +248,7 @@ def when(entry, dataset):
         "dialogues": "dialogue" in S.levels[dataset],
         "judges": bool(judged(dataset)),
         "recorded_judges": bool(S.recorded_judges_of(dataset)),
+        "judges_with_reasons": bool(judged(dataset)) or reasoning(dataset),
         "judges_of_turns": bool(S.judge_outputs(dataset)),
         "made": dataset in S.made,
         "personas": dataset in [*S.made, *S.imported],

@@ -1,82 +1,46 @@
 # Pages: a data set's report, executed notebooks, and the numbers that DVC compares.
 
-BENCHMARK = config["tables"]["benchmark"]
-FORMS = [name for name in dict.fromkeys([BENCHMARK, "usr_topical", "usr_persona"]) if name in S.rated]
-JUDGES_WITH_REASONS = {
-    name: [one for one in S.recorded_judges_of(name) if not S.recorded_judges[one].prompt.startswith("geval")]
-    for name in FORMS
-}
-
-
-def evaluated_files(dataset, *kinds):
-    return [f"results/{dataset}/{kind}.parquet" for kind in kinds]
-
-
-def disagreeing(dataset):
-    """Return what the notebook on judges reads: their scores and judgements."""
-    names = [*judged(dataset), *JUDGES_WITH_REASONS[dataset]]
-    return [
-        *(score_file(dataset, name) for name in names),
-        *(f"results/{dataset}/judgements/{name}.parquet" for name in judged(dataset)),
-    ]
+SPECS["notebooks"] = load_yaml("notebooks/notebooks.yaml")
 
 
 def notebook_pages():
-    """Return each executed notebook by the page's name: its file, its data set, and what it reads."""
+    """Return each executed notebook by the page's name: its file, its data set and its entry."""
     pages = {}
-    for dataset in FORMS:
-        suffix = "" if dataset == BENCHMARK else f"_{dataset}"
-        rated = ["correlations", "pairs", "ceilings"]
-        pages[f"02_which_metric_to_trust{suffix}"] = (dataset, evaluated_files(dataset, *rated, "curves", "power"))
-        if dataset == BENCHMARK:
-            alpha = f"results/{dataset}/tables/alpha.csv"
-            pages["01_the_benchmark_at_a_glance"] = (dataset, [*evaluated_files(dataset, *rated), alpha])
-        if judged(dataset) or JUDGES_WITH_REASONS[dataset]:
-            reads = [*evaluated_files(dataset, "correlations", "pairs"), *disagreeing(dataset)]
-            pages[f"03_where_judges_and_people_disagree{suffix}"] = (dataset, reads)
-    if "demo" in S.simulated:
-        compared = {"04_add_your_system": ["f1", "chrf", "bleu", "rouge"]}
-        compared["05_add_your_metric"] = ["f1", "chrf", "grounded-cosine-minilm", "cpds-d_rules"]
-        demo = S.challenges["demo"]
-        for name, metrics in compared.items():
-            if {*metrics} <= {*S.scorers("demo")}:
-                reads = [score_file("demo", metric) for metric in metrics] + evaluated_files("demo", "correlations", "pairs")
-                pages[name] = ("demo", [*reads, demo["dialogues"]])
-        checked = [f"results/demo/tables/{name}.csv" for name in ("systems", "alpha")]
-        truth = ["data/tables/demo/truth.parquet", "src/comperdial/studies/comperdial/benchmarks.csv", demo["simulated"]["raters"]]
-        pages["07_checking_the_demo"] = ("demo", checked + truth)
-    if "usr" in STUDIES and "usr" in shown("tables", "usr") and {*FORMS} >= {*S.sets_of.get("usr", [""])}:
-        pages["06_reading_the_usr_table"] = (S.sets_of["usr"][0], ["results/studies/usr/tables/usr.csv"])
+    for stem, entry in SPECS["notebooks"].items():
+        names = [config["tables"]["benchmark"] if name == "benchmark" else name for name in entry["datasets"]]
+        for name in dict.fromkeys(names):
+            needed = {*entry.get("needs", [])}
+            if name in S.rated and when(entry, name) and needed <= {*S.scorers(name)}:
+                pages[stem if name == names[0] else f"{stem}_{name}"] = (stem, name, entry)
     return pages
 
 
 PAGES = notebook_pages() if {"turn", "system"} <= {*EVALUATION["levels"]} else {}
 # A page that quotes the texts of a fetched data set is not ours to publish.
-FOLDERS = {name: "local" if name[:2] in ("01", "03") and S.is_public(of) else "notebooks" for name, (of, _) in PAGES.items()}
-NOTEBOOKS = [
-    f"results/{FOLDERS[name]}/{name}.html"
-    for name, (dataset, _) in PAGES.items()
-    if {*(S.sets_of["usr"] if name.startswith("06") else [dataset])} <= {*S.chosen}
-]
+NOTEBOOKS = {
+    name: f"results/{'local' if entry.get('quotes') and S.is_public(of) else 'notebooks'}/{name}.html"
+    for name, (_, of, entry) in PAGES.items()
+}
 
 
-def notebook_file(name):
-    return f"notebooks/{next(path.stem for path in Path('notebooks').glob('*.py') if name.startswith(path.stem))}.py"
+def notebook_inputs(wildcards):
+    _, dataset, entry = PAGES[wildcards.name]
+    needed = [score_file(dataset, name) for name in entry.get("needs", [])]
+    found = [path for paths in inputs_of(entry, [dataset], names_of).values() for path in paths]
+    return [f"results/{dataset}/about.json", *needed, *found, *tables(dataset, "systems", "contexts", "responses", "ratings")]
 
 
 rule notebook:
     input:
-        lambda wildcards: PAGES[wildcards.name][1],
-        lambda wildcards: tables(PAGES[wildcards.name][0], "systems", "contexts", "responses", "ratings"),
-        lambda wildcards: f"results/{PAGES[wildcards.name][0]}/about.json",
-        notebook=lambda wildcards: notebook_file(wildcards.name),
+        notebook_inputs,
+        notebook=lambda wildcards: f"notebooks/{PAGES[wildcards.name][0]}.py",
     output:
         report("results/{folder}/{name}.html", caption="../report/artifact.rst", category="Notebooks"),
     params:
-        dataset=lambda wildcards: PAGES[wildcards.name][0],
-        source=lambda wildcards: S.source(PAGES[wildcards.name][0]),
+        dataset=lambda wildcards: PAGES[wildcards.name][1],
+        source=lambda wildcards: S.source(PAGES[wildcards.name][1]),
         target=EVALUATION["target"],
-        caption=lambda wildcards: f"An executed notebook (data set {PAGES[wildcards.name][0]})",
+        caption=lambda wildcards: f"An executed notebook (data set {PAGES[wildcards.name][1]})",
         code=code("report/*.py"),
     log:
         "logs/notebook/{folder}/{name}.log",
@@ -95,7 +59,7 @@ def page_inputs(wildcards):
     found = [*tables(dataset), *(score_file(dataset, name) for name in S.scorers(dataset))]
     found += [f"results/{dataset}/about.json", *(f"results/{dataset}/judgements/{name}.parquet" for name in judged(dataset))]
     if dataset in S.rated:
-        found += evaluated_files(dataset, "correlations", "ceilings", "pairs")
+        found += [f"results/{dataset}/{name}.parquet" for name in ("correlations", "ceilings", "pairs")]
         found += [f"results/{dataset}/tables/alpha.csv"]
         found += [f"results/{dataset}/figures/{name}.png" for name in shown("figures", DATASET, dataset)]
     return found

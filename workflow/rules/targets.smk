@@ -18,7 +18,7 @@ rule pages:
 
 rule notebooks:
     input:
-        NOTEBOOKS,
+        list(NOTEBOOKS.values()),
 
 
 for study in STUDIES:
