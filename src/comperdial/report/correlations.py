@@ -14,6 +14,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
 from comperdial.report.about import About
+from comperdial.report.ranking import of_outputs, with_ranks
 from comperdial.report.render import SIMULATED, Ranked, Section, Table, count, grouped_notes, interval, number, spread
 from comperdial.stats.correlation import ALPHA, is_starred
 
@@ -153,8 +154,16 @@ def read(inputs: Inputs, about: About) -> pd.DataFrame:
         rated = set(found.loc[found["dataset"] == dataset, "target"])
         if target not in rated:
             raise UnknownNameError("dimension", target, rated)
-    found = pooled(found[found["target"] == found["dataset"].map(chosen)])
-    return found.reindex(columns=[*found.columns, *({"p_exact", "rank", "tests"} - {*found.columns})])
+    found = found[found["target"] == found["dataset"].map(chosen)]
+    return pooled(ranked(found, inputs, about))
+
+
+def ranked(found: pd.DataFrame, inputs: Inputs, about: About) -> pd.DataFrame:
+    """Return correlations with the ranks of the main outputs of each data set among themselves."""
+    pairs = pd.concat([schema.read(path, "pairs") for path in inputs["pairs"]], ignore_index=True)
+    main = [of_outputs(of, about[str(name)]["outputs"]) for name, of in found.groupby("dataset")]
+    ranks = with_ranks(pd.concat(main), pairs)
+    return found.assign(rank=ranks["rank"], tests=ranks["tests"])
 
 
 def pooled(results: pd.DataFrame) -> pd.DataFrame:
