@@ -42,9 +42,7 @@ def made(tmp_path: Path) -> Any:
     def make(rows: Any = ROWS, reported: str = REPORTED, simulated: bool = False, **entry: Any) -> render.Table:
         frames = {
             "one": [
-                result(
-                    "one", "chrf", "turn", 0.33, low=0.2, high=0.4, loso_value=0.1, loso_system="s"
-                ),
+                result("one", "chrf", "turn", 0.33, low=0.2, high=0.4, loso_value=0.1, loso_system="s"),
                 result("one", "f1", "turn", 0.21, low=0.1, high=0.3, p=0.2, coverage=0.5, cut=3),
                 result("one", "chrf", "system", 0.8, p=0.2),
                 result("one", "f1", "turn", 0.9, target="Fluency"),
@@ -60,8 +58,14 @@ def made(tmp_path: Path) -> Any:
             path = tmp_path / f"{name}.parquet"
             frame = schema.validate(pd.DataFrame(records)[list(schema.table("correlations").columns)], "correlations")
             schema.write(path, frame, "correlations")
-            pair = result(name, "", "turn", None, metric_a="chrf", output_a="chrf", metric_b="f1", output_b="f1", p=0.001)
-            pairs = pd.DataFrame([pair]).reindex(columns=list(schema.table("pairs").columns)).assign(difference=0.12, test="t")
+            pair = result(
+                name, "", "turn", None, metric_a="chrf", output_a="chrf", metric_b="f1", output_b="f1", p=0.001
+            )
+            pairs = (
+                pd.DataFrame([pair])
+                .reindex(columns=list(schema.table("pairs").columns))
+                .assign(difference=0.12, test="t")
+            )
             schema.write(tmp_path / f"{name}-pairs.parquet", pairs if name == "one" else pairs[:0], "pairs")
             inputs["pairs"].append(tmp_path / f"{name}-pairs.parquet")
             about = {

@@ -64,7 +64,10 @@ def inputs(tmp_path: Path, root: Path) -> dict[str, list[Path]]:
     history = [[{"speaker": "A", "text": "Hi"}], [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Ho"}]]
     history[1].append({"speaker": "A", "text": "A long word " * 12})
     tables = {
-        "systems": [{"system_id": "bot", "kind": "agent", "description": "-"}, {"system_id": "gold", "kind": "reference", "description": "-"}],
+        "systems": [
+            {"system_id": "bot", "kind": "agent", "description": "-"},
+            {"system_id": "gold", "kind": "reference", "description": "-"},
+        ],
         "contexts": [
             {
                 "context_id": f"d1-{turn}",
@@ -76,7 +79,9 @@ def inputs(tmp_path: Path, root: Path) -> dict[str, list[Path]]:
             for turn in (0, 1)
         ],
         "responses": [{"context_id": f"d1-{turn}", "system_id": "bot", "response": "Hm"} for turn in (0, 1)],
-        "personas": [{"dialogue_id": "d1", "speaker": who, "sentences": ["I am."] * 6, "kinds": ["head"] * 6} for who in "AB"],
+        "personas": [
+            {"dialogue_id": "d1", "speaker": who, "sentences": ["I am."] * 6, "kinds": ["head"] * 6} for who in "AB"
+        ],
         "ratings": RATINGS,
     }
     found = {}

@@ -43,7 +43,7 @@ def notebook_pages():
                 reads = [score_file("demo", metric) for metric in metrics] + evaluated_files("demo", "correlations", "pairs")
                 pages[name] = ("demo", [*reads, demo["dialogues"]])
         checked = [f"results/demo/tables/{name}.csv" for name in ("systems", "alpha")]
-        truth = ["data/tables/demo/truth.parquet", "src/comperdial/studies/comperdial/benchmarks.csv", demo["simulated"]["raters"]]
+        truth = ["data/tables/demo/truth.parquet", "studies/comperdial/benchmarks.csv", demo["simulated"]["raters"]]
         pages["07_checking_the_demo"] = ("demo", checked + truth)
     if "usr" in STUDIES and "usr" in shown("tables", "usr") and {*FORMS} >= {*S.sets_of.get("usr", [""])}:
         pages["06_reading_the_usr_table"] = (S.sets_of["usr"][0], ["results/studies/usr/tables/usr.csv"])

@@ -66,9 +66,9 @@ def counts(inputs: Inputs, study: Study) -> Table:
     mine = counted(
         schema.read(inputs["systems"][0], "systems"), schema.read(inputs["ratings"][0], "ratings"), one["source"]
     )
-    records = reported.to_dict("records")
+    records: list[dict[Any, Any]] = reported.to_dict("records")
     if one["dataset"] not in set(reported["dataset"]):
-        blank = {"source": None, "note": "", "dialogue_dataset": NONE, **dict.fromkeys(LEVELS)}
+        blank: dict[Any, Any] = {"source": None, "note": "", "dialogue_dataset": NONE, **dict.fromkeys(LEVELS)}
         records.append({**blank, "benchmark": one["title"], "dataset": one["dataset"]})
     rows, tidy, differences = [], [], []
     for record in records:
