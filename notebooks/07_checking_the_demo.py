@@ -69,7 +69,7 @@ alpha = alpha.assign(alpha=[span(*row, digits=3) for row in alpha[["value", "low
 show(alpha[["level", "statistic", "alpha", "items", "ratings"]].astype({"ratings": int}), index=False)
 
 # %%
-reported = pd.read_csv(root / "src/comperdial/studies/comperdial/benchmarks.csv")
+reported = pd.read_csv(root / "studies/comperdial/benchmarks.csv")
 reported = reported[(reported["benchmark"] == "ComperDial") & reported["property"].str.startswith("Krippendorff")]
 values = [f"{row.property}: {number(float(row.value), digits=2)}" for row in reported.itertuples()]
 say(f"What the paper reports for ComperDial. {'; '.join(values)}.")

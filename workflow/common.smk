@@ -252,6 +252,8 @@ def when(entry, dataset):
         "judges_of_turns": bool(S.judge_outputs(dataset)),
         "made": dataset in S.made,
         "personas": dataset in [*S.made, *S.imported],
+        # Numbered tables of these are among the study's own.
+        "outside_comperdial": dataset not in S.sets_of.get("comperdial", []),
     }
     return all(has[name] for name in entry.get("when", []))
 
@@ -287,8 +289,9 @@ def entry_code(kind):
     def hashed(wildcards):
         study = wildcards.get("study", DATASET)
         paths = ["report/plots"] if kind == "figures" else []
-        if study != DATASET and Path(f"src/comperdial/studies/{study}.py").is_file():
-            paths.append(f"studies/{study}.py")
+        of = str(SPECS[study][kind][wildcards.name].get("function", "")).rpartition(".")[0] or study
+        if Path(f"src/comperdial/studies/{of}.py").is_file():
+            paths.append(f"studies/{of}.py")
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
         entry = json.dumps([settings, SPECS[study][kind][wildcards.name]], sort_keys=True, default=str)
         return entry + code("report/*.py", *paths)

@@ -14,6 +14,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
 from comperdial.report.about import About
+from comperdial.report.ranking import of_outputs, with_ranks
 from comperdial.report.render import SIMULATED, Ranked, Section, Table, count, grouped_notes, interval, number, spread
 from comperdial.stats.correlation import ALPHA, is_starred
 
@@ -125,7 +126,7 @@ def frame(inputs: Inputs, study: Mapping[str, Any], rows: Sequence[Mapping[str, 
     made["not_run"] = [reasons[key] for key in zip(made["order"], made["dataset"], strict=True)]
     made["loso_halved"] = halved(made)
     columns = ["section", "label", "target", *_KEY, "metric", "output", *_OURS, "loso_halved", *_THEIRS]
-    columns += ["recorded", "not_run", "note"]
+    columns += ["recorded", "not_run", "note", "order"]
     made = made.sort_values("order", kind="stable")[columns].reset_index(drop=True)
     return made.astype({"n": "Int32", "rank": "Int32", "tests": "Int32"})
 
@@ -153,8 +154,16 @@ def read(inputs: Inputs, about: About) -> pd.DataFrame:
         rated = set(found.loc[found["dataset"] == dataset, "target"])
         if target not in rated:
             raise UnknownNameError("dimension", target, rated)
-    found = pooled(found[found["target"] == found["dataset"].map(chosen)])
-    return found.reindex(columns=[*found.columns, *({"p_exact", "rank", "tests"} - {*found.columns})])
+    found = found[found["target"] == found["dataset"].map(chosen)]
+    return pooled(ranked(found, inputs, about))
+
+
+def ranked(found: pd.DataFrame, inputs: Inputs, about: About) -> pd.DataFrame:
+    """Return correlations with the ranks of the main outputs of each data set among themselves."""
+    pairs = pd.concat([schema.read(path, "pairs") for path in inputs["pairs"]], ignore_index=True)
+    main = [of_outputs(of, about[str(name)]["outputs"]) for name, of in found.groupby("dataset")]
+    ranks = with_ranks(pd.concat(main), pairs)
+    return found.assign(rank=ranks["rank"], tests=ranks["tests"])
 
 
 def pooled(results: pd.DataFrame) -> pd.DataFrame:
@@ -266,6 +275,8 @@ def _why_not(row: Record, results: pd.DataFrame, about: About, dataset: str, rec
             return f"there are recorded scores of {recorded[metric]} only"
         known = metric in set(results["metric"]) or metric in about[dataset]["metrics"]
         none = f"no scores of {dataset}" if known else f"no metric {metric!r} in params.yaml"
+        if judge := about[dataset]["judges"].get(metric):
+            none = f"{judge['judge']} is no judge of {dataset} (params.yaml, judging.judges)"
         return about.not_run.get(metric, none)
     if row["output"] not in set(present["output"]):
         return f"metric {metric!r} has no output {row['output']!r}"
@@ -359,7 +370,14 @@ def difference(record: Record) -> str:
     return number(record["difference"], sign=True)
 
 
-def table(frame: pd.DataFrame, study: Mapping[str, Any], about: About, *, sources: pd.DataFrame | None = None) -> Table:
+def table(
+    frame: pd.DataFrame,
+    study: Mapping[str, Any],
+    about: About,
+    *,
+    sources: pd.DataFrame | None = None,
+    ours: Callable[[Record], str] | None = None,
+) -> Table:
     """Return the table of a :func:`frame`: sections, caption, notes.
 
     Parameters
@@ -370,12 +388,14 @@ def table(frame: pd.DataFrame, study: Mapping[str, Any], about: About, *, source
         As :func:`correlations` has them.
     sources
         Of :func:`read_sources`.
+    ours
+        What writes our values; default: :func:`with_interval`.
     """
     entry, simulated = study["entry"], about.simulated
     if simulated:
         frame, sources = frame.drop(columns=_THEIRS), None
     compares = not simulated and bool(frame["reported"].notna().any())
-    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": with_interval}
+    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours or with_interval}
     if entry.get("lowest"):
         cells["without one system"] = lowest
     if compares:
@@ -394,11 +414,11 @@ def table(frame: pd.DataFrame, study: Mapping[str, Any], about: About, *, source
     caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, named))}."]
     caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
     caption += [SIMULATED] if simulated else []
-    tidy = frame.rename(columns={"value": "ours"}) if compares else frame
+    tidy = frame.drop(columns="order").rename(columns={"value": "ours"} if "reported" in entry.get("inputs", ()) else {})
     return Table(
         title=entry.get("title") or study["title"],
         caption=" ".join(caption),
-        frame=tidy.dropna(axis=1, how="all") if simulated else tidy,
+        frame=tidy,
         sections=sections(frame, entry, named, cells, sources),
         notes=[
             *READING,
@@ -408,7 +428,7 @@ def table(frame: pd.DataFrame, study: Mapping[str, Any], about: About, *, source
                 if compares
                 else []
             ),
-            *([] if simulated else source_notes(frame, sources)),
+            *([] if simulated else [*elsewhere_notes(frame, named), *source_notes(frame, sources)]),
             *entry.get("notes", []),
             *row_notes(frame),
         ],
@@ -451,6 +471,8 @@ def sections(
             order = [*wide.sort_values([*wide], ascending=False, kind="stable").index]
             part = part.assign(place=part["label"].map(order.index)).sort_values("place", kind="stable")
         texts = spread(part, labels, "group", cells)
+        if len(cells) == 1:
+            texts.columns = texts.columns.get_level_values(0)
         empty = texts.isin(["–", NOT_RUN, NOT_RECORDED]) | texts.isna()
         made.append(Section(heading, texts[~empty.all(axis=1)]))
     return made
@@ -467,7 +489,7 @@ def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
 
 def notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
-    shown = frame[frame["value"].notna()]
+    shown = frame[frame["value"].notna() & frame["coverage"].notna()]
     return [
         *corrected_over(shown, titles),
         *([FEW_NOTE] if (shown["n"] <= FEW).any() else []),
@@ -488,6 +510,15 @@ def row_notes(frame: pd.DataFrame) -> list[str]:
         *(f"Computed with the model {name}: {'; '.join(of)}" for name, of in once["label"].groupby(models, sort=False)),
         *grouped_notes(absent.loc[recorded, ["label", "not_run"]].itertuples(index=False), start="Not recorded: "),
         *grouped_notes(absent.loc[~recorded, ["label", "not_run"]].itertuples(index=False)),
+    ]
+
+
+def elsewhere_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+    """Return notes on reported values that are of another data set than the one they stand beside."""
+    other = frame[frame["reported_of"].notna() & (frame["reported_of"] != frame["dataset"])]
+    return [
+        f"What is reported beside {titles.get(dataset, dataset)} is of {of}: no difference is given"
+        for (dataset, of), _ in groups(other, "dataset", "reported_of")
     ]
 
 

@@ -106,6 +106,13 @@ def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
     return Table(title, caption, pd.DataFrame({"note": [text]}), [])
 
 
+def ending(source: str) -> str:
+    """Return what a caption ends with, given who rated: nothing if people did."""
+    if source == "human":
+        return ""
+    return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
+
+
 def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
     """Write a number with a fixed count of digits, or a dash when it is missing; never "-0.000"."""
     if value is None or pd.isna(value):
@@ -151,6 +158,12 @@ def spread(
     parts = {of: part.set_index([*labels])[[*cells]] for of, part in made.groupby(group, sort=False)}
     rows = made.drop_duplicates([*labels]).set_index([*labels]).index
     return pd.concat(parts, axis=1).reindex(rows).rename_axis(index=list(labels.values()))
+
+
+def rows_frame(columns: Sequence[str | tuple[str, str]], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
+    """Return a section's frame of rows of texts; columns are names, or pairs of a group and a name."""
+    names = pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else list(columns)
+    return pd.DataFrame([list(row) for row in rows], columns=names, dtype=object)
 
 
 def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") -> list[str]:

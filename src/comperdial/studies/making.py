@@ -62,10 +62,10 @@ def _existing(path: str) -> Path:
 
 
 def _function(study: str, kind: str, entry: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    name = entry.get("function", DEFAULT)
+    of, _, name = str(entry.get("function", DEFAULT)).rpartition(".")
     modules = ["comperdial.report.correlations"] if name == DEFAULT and kind == "table" and study != DATASET else []
     of_dataset = f"comperdial.report.{'dataset' if kind == 'table' else 'plots.drawn'}"
-    modules.append(of_dataset if study == DATASET else f"comperdial.studies.{study}")
+    modules.append(of_dataset if study == DATASET and not of else f"comperdial.studies.{of or study}")
     for module in modules:
         try:
             found = importlib.import_module(module)

@@ -1,0 +1,517 @@
+"""ComperDial's numbered tables: benchmarks, dialogues, personas, counts, and metrics beside the paper's values."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.config import load_yaml
+from comperdial.config.registry import completed
+from comperdial.config.studies import read_studies
+from comperdial.core.errors import NothingToShowError, SchemaError
+from comperdial.core.files import read_table
+from comperdial.core.names import RATED_LEVELS
+from comperdial.evaluation.ratings import OVERALL, table13_cases
+from comperdial.metrics import Metric, create
+from comperdial.metrics.named import ABOUT
+from comperdial.report import correlations
+from comperdial.report.about import About
+from comperdial.report.correlations import COEFFICIENTS, LEVELS, Record, groups, level_title, read_reported
+from comperdial.report.render import Section, Table, ending, number, rows_frame
+
+Inputs = Mapping[str, Sequence[Path]]
+Study = Mapping[str, Any]
+
+NONE, NOT_APPLICABLE = "–", "N/A"
+CEILING = "One rater against the mean of the others"
+# B is the system under evaluation (docs/data-model.md), so B says what the references hold.
+_EVALUATED = "B"
+_SHORT = 5
+# Longer texts go on in the next row: LaTeX and HTML do not break a line inside a cell.
+_WIDTH = {"example": 56, "responses": 90}
+
+
+# Benchmarks and counts
+
+
+def benchmarks(inputs: Inputs, study: Study) -> Table:
+    """Compare benchmarks of dialogue evaluation (Table 7); with ``only_table``, the rows of that table alone (Table 1)."""
+    entry, columns = study["entry"], ("source", "place", "benchmark", "group", "property", "value", "note")
+    frame = read_reported(inputs["benchmarks"], columns, ())
+    if "only_table" in entry:
+        frame = frame[frame["place"].str.match(rf"Tables? {entry['only_table']}\b")].reset_index(drop=True)
+    in_table = frame["place"].str.startswith("Table")
+    compared, collected = frame[in_table], frame[~in_table]
+    wide = compared.pivot(index=["group", "property"], columns="benchmark", values="value")
+    wide = wide.reindex(pd.MultiIndex.from_frame(compared[["group", "property"]].drop_duplicates()))
+    wide = wide[[*compared["benchmark"].unique()]].rename_axis(index=["Group", "Property"])
+    sections = [Section("Benchmarks of dialogue evaluation", wide)]
+    if len(collected):
+        names = {"property": "Fact", "place": "Source", "value": " and ".join(collected["benchmark"].unique())}
+        sections.append(Section("Collection", collected[[*names]].rename(columns=names)))
+    return Table(entry["title"], entry["caption"], frame, sections, _noted(frame, ["benchmark", "property"]))
+
+
+def counts(inputs: Inputs, study: Study) -> Table:
+    """Count what of a data set was rated, beside the counts that the paper reports (Table 8)."""
+    one, level_names = About.read(inputs["about"]).only, [*LEVELS]
+    texts = ("source", "place", "benchmark", "dialogue_dataset", "dataset", *LEVELS, "note")
+    reported = read_reported(inputs["reported"], texts, ())
+    mine = counted(
+        schema.read(inputs["systems"][0], "systems"), schema.read(inputs["ratings"][0], "ratings"), one["source"]
+    )
+    records: list[dict[Any, Any]] = reported.to_dict("records")
+    if one["dataset"] not in set(reported["dataset"]):
+        blank: dict[Any, Any] = {"source": None, "note": "", "dialogue_dataset": NONE, **dict.fromkeys(LEVELS)}
+        records.append({**blank, "benchmark": one["title"], "dataset": one["dataset"]})
+    rows, tidy, differences = [], [], []
+    for record in records:
+        own = record["dataset"] == one["dataset"]
+        place = f"{record['benchmark']}, {record['dialogue_dataset']}".removesuffix(f", {NONE}")
+        row = [record["benchmark"], record["dialogue_dataset"], one["title"] if own else NONE]
+        for level in level_names:
+            theirs, found = _count(record[level], place), mine[level] if own else None
+            difference = None if theirs is None or found is None else found - theirs
+            row += [
+                NONE if record["source"] is None else _text(theirs),
+                _text(found) if own else NONE,
+                number(difference, digits=0, sign=True),
+            ]
+            if difference:
+                differences.append(f"{place}, {LEVELS[level].lower()}: {found} counted, {theirs} reported")
+            tidy.append(
+                {key: record[key] for key in ("benchmark", "dialogue_dataset", "dataset")}
+                | {"level": level, "reported": theirs, "ours": found, "difference": difference}
+                | {"source": record["source"], "note": record["note"]}
+            )
+        rows.append(row)
+        if own and mine["references"]:
+            differences.append(f"{place}: {mine['references']} rated references are not in our count of turns")
+    columns = [("", "Benchmark"), ("", "Dialogue dataset"), ("", "Our tables")]
+    columns += [(title, name) for title in LEVELS.values() for name in ("reported", "ours", "difference")]
+    frame = pd.DataFrame(tidy).astype(dict.fromkeys(("reported", "ours", "difference"), "Int64"))
+    notes = [
+        "N/A: not rated at this level. A dash: we have no tables of the data set, or nothing to compare with. Difference is ours "
+        "minus reported",
+        *differences,
+        *_noted(reported, ["benchmark", "dialogue_dataset"]),
+    ]
+    caption = f"{study['entry']['caption']} {ending(one['source'])}".strip()
+    return Table(
+        study["entry"]["title"], caption, frame, [Section("Annotation counts", rows_frame(columns, rows))], notes
+    )
+
+
+def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[str, Any]:
+    """Count what a data set's tables hold, as Table 8 counts it.
+
+    Returns
+    -------
+    dict
+        ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: rated systems. None of
+        them takes in references: ``references`` counts the rated responses that are one. A level without ratings is None.
+
+    Raises
+    ------
+    SchemaError
+        When a rated system is not in the table of systems.
+    """
+    kinds = systems.set_index("system_id")["kind"]
+    rated = ratings.loc[ratings["source"] == source, ["level", "item_id", "system_id"]].drop_duplicates()
+    rated = rated.assign(kind=rated["system_id"].map(kinds))
+    if rated["kind"].isna().any():
+        unknown = rated.loc[rated["kind"].isna(), "system_id"].iloc[0]
+        raise SchemaError(f"ratings of {unknown!r}, which is no system", where="ratings", expected="a known system")
+    reference = rated["kind"] == "reference"
+    by_level = rated.assign(own=~reference).groupby("level")["own"].sum()
+    return {
+        **{level: int(by_level[level]) if level in by_level.index else None for level in RATED_LEVELS},
+        "system": int(rated.loc[~reference, "system_id"].nunique()),
+        "references": int((reference & (rated["level"] == "turn")).sum()),
+    }
+
+
+def _count(value: Any, where: str) -> int | None:  # noqa: ANN401
+    """Return a count, or None for ``N/A`` and for a missing value."""
+    if value is None or pd.isna(value) or value in ("", NOT_APPLICABLE):
+        return None
+    found = pd.to_numeric(value, errors="coerce")
+    if pd.isna(found) or found < 0 or found != int(found):
+        raise SchemaError(f"the count is {value!r}", where=where, expected=f"a whole number or {NOT_APPLICABLE}")
+    return int(found)
+
+
+def _text(count: int | None) -> str:
+    return NOT_APPLICABLE if count is None else str(count)
+
+
+def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Return each note once, after the row that it is about; a note of several rows stands alone."""
+    return [
+        f"{', '.join(group[names].iloc[0])}: {note}" if len(group) == 1 else f"{note[0].upper()}{note[1:]}"
+        for (note,), group in groups(frame[frame["note"].fillna("") != ""], "note")
+    ]
+
+
+# Dialogues
+
+
+def example(inputs: Inputs, study: Study) -> Table:
+    """Show two personas and their dialogue (Table 12); with ``beginning``, the first sentences alone (Table 2)."""
+    entry, one = study["entry"], About.read(inputs["about"]).only
+    contexts, personas = (schema.read(inputs[name][0], name) for name in ("contexts", "personas"))
+    dialogue = str(contexts["dialogue_id"].min())
+    last = max(
+        contexts[contexts["dialogue_id"] == dialogue].to_dict("records"), key=lambda context: len(context["history"])
+    )
+    turns = [(str(part["speaker"]), str(part["text"])) for part in last["history"]]
+    turns += [(_EVALUATED, text) for text in last["references"][:1]]
+    known = personas[personas["dialogue_id"] == dialogue].to_dict("records")
+    profiles = {str(one["speaker"]): list(one["sentences"]) for one in known}
+    speakers = sorted({*profiles, *(speaker for speaker, _ in turns)})
+    records = [("persona", n, s, text) for s in speakers for n, text in enumerate(profiles.get(s, []), start=1)]
+    records += [("utterance", n, speaker, text) for n, (speaker, text) in enumerate(turns, start=1)]
+    frame = pd.DataFrame(records, columns=["part", "number", "speaker", "text"]).assign(dialogue_id=dialogue)
+    sections = [
+        Section(
+            name,
+            rows_frame(["Part", *(f"Person {s}" for s in speakers)], _side_by_side(profiles, turns, speakers, most)),
+        )
+        for name, most in {"Beginning": _SHORT, "In full": None}.items()
+    ]
+    notes = ["The last utterance is the reference response"] if last["references"] else []
+    if len(last["references"]) > 1:
+        notes.append(f"The first of {len(last['references'])} references is shown")
+    if entry.get("beginning"):
+        frame, sections = frame[frame["number"] <= _SHORT].reset_index(drop=True), sections[:1]
+        notes = ["An ellipsis: Table 12 shows more"]
+    caption = f"{entry['caption']} Dialogue {dialogue}. {ending(one['source'])}".strip()
+    return Table(entry["title"], caption, frame, sections, notes)
+
+
+def _side_by_side(
+    profiles: Mapping[str, list[str]], turns: Sequence[tuple[str, str]], speakers: Sequence[str], most: int | None
+) -> list[list[str]]:
+    """Set persona sentences side by side and each utterance under its speaker, the first ``most`` of both."""
+    longest = max(map(len, profiles.values()), default=0)
+    rows = []
+    for n in range(longest)[:most]:
+        rows += _wrapped([f"persona {n + 1}", *("".join(profiles.get(s, [])[n : n + 1]) for s in speakers)], "example")
+    if most is not None and longest > most:
+        rows.append(["", *("…" if len(profiles.get(s, [])) > most else "" for s in speakers)])
+    for n, (speaker, text) in enumerate(turns[:most], start=1):
+        rows += _wrapped([f"utterance {n}", *(text if s == speaker else "" for s in speakers)], "example")
+    if most is not None and len(turns) > most:
+        rows.append(["", *("…" for _ in speakers)])
+    return rows
+
+
+def _wrapped(cells: Sequence[str], width: str) -> list[list[str]]:
+    """Return a row as several, so that no text is longer than a line."""
+    lines = [textwrap.wrap(cell, _WIDTH[width]) for cell in cells]
+    return [[line[n] if n < len(line) else "" for line in lines] for n in range(max(map(len, lines)))]
+
+
+def level_differences(inputs: Inputs, study: Study) -> Table:
+    """Show a dialogue that is rated lower as a whole than turn by turn, its systems side by side (Table 13)."""
+    one = About.read(inputs["about"]).only
+    contexts, systems, responses, ratings = (
+        schema.read(inputs[name][0], name) for name in ("contexts", "systems", "responses", "ratings")
+    )
+    ratings = ratings[ratings["source"] == one["source"]]
+    if ratings["level"].nunique() < 2:
+        raise NothingToShowError("it takes ratings of turns and of dialogues")
+    cases = table13_cases(ratings, contexts, count=one["level_differences"], systems=systems, source=one["source"])
+    dialogue = str(cases["dialogue_id"].iloc[0])
+    letters = {str(system): f"({chr(ord('a') + n)})" for n, system in enumerate(cases["system_id"])}
+    marks = _marks(ratings[(ratings["level"] == "dialogue") & (ratings["item_id"] == dialogue)])
+    people = [str(name) for name in sorted(systems.loc[systems["kind"] == "human", "system_id"]) if name not in letters]
+    labels = letters | {name: "Human" if len(people) == 1 else f"Human {n}" for n, name in enumerate(people, 1)}
+    transcript = _transcript(contexts[contexts["dialogue_id"] == dialogue], responses, ratings, labels)
+    frame = transcript.merge(cases.drop(columns=["turns"]), on=["dataset", "dialogue_id", "system_id"], how="left")
+    for axis, found in marks.items():
+        frame[f"marks_{axis}"] = frame["system_id"].map({s: found[s][0] for s in found if s in letters}).astype("Int64")
+    rows = [
+        [letters[case["system_id"]], dialogue, case["system_id"]]
+        + [number(case[name], digits=2) for name in ("turn_rating", "dialogue_rating")]
+        + [number(case["difference"], digits=2, sign=True)]
+        + [" of ".join(map(str, found[s])) if (s := case["system_id"]) in found else NONE for found in marks.values()]
+        for case in cases.to_dict("records")
+    ]
+    columns = [("", "Which"), ("", "Dialogue"), ("", "System")]
+    columns += [("Mean rating", name) for name in ("turns", "dialogue", "difference")]
+    columns += [("Marked axes", axis) for axis in marks]
+    notes = [
+        f"Difference is the mean dialogue rating ({OVERALL}) minus the mean over turns of the mean turn rating; nothing is "
+        "standardised",
+        "The dialogue is the one whose systems have the lowest mean difference, the systems are the lowest in it",
+        "Systems answer each turn after the gold history: the utterances of A and, of earlier turns, the gold responses",
+        *(["Marked axes: raters of the dialogue who marked the axis as a reason, of those who rated"] if marks else []),
+        *(f"{label} is {system}" for system, label in labels.items() if system in people),
+    ]
+    return Table(
+        f"{study['entry']['title']}: {one['title']}",
+        f"{study['entry']['caption']} Dialogue {dialogue}, {len(cases)} systems. {ending(one['source'])}".strip(),
+        frame,
+        [Section("Cases", rows_frame(columns, rows)), *_turns(transcript)],
+        notes,
+    )
+
+
+def _marks(ratings: pd.DataFrame) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return, for each axis and system, how many raters marked it (rating 0 of 0 to 1) and how many rated."""
+    axes = ratings[(ratings["dimension"] != OVERALL) & (ratings["scale_min"] == 0) & (ratings["scale_max"] == 1)]
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for (axis, system), group in groups(axes.sort_values(["dimension", "system_id"]), "dimension", "system_id"):
+        found.setdefault(axis, {})[system] = (int((group["rating"] == 0).sum()), len(group))
+    return found
+
+
+def _transcript(
+    contexts: pd.DataFrame, responses: pd.DataFrame, ratings: pd.DataFrame, labels: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return one dialogue, one row per utterance: what is new in the history, then the responses and the gold ones."""
+    texts = responses.set_index(["context_id", "system_id"])["response"]
+    overall = ratings[(ratings["level"] == "turn") & (ratings["dimension"] == OVERALL)]
+    means = overall.groupby(["item_id", "system_id"])["rating"].mean()
+    rows: list[dict[str, Any]] = []
+    before: list[dict[str, str]] = []
+    gold: list[str] = []
+    for context in contexts.sort_values("turn").to_dict("records"):
+        same = {name: context[name] for name in ("dataset", "dialogue_id", "context_id", "turn")}
+        history = list(context["history"])
+        new = history[len(before) :] if history[: len(before)] == before else history
+        if len(new) < len(history) and new and new[0]["text"] in gold:
+            # The last turn's gold response is there already.
+            new = new[1:]
+        rows += [same | {"speaker": part["speaker"], "which": "", "text": part["text"]} for part in new]
+        before, gold = history, [str(text) for text in context["references"]]
+        answers = [(label, system, texts.get((context["context_id"], system))) for system, label in labels.items()]
+        shown = [answer for answer in answers if answer[0].startswith("(")]
+        people = [answer for answer in answers if answer not in shown and answer[2] is not None]
+        for label, system, text in [*shown, *(("Gold", None, text) for text in gold), *people]:
+            rating = means.get((context["context_id"], system))
+            rows.append(
+                same | {"speaker": _EVALUATED, "which": label, "system_id": system, "text": text, "rating": rating}
+            )
+    columns = ["dataset", "dialogue_id", "context_id", "turn", "speaker", "which", "system_id", "text", "rating"]
+    return pd.DataFrame(rows, columns=columns).astype({"rating": "float64"})
+
+
+def _turns(transcript: pd.DataFrame) -> Iterator[Section]:
+    columns = [("", "Turn"), ("", "Speaker"), ("", "Which"), ("", "Text"), ("Turn rating", "mean")]
+    for turn, of_turn in transcript.groupby("turn", sort=True):
+        name = str(int(str(turn)) + 1)
+        rows = []
+        for row in of_turn.to_dict("records"):
+            text = " ".join(row["text"].split()) if isinstance(row["text"], str) else NONE
+            cells = [name, str(row["speaker"]), str(row["which"]), text or NONE, number(row["rating"], digits=2)]
+            rows += _wrapped(cells, "responses")
+        yield Section(f"Turn {name}", rows_frame(columns, rows))
+
+
+# Personas
+
+
+def constraints(inputs: Inputs, study: Study) -> Table:
+    """Show names by decade and gender, or from which to which age sentences may be drawn (Tables 9 to 11)."""
+    entry, frame = study["entry"], read_table(inputs["constraints"][0])
+    needed = ("decade", "generation", "gender", "name") if "gender" in frame else ("start_age", "end_age")
+    if missing := [name for name in needed if name not in frame]:
+        raise SchemaError(f"no column {', '.join(missing)}", where=str(inputs["constraints"][0]))
+    if "gender" in frame:
+        lists = frame.groupby(["decade", "generation", "gender"], sort=False)["name"].agg(", ".join).unstack("gender")
+        lists = lists.reindex(
+            pd.MultiIndex.from_frame(frame[["decade", "generation"]].drop_duplicates()).map(lambda key: key)
+        )
+        texts = lists[["male", "female"]].rename(columns=str.capitalize).rename_axis(index=["Decade", "Age"])
+    else:
+        texts = frame[[str(frame.columns[0]), "start_age", "end_age"]].astype(str)
+        texts.columns = pd.MultiIndex.from_tuples([("", entry["label"]), ("Age", "from"), ("Age", "to")])
+    printed = int((frame["source"] == "paper").sum()) if "source" in frame else len(frame)
+    notes = [f"The paper prints {printed} of these {len(frame)} rows; the rest is ours"] if printed < len(frame) else []
+    return Table(entry["title"], entry["caption"], frame, [Section(entry["title"], texts.astype(object))], notes)
+
+
+# Metrics
+
+
+def metric_outputs(inputs: Inputs, study: Study) -> Table:
+    """Show what each metric gives and whether it normalises its texts, the paper's beside ours (Table 14)."""
+    texts = ("source", "place", "metric", "outputs", "normalised", "ours", "note")
+    reported = read_reported(inputs["reported"], texts, ())
+    entries = dict(completed(load_yaml(inputs["params"][0]))["metrics"])
+    for other in read_studies().values():
+        if not other.get("own_metrics_only"):
+            entries |= {name: entry for name, entry in other.get("metrics", {}).items() if entry}
+    made: dict[str, Metric] = {}
+    for name in sorted(entries):
+        options = {key: value for key, value in entries[name].items() if key not in ABOUT}
+        made[name] = create(options.pop("kind"), **options)
+    ours = [
+        [name, metric.kind, ", ".join(metric.needs) or NONE, ", ".join(metric.outputs), _normalises(metric)]
+        for name, metric in made.items()
+    ]
+    rows = []
+    for record in reported.to_dict("records"):
+        metric = made.get(record["ours"])
+        mine = [record["ours"], ", ".join(metric.outputs), _normalises(metric)] if metric else [NONE] * 3
+        rows.append([record["metric"], mine[0], record["outputs"], mine[1], record["normalised"], mine[2]])
+    columns = [("", "Metric"), ("", "Ours"), ("Outputs", "paper"), ("Outputs", "ours"), ("Normalised", "paper")]
+    names = ["metric", "kind", "needs", "outputs", "normalised"]
+    paper = reported[["metric", "outputs", "normalised", "ours"]].rename(columns={"ours": "metric_here"})
+    missing = reported[~reported["ours"].isin(list(made))]
+    return Table(
+        study["entry"]["title"],
+        study["entry"]["caption"],
+        pd.concat([paper.assign(table="paper"), rows_frame(names, ours).assign(table="ours")], ignore_index=True),
+        [
+            Section("The paper's metrics", rows_frame([*columns, ("Normalised", "ours")], rows)),
+            Section("All metrics of params.yaml", rows_frame([name.capitalize() for name in names], ours)),
+        ],
+        [
+            "Normalised: lower case, no ASCII punctuation, no a, an, the, single spaces",
+            *_noted(reported, ["metric"]),
+            *(f"{row['metric']}: params.yaml has no metric {row['ours']!r}" for row in missing.to_dict("records")),
+        ],
+    )
+
+
+def _normalises(metric: Metric) -> str:
+    """Return whether a metric normalises: one without the option takes texts as they are."""
+    return "yes" if getattr(metric, "text", "raw") == "normalised" else "no"
+
+
+def numbered(inputs: Inputs, study: Study) -> Table:
+    """Show metrics and judges against ratings, ours beside the paper's values (Tables 3, 4, 5, 6, 15 and 16).
+
+    The table's entry in ``studies/comperdial/study.yaml``, which is the input ``layout``, has ``sections`` in place of
+    ``rows``: each with ``rows``; with ``further``, rows that are not in the paper and are shown if there are scores; or with
+    ``judged``, which name a variant of the prompts and have a row for each of the paper's ``judges``. Other judges that were
+    asked the same follow these. ``once``: rows of judges are of a single answer. ``recorded``: recorded answers have rows.
+    """
+    layout = load_yaml(inputs["layout"][0])["tables"][study["entry"]["name"]]
+    about, number_of_table = About.read(inputs["about"]), int(re.sub(r"\D", "", study["entry"]["name"]))
+    results = correlations.read(inputs, about)
+    rows = list(_rows(layout, results, about))
+    shown = ", ".join(about.titles[name] for name in study["datasets"])
+    entry = {**layout, "title": f"Table {number_of_table}. {layout['title']}: {shown}"}
+    study = {**study, "entry": entry, "name": "comperdial"}
+    frame = correlations.frame(inputs, study, [{k: v for k, v in row.items() if k != "optional"} for row in rows])
+    optional = pd.Series([bool(row.get("optional")) for row in rows]).reindex(frame["order"]).to_numpy()
+    without = frame["not_run"].notna().groupby(frame["order"]).transform("all").to_numpy()
+    frame.loc[optional, "not_run"] = None
+    frame = frame[~(optional & without)]
+    frame = pd.concat([frame, _ceilings(inputs, frame, layout)], ignore_index=True)
+    if about.simulated:
+        frame = frame[frame["value"].notna() | frame["not_run"].notna()].reset_index(drop=True)
+    # Rows with one label show different scores.
+    same = frame.groupby("label")["order"].transform("nunique") > 1
+    frame.loc[same, "label"] += " (" + frame["metric"] + ":" + frame["output"] + ")"
+    made = correlations.table(frame, study, about, ours=_ours)
+    return Table(made.title, made.caption, made.frame, made.sections, [*made.notes, *_ceiling_notes(frame, about)])
+
+
+def _rows(layout: Mapping[str, Any], results: pd.DataFrame, about: About) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table, in order: those of other judges follow the last of the paper's."""
+    judges = {name: entry for one in about.sets.values() for name, entry in one["judges"].items()}
+    wanted, sections = "once" if layout.get("once") else "main", layout["sections"]
+    asked = {
+        (entry["variant"], entry["judge"]): (name, entry)
+        for name, entry in judges.items()
+        if "variant" in entry and entry[wanted]
+    }
+    last = max((place for place, part in enumerate(sections) if "judged" in part), default=-1)
+    for place, part in enumerate(sections):
+        name = part["section"]
+        yield from ({"section": name, **row} for row in part.get("rows", ()))
+        yield from ({"section": name, "optional": True, **row} for row in part.get("further", ()))
+        for row in part.get("judged", ()):
+            for judge in row.get("judges", layout.get("only", layout["judges"])):
+                yield {"section": name, **_judged(row, judge, layout["judges"][judge], asked)}
+        if place == last:
+            yield from _other_judges(layout, asked)
+            yield from _recorded(results, judges) if layout.get("recorded") else ()
+
+
+def _judged(
+    row: Mapping[str, Any], judge: str, called: str, asked: Mapping[tuple[str, str], tuple[str, Any]]
+) -> dict[str, Any]:
+    label = f"{row['label']} ({called})"
+    reported = row["reported"].format(judge=called) if "reported" in row else label
+    if "name" in row:
+        label = reported = f"{label}, {row['name']}"
+    if (row["variant"], judge) not in asked:
+        why = f"params.yaml has no judge {judge!r} that is asked {row['variant']!r}"
+        return {"label": label, "reported": reported, "not_run": why}
+    metric, entry = asked[row["variant"], judge]
+    return {"label": label, "metric": metric, "output": row.get("output", entry["output"]), "reported": reported}
+
+
+def _other_judges(
+    layout: Mapping[str, Any], asked: Mapping[tuple[str, str], tuple[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of judges that are not the paper's, of the same variants and outputs."""
+    rows = [row for part in layout["sections"] for row in part.get("judged", ())]
+    for judge in dict.fromkeys(judge for _, judge in asked):
+        for variant in dict.fromkeys(row["variant"] for row in rows):
+            if judge in layout["judges"] or (variant, judge) not in asked:
+                continue
+            metric, entry = asked[variant, judge]
+            outputs = {row.get("output", entry["output"]): row.get("name") for row in rows if row["variant"] == variant}
+            for output, name in outputs.items():
+                label = f"{entry['label']}, {name}" if name else entry["label"]
+                yield {
+                    "section": f"CPDScore, judged by {judge}",
+                    "label": label,
+                    "metric": metric,
+                    "output": output,
+                } | {"optional": True}
+
+
+def _recorded(results: pd.DataFrame, judges: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for metric, entry in judges.items():
+        if "variant" not in entry:
+            for output in sorted(results.loc[results["metric"] == metric, "output"].unique()):
+                text = entry["label"]
+                label = text.replace("{output}", output) if "{output}" in text else f"{text}, {output}"
+                yield {
+                    "section": "Recorded answers",
+                    "label": label,
+                    "metric": metric,
+                    "output": output,
+                    "optional": True,
+                }
+
+
+def _ceilings(inputs: Inputs, frame: pd.DataFrame, layout: Mapping[str, Any]) -> pd.DataFrame:
+    """Return how well a rater agrees with the others, the mean over raters; low and high are the lowest and highest."""
+    key = ["dataset", "level", "against", "target", "coefficient"]
+    found = pd.concat([schema.read(path, "ceilings") for path in inputs["ceilings"]], ignore_index=True)
+    found = found[(found["grouping"] == "pooled") & found["value"].notna()]
+    cells = frame[key].drop_duplicates()
+    of = found.groupby(key, observed=True)["value"].agg(value="mean", low="min", high="max", raters="count")
+    return cells.merge(of.reset_index(), on=key).assign(section="Raters", label=CEILING, order=len(frame))
+
+
+def _ours(record: Record) -> str:
+    return number(record["value"]) if record["label"] == CEILING else correlations.with_interval(record)
+
+
+def _ceiling_notes(frame: pd.DataFrame, about: About) -> list[str]:
+    notes = []
+    for (dataset, level, against), group in groups(frame[frame["label"] == CEILING], "dataset", "level", "against"):
+        ranges = ", ".join(
+            f"{COEFFICIENTS[cell['coefficient']]} {number(cell['low'])} to {number(cell['high'])}"
+            for cell in group.to_dict("records")
+        )
+        where = f"{about.titles[dataset]}, {level_title(level, against).lower()}"
+        raters = int(group["raters"].max())
+        notes.append(f"{CEILING}, {where}: mean of {raters} raters; the lowest and the highest of them: {ranges}")
+    return notes

@@ -1,1 +1,0 @@
-"""ComperDial (Wakaki et al. 2024): its numbered tables, for any data set in its form."""
