@@ -11,11 +11,13 @@ from snakemake.exceptions import WorkflowError
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.studies import DATASET, VARIABLE, inputs_of, read_study, shown_outputs
-from comperdial.core import records
+from comperdial.challenge.roster import files_of as roster_files
+from comperdial.config import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_json
 from comperdial.core.names import perturbed, unperturbed
+from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
 from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models.store import label, missing
@@ -46,6 +48,7 @@ os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
 
 EVALUATION = config["evaluation"]
 TABLES = ("systems", "contexts", "personas", "responses", "ratings")
+WORDNET = found.version if (found := wordnet.locate()) else "none"
 PAIRED = [*S.recorded_pairs, *S.perturbed]
 # How a data set's tables are made.
 READ = [*S.public, *S.recorded_pairs, *S.own, *S.imported]
@@ -109,23 +112,11 @@ def challenge(wildcards):
 
 
 def submissions(wildcards):
-    """Return the submissions of a challenge: files, and those in its folders."""
-    found = []
-    for path in map(Path, challenge(wildcards).get("submissions", [])):
-        found += sorted(map(str, [*path.glob("*.jsonl"), *path.glob("systems.csv")])) if path.is_dir() else [str(path)]
-    # A name that Snakemake would read as a pattern is no input; the command reads whole folders.
-    return [name for name in found if not set("{}") & set(name) and name.isprintable()]
+    return S.submissions(wildcards.dataset)
 
 
 def agent_files(wildcards):
-    """Return the files that a roster's entries name: agents, and what they read."""
-    roster = load_yaml(challenge(wildcards)["agents"])
-    entries = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
-    # An agent that wraps another has the other's options inside its own.
-    entries += [entry["options"] for entry in entries if isinstance(entry.get("options"), dict)]
-    named = [value for entry in entries for value in entry.values() if isinstance(value, str)]
-    beside = [path for agent in roster["agents"] if "file" in agent for path in Path(agent["file"]).parent.glob("*.py")]
-    return sorted({*map(str, beside), *(value for value in named if Path(value).is_file())})
+    return roster_files(challenge(wildcards)["agents"])
 
 
 def spoiled(wildcards):
@@ -134,13 +125,6 @@ def spoiled(wildcards):
     strategies = entry.get("strategies", "all")
     chosen = [] if strategies == "all" else [f"--strategy {name}" for name in strategies]
     return " ".join([f"--sample {entry.get('sample', 200)} --seed {entry.get('seed', 0)}", *chosen])
-
-
-def wordnet():
-    """Return the version of WordNet here, which decides how words are replaced."""
-    from comperdial.data.wordnet import locate
-
-    return found.version if (found := locate()) else "none"
 
 
 # Scores
@@ -186,11 +170,6 @@ def judged(dataset):
     return [task.name for task in S.judged_by(dataset)]
 
 
-def sampled(dataset):
-    """Return the judges that were asked several times: curves by their number of answers can be drawn."""
-    return [*(task.name for task in S.judged_by(dataset) if task.samples > 1), *S.recorded_judges_of(dataset)]
-
-
 def turns_of(wildcards):
     """Return the scores of the turns that a judge of dialogues is given."""
     task = S.tasks[wildcards.dataset][wildcards.metric]
@@ -210,7 +189,11 @@ def correlate_options(dataset):
     """Return the outputs that studies show of a data set, which get intervals and tests besides the main ones."""
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     compared = sorted({name for study in studies for name in shown_outputs(study)})
-    options = {"compared": compared, "restricted": of_studies(dataset, "restricted"), "raters": of_studies(dataset, "raters")}
+    options = {
+        "compared": compared,
+        "restricted": of_studies(dataset, "restricted"),
+        "raters": of_studies(dataset, "raters"),
+    }
     return [*drawn(), *(part for name, values in options.items() if values for part in (f"--{name}", *values))]
 
 
@@ -234,30 +217,6 @@ def names_of(dataset, what):
     return judges[what](dataset) if what in judges else S.scorers(dataset, apart=True)
 
 
-def reasoning(dataset):
-    """Return whether answers that others recorded say why; G-Eval's prompts ask for a bare number."""
-    entries = [S.recorded_judges[name] for name in S.recorded_judges_of(dataset)]
-    return any(not entry.prompt.startswith("geval") for entry in entries)
-
-
-def when(entry, dataset):
-    """Return whether a data set has what a table or figure of any data set shows."""
-    has = {
-        "rated": bool(S.levels[dataset]),
-        "turns": "turn" in S.levels[dataset],
-        "dialogues": "dialogue" in S.levels[dataset],
-        "judges": bool(judged(dataset)),
-        "recorded_judges": bool(S.recorded_judges_of(dataset)),
-        "judges_with_reasons": bool(judged(dataset)) or reasoning(dataset),
-        "judges_of_turns": bool(S.judge_outputs(dataset)),
-        "made": dataset in S.made,
-        "personas": dataset in [*S.made, *S.imported],
-        # Numbered tables of these are among the study's own.
-        "outside_comperdial": dataset not in S.sets_of.get("comperdial", []),
-    }
-    return all(has[name] for name in entry.get("when", []))
-
-
 def datasets_of(study, entry):
     return entry.get("datasets") or SPECS[study].get("datasets") or []
 
@@ -266,7 +225,11 @@ def shown(kind, study, dataset=None, among=None):
     """Return the names of the tables or figures of a data set, or of a study; with `among`, of these data sets alone."""
     entries = SPECS[study].get(kind) or {}
     if dataset:
-        return [name for name, entry in entries.items() if when(entry, dataset) and not entry.get("on_request")]
+        return [
+            name
+            for name, entry in entries.items()
+            if S.has(dataset, entry.get("when", [])) and not entry.get("on_request")
+        ]
     known = {*among} if among is not None else {*S.names, *PAIRED}
     return [name for name, entry in entries.items() if {*datasets_of(study, entry)} <= known]
 

@@ -409,6 +409,45 @@ class Selection:
         """Return the recorded judges of a data set."""
         return [name for name, entry in self.recorded_judges.items() if entry.dataset == dataset]
 
+    def sampled(self, dataset: str) -> list[str]:
+        """Return the judges with several answers an item: curves by their number can be drawn."""
+        asked = [task.name for task in self.judged_by(dataset) if task.samples > 1]
+        return [*asked, *self.recorded_judges_of(dataset)]
+
+    def submissions(self, challenge: str) -> list[str]:
+        """Return the submissions of a challenge: files, and those in its folders.
+
+        A name that Snakemake would read as a pattern is left out; the command reads whole folders.
+        """
+        found: list[str] = []
+        for path in map(Path, self.challenges[challenge].get("submissions", [])):
+            inside = sorted([*path.glob("*.jsonl"), *path.glob("systems.csv")]) if path.is_dir() else [path]
+            found += map(str, inside)
+        return [name for name in found if not set("{}") & set(name) and name.isprintable()]
+
+    @_once
+    def properties(self, dataset: str) -> dict[str, bool]:
+        """Return what a data set is and has, as ``when`` in ``report/dataset.yaml`` asks for it."""
+        judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
+        # G-Eval's prompts ask for a bare number.
+        reasons = [name for name in recorded if not self.recorded_judges[name].prompt.startswith("geval")]
+        return {
+            "rated": bool(self.levels[dataset]),
+            "turns": "turn" in self.levels[dataset],
+            "dialogues": "dialogue" in self.levels[dataset],
+            "judges": bool(judged),
+            "recorded_judges": bool(recorded),
+            "judges_of_turns": bool(self.judge_outputs(dataset)),
+            "judges_with_reasons": bool(judged or reasons),
+            "personas": dataset in [*self.made, *self.imported],
+            # Numbered tables of these are among the study's own.
+            "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),
+        }
+
+    def has(self, dataset: str, wanted: Iterable[str]) -> bool:
+        """Return whether a data set is and has all of :meth:`properties` that are named."""
+        return all(self.properties(dataset)[name] for name in wanted)
+
     # All that scores a data set
 
     @_once

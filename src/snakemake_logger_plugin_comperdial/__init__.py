@@ -149,7 +149,8 @@ class LogHandler(LogHandlerBase):
             left = self.progress.left(now)
             return f"{self.progress.total} steps" + (f"; one after the other they took {about(left)}" if left else "")
         if event == LogEvent.JOB_INFO:
-            self.what[told["jobid"]] = told["rule_msg"] or told["rule_name"]
+            wildcards = (told.get("wildcards") or {}).values()
+            self.what[told["jobid"]] = told["rule_msg"] or " ".join([told["rule_name"], *map(str, wildcards)])
             self.progress.start(told["jobid"], told["rule_name"], (told["log"] or [""])[0], now)
         elif event == LogEvent.JOB_FINISHED:
             self.progress.finish(told["job_id"], now)

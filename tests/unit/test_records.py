@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from comperdial.core.errors import FileError
-from comperdial.core.records import ARCHIVE, FOLDER, pack, unpack
+from comperdial.config.records import ARCHIVE, FOLDER, pack, unpack
 
 
 def record_name(output):

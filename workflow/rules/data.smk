@@ -6,15 +6,13 @@ rule read:
         read_from,
     output:
         tables("{dataset}"),
-    params:
-        how=read_how,
-        code=lambda wildcards: code(f"data/readers/{reader_of(wildcards.dataset)}.py", "data/readers/__init__.py"),
     log:
         "logs/read/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(READ),
-    message:
-        "Read {wildcards.dataset} into tables"
+    params:
+        how=read_how,
+        code=lambda wildcards: code(f"data/readers/{reader_of(wildcards.dataset)}.py", "data/readers/__init__.py"),
     shell:
         "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
@@ -28,16 +26,14 @@ rule personas:
         ],
     output:
         "results/personas/personas.json",
+    log:
+        "logs/personas.log",
     params:
         number=config["personas"]["count"],
         seed=config["personas"]["seed"],
         constraints=config["personas"]["constraints"],
         ages=config["personas"]["default_ages"],
         code=code("challenge/personas"),
-    log:
-        "logs/personas.log",
-    message:
-        "Draw personas from a PeaCoK knowledge graph"
     shell:
         "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.number} --seed {params.seed}"
         " --default-ages {params.ages} --output {output} > {log} 2>&1"
@@ -51,8 +47,6 @@ rule run_agents:
     output:
         runs="data/runs/{dataset}/runs.jsonl",
         report="data/runs/{dataset}/report.json",
-    params:
-        code=code("challenge/*.py", "challenge/agents"),
     log:
         "logs/run_agents/{dataset}.log",
     wildcard_constraints:
@@ -60,8 +54,8 @@ rule run_agents:
     threads: 2
     resources:
         runtime=60,
-    message:
-        "{wildcards.dataset}: run the agents of a roster"
+    params:
+        code=code("challenge/*.py", "challenge/agents"),
     shell:
         "comperdial challenge run {input.dialogues:q} --roster {input.roster:q} --jobs {threads}"
         " --output {output.runs} --report {output.report} > {log} 2>&1"
@@ -80,17 +74,15 @@ rule read_challenge:
     output:
         tables("{dataset}", "systems", "contexts", "personas", "responses"),
         report="data/tables/{dataset}/submissions.json",
+    log:
+        "logs/read_challenge/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.made),
     params:
         submissions=lambda wildcards, input: [*input.runs[:1], *challenge(wildcards).get("submissions", [])],
         roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
         runs=lambda wildcards, input: ["--runs", input.runs[1]] if input.runs else [],
         code=code("challenge/*.py"),
-    log:
-        "logs/read_challenge/{dataset}.log",
-    wildcard_constraints:
-        dataset=one_of(S.made),
-    message:
-        "{wildcards.dataset}: turn dialogues and submissions into tables"
     shell:
         "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster:q} {params.runs:q}"
         " --name {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
@@ -102,17 +94,15 @@ rule read_ratings:
         lambda wildcards: list(challenge(wildcards).get("ratings", {}).values()),
     output:
         tables("{dataset}", "ratings"),
+    log:
+        "logs/read_ratings/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(RATED_BY_FILE),
     params:
         files=lambda wildcards: [
             part for level, path in challenge(wildcards).get("ratings", {}).items() for part in (f"--{level}", path)
         ],
         code=code("schema"),
-    log:
-        "logs/read_ratings/{dataset}.log",
-    wildcard_constraints:
-        dataset=one_of(RATED_BY_FILE),
-    message:
-        "{wildcards.dataset}: check ratings and put them into a table"
     shell:
         "comperdial challenge ratings data/tables/{wildcards.dataset} {params.files:q} > {log} 2>&1"
 
@@ -124,16 +114,14 @@ rule simulate_ratings:
         roster=lambda wildcards: challenge(wildcards).get("agents", []),
     output:
         tables("{dataset}", "ratings", "truth"),
-    params:
-        seed=lambda wildcards: challenge(wildcards)["simulated"]["seed"],
-        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
-        code=code("challenge/simulation.py", "challenge/raters.py"),
     log:
         "logs/simulate_ratings/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(S.simulated),
-    message:
-        "{wildcards.dataset}: rate with SIMULATED raters, whose truth is kept"
+    params:
+        seed=lambda wildcards: challenge(wildcards)["simulated"]["seed"],
+        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
+        code=code("challenge/simulation.py", "challenge/raters.py"),
     shell:
         "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} {params.roster:q} --seed {params.seed}"
         " > {log} 2>&1"
@@ -145,18 +133,16 @@ rule perturb:
     output:
         tables("{dataset}_perturbed"),
         pairs="data/tables/{dataset}_perturbed/pairs.csv",
-    params:
-        options=spoiled,
-        wordnet=wordnet(),
-        code=code("perturbations"),
     log:
         "logs/perturb/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(S.datasets),
     resources:
         runtime=60,
-    message:
-        "{wildcards.dataset}: make pairs of an original and a worse version"
+    params:
+        options=spoiled,
+        wordnet=WORDNET,
+        code=code("perturbations"),
     shell:
         "comperdial perturb data/tables/{wildcards.dataset} --dataset {wildcards.dataset}_perturbed {params.options}"
         " --output data/tables/{wildcards.dataset}_perturbed > {log} 2>&1"
@@ -165,13 +151,11 @@ rule perturb:
 rule describe:
     output:
         "results/{dataset}/about.json",
-    params:
-        about=lambda wildcards: json.dumps(describe(S, wildcards.dataset), sort_keys=True),
     log:
         "logs/describe/{dataset}.log",
     wildcard_constraints:
         dataset=one_of([*S.datasets, *PAIRED]),
-    message:
-        "{wildcards.dataset}: write what tables need to know of params.yaml"
+    params:
+        about=lambda wildcards: json.dumps(describe(S, wildcards.dataset), sort_keys=True),
     shell:
         "comperdial describe {wildcards.dataset} --output {output} > {log} 2>&1"

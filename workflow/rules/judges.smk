@@ -8,10 +8,6 @@ rule judge:
     output:
         scores="results/{dataset}/scores/{metric}.parquet",
         judgements="results/{dataset}/judgements/{metric}.parquet",
-    params:
-        signature=lambda wildcards: judge_signature(S, wildcards.dataset, wildcards.metric),
-        turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
-        code=code("judges"),
     log:
         "logs/judge/{dataset}/{metric}.log",
     wildcard_constraints:
@@ -22,8 +18,10 @@ rule judge:
         answers=1,
         mem_mb=4000,
         runtime=720,
-    message:
-        "{wildcards.dataset}: judge with {wildcards.metric}"
+    params:
+        signature=lambda wildcards: judge_signature(S, wildcards.dataset, wildcards.metric),
+        turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
+        code=code("judges"),
     shell:
         "comperdial judge-run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns:q}"
         " --output {output.scores} --judgements {output.judgements} > {log} 2>&1"
@@ -36,17 +34,15 @@ rule import_answers:
         scores="results/{dataset}/scores/{metric}.parquet",
         judgements="results/{dataset}/judgements/{metric}.parquet",
         coverage="results/{dataset}/judgements/{metric}.csv",
-    params:
-        entry=lambda wildcards: json.dumps(S.config["recorded_judges"][wildcards.metric], sort_keys=True),
-        checksums=lambda wildcards: [file.sha256 for file in S.recorded_judges[wildcards.metric].files.values()],
-        code=code("judges/recorded"),
     log:
         "logs/import_answers/{dataset}/{metric}.log",
     wildcard_constraints:
         dataset=one_of({entry.dataset for entry in S.recorded_judges.values()}),
         metric=one_of(S.recorded_judges),
-    message:
-        "{wildcards.dataset}: read the answers of {wildcards.metric} that others recorded"
+    params:
+        entry=lambda wildcards: json.dumps(S.config["recorded_judges"][wildcards.metric], sort_keys=True),
+        checksums=lambda wildcards: [file.sha256 for file in S.recorded_judges[wildcards.metric].files.values()],
+        code=code("judges/recorded"),
     shell:
         "comperdial judge-import data/tables/{wildcards.dataset} --metric {wildcards.metric}"
         " --output {output.scores} --judgements {output.judgements} --coverage {output.coverage} > {log} 2>&1"

@@ -10,7 +10,7 @@ def notebook_pages():
         names = [config["tables"]["benchmark"] if name == "benchmark" else name for name in entry["datasets"]]
         for name in dict.fromkeys(names):
             needed = {*entry.get("needs", [])}
-            if name in S.rated and when(entry, name) and needed <= {*S.scorers(name)}:
+            if name in S.rated and S.has(name, entry.get("when", [])) and needed <= {*S.scorers(name)}:
                 pages[stem if name == names[0] else f"{stem}_{name}"] = (stem, name, entry)
     return pages
 
@@ -27,7 +27,12 @@ def notebook_inputs(wildcards):
     _, dataset, entry = PAGES[wildcards.name]
     needed = [score_file(dataset, name) for name in entry.get("needs", [])]
     found = [path for paths in inputs_of(entry, [dataset], names_of).values() for path in paths]
-    return [f"results/{dataset}/about.json", *needed, *found, *tables(dataset, "systems", "contexts", "responses", "ratings")]
+    return [
+        f"results/{dataset}/about.json",
+        *needed,
+        *found,
+        *tables(dataset, "systems", "contexts", "responses", "ratings"),
+    ]
 
 
 rule notebook:
@@ -36,19 +41,17 @@ rule notebook:
         notebook=lambda wildcards: f"notebooks/{PAGES[wildcards.name][0]}.py",
     output:
         report("results/{folder}/{name}.html", caption="../report/artifact.rst", category="Notebooks"),
+    log:
+        "logs/notebook/{folder}/{name}.log",
+    wildcard_constraints:
+        folder=one_of(("local", "notebooks")),
+        name=one_of(PAGES),
     params:
         dataset=lambda wildcards: PAGES[wildcards.name][1],
         source=lambda wildcards: S.source(PAGES[wildcards.name][1]),
         target=EVALUATION["target"],
         caption=lambda wildcards: f"An executed notebook (data set {PAGES[wildcards.name][1]})",
         code=code("report/*.py"),
-    log:
-        "logs/notebook/{folder}/{name}.log",
-    wildcard_constraints:
-        folder=one_of(("local", "notebooks")),
-        name=one_of(PAGES),
-    message:
-        "Execute the notebook {wildcards.name}"
     shell:
         "comperdial notebook {input.notebook} --dataset {params.dataset} --source {params.source} --target {params.target:q}"
         " --output {output} > {log} 2>&1"
@@ -57,7 +60,10 @@ rule notebook:
 def page_inputs(wildcards):
     dataset = wildcards.dataset
     found = [*tables(dataset), *(score_file(dataset, name) for name in S.scorers(dataset))]
-    found += [f"results/{dataset}/about.json", *(f"results/{dataset}/judgements/{name}.parquet" for name in judged(dataset))]
+    found += [
+        f"results/{dataset}/about.json",
+        *(f"results/{dataset}/judgements/{name}.parquet" for name in judged(dataset)),
+    ]
     if dataset in S.rated:
         found += [f"results/{dataset}/{name}.parquet" for name in ("correlations", "ceilings", "pairs")]
         found += [f"results/{dataset}/tables/alpha.csv"]
@@ -74,16 +80,14 @@ rule page:
         page_inputs,
     output:
         report("results/{dataset}/report.html", caption="../report/artifact.rst", category="Report"),
-    params:
-        caption=ABOUT_PAGE,
-        outputs=lambda wildcards: S.outputs(wildcards.dataset),
-        code=code("report/*.py", "report/site"),
     log:
         "logs/page/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(name for name in S.datasets if not S.is_public(name)),
-    message:
-        "{wildcards.dataset}: make the page"
+    params:
+        caption=ABOUT_PAGE,
+        outputs=lambda wildcards: S.outputs(wildcards.dataset),
+        code=code("report/*.py", "report/site"),
     shell:
         PAGE
 
@@ -103,13 +107,11 @@ rule summary:
         about="results/{dataset}/about.json",
     output:
         multiext("results/{dataset}/summary/", "metrics.json", "plot.json", "environment.json"),
-    params:
-        code=code("report/summary.py"),
     log:
         "logs/summary/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(S.rated),
-    message:
-        "{wildcards.dataset}: write the numbers that DVC compares"
+    params:
+        code=code("report/summary.py"),
     shell:
         "comperdial summary {wildcards.dataset} --output results/{wildcards.dataset}/summary > {log} 2>&1"

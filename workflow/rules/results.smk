@@ -9,10 +9,6 @@ rule correlate:
         correlations="results/{dataset}/correlations.parquet",
         pairs="results/{dataset}/pairs.parquet",
         ceilings="results/{dataset}/ceilings.parquet",
-    params:
-        evaluated=lambda wildcards: evaluated(wildcards.dataset),
-        options=lambda wildcards: correlate_options(wildcards.dataset),
-        code=code("evaluation", "stats"),
     log:
         "logs/correlate/{dataset}.log",
     wildcard_constraints:
@@ -20,8 +16,10 @@ rule correlate:
     resources:
         mem_mb=8000,
         runtime=120,
-    message:
-        "{wildcards.dataset}: correlate scores with ratings, and test pairs of metrics"
+    params:
+        evaluated=lambda wildcards: evaluated(wildcards.dataset),
+        options=lambda wildcards: correlate_options(wildcards.dataset),
+        code=code("evaluation", "stats"),
     shell:
         "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} {params.options:q}"
         " --output {output.correlations} --pairs {output.pairs} --ceilings {output.ceilings} > {log} 2>&1"
@@ -32,17 +30,11 @@ rule robustness:
         tables("{dataset}", "contexts", "systems", "ratings"),
         scores=lambda wildcards: scores(wildcards.dataset, S.outputs(wildcards.dataset) or None),
         judgements=lambda wildcards: [
-            f"results/{wildcards.dataset}/judgements/{name}.parquet" for name in sampled(wildcards.dataset)
+            f"results/{wildcards.dataset}/judgements/{name}.parquet" for name in S.sampled(wildcards.dataset)
         ],
     output:
         curves="results/{dataset}/curves.parquet",
         power="results/{dataset}/power.parquet",
-    params:
-        evaluated=lambda wildcards: evaluated(wildcards.dataset),
-        **EVALUATION["curves"],
-        seed=EVALUATION["seed"],
-        levels=" ".join(f"--level {level}" for level in EVALUATION["levels"]),
-        code=code("evaluation", "stats"),
     log:
         "logs/robustness/{dataset}.log",
     wildcard_constraints:
@@ -50,8 +42,12 @@ rule robustness:
     resources:
         mem_mb=8000,
         runtime=120,
-    message:
-        "{wildcards.dataset}: how the ranking of metrics holds with less data"
+    params:
+        **EVALUATION["curves"],
+        evaluated=lambda wildcards: evaluated(wildcards.dataset),
+        seed=EVALUATION["seed"],
+        levels=" ".join(f"--level {level}" for level in EVALUATION["levels"]),
+        code=code("evaluation", "stats"),
     shell:
         "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
         " {params.levels} --seed {params.seed} --coefficient {params.coefficient} --repeats {params.repeats}"

@@ -1,8 +1,6 @@
 # Scores of metrics: results/{dataset}/scores/{metric}.parquet.
 
-SCORE = (
-    "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} --output {output}"
-)
+SCORE = "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} --output {output}"
 
 
 rule score:
@@ -10,9 +8,6 @@ rule score:
         responses,
     output:
         "results/{dataset}/scores/{metric}.parquet",
-    params:
-        options=metric_options,
-        code=metric_code,
     log:
         "logs/score/{dataset}/{metric}.log",
     wildcard_constraints:
@@ -22,8 +17,9 @@ rule score:
     resources:
         mem_mb=3000,
         runtime=60,
-    message:
-        "{wildcards.dataset}: score with {wildcards.metric}"
+    params:
+        options=metric_options,
+        code=metric_code,
     shell:
         SCORE + " > {log} 2>&1"
 
@@ -33,9 +29,6 @@ rule score_part:
         responses,
     output:
         temp("results/{dataset}/parts/{metric}/{scatteritem}.parquet"),
-    params:
-        options=metric_options,
-        code=metric_code,
     log:
         "logs/score_part/{dataset}/{metric}/{scatteritem}.log",
     wildcard_constraints:
@@ -45,8 +38,9 @@ rule score_part:
     resources:
         mem_mb=3000,
         runtime=60,
-    message:
-        "{wildcards.dataset}: score part {wildcards.scatteritem} with {wildcards.metric}"
+    params:
+        options=metric_options,
+        code=metric_code,
     shell:
         SCORE + " --part {wildcards.scatteritem} > {log} 2>&1"
 
@@ -62,17 +56,15 @@ rule gather_scores:
         ),
     output:
         "results/{dataset}/scores/{metric}.parquet",
-    params:
-        # The parts are gone afterwards: what decides them makes this stale too.
-        options=metric_options,
-        code=metric_code,
     log:
         "logs/gather_scores/{dataset}/{metric}.log",
     wildcard_constraints:
         dataset=one_of(name for name, count in PARTS.items() if count > 1),
         metric=one_of(name for name in RUNNABLE if name not in S.combined),
-    message:
-        "{wildcards.dataset}: gather the scores by {wildcards.metric}"
+    params:
+        # The parts are gone afterwards: what decides them makes this stale too.
+        options=metric_options,
+        code=metric_code,
     shell:
         "comperdial merge {input} --output {output} > {log} 2>&1"
 
@@ -83,10 +75,6 @@ rule score_combined:
         parts=lambda wildcards: list(parts(wildcards).values()),
     output:
         "results/{dataset}/scores/{metric}.parquet",
-    params:
-        options=metric_options,
-        parts=lambda wildcards: [f"{name}={path}" for name, path in parts(wildcards).items()],
-        code=metric_code,
     log:
         "logs/score_combined/{dataset}/{metric}.log",
     wildcard_constraints:
@@ -96,8 +84,10 @@ rule score_combined:
     resources:
         mem_mb=3000,
         runtime=240,
-    message:
-        "{wildcards.dataset}: score with {wildcards.metric}, from other metrics' scores"
+    params:
+        options=metric_options,
+        parts=lambda wildcards: [f"{name}={path}" for name, path in parts(wildcards).items()],
+        code=metric_code,
     shell:
         SCORE + " --parts {params.parts} > {log} 2>&1"
 
@@ -105,28 +95,22 @@ rule score_combined:
 rule import_scores:
     input:
         tables("{dataset}"),
-        file=lambda wildcards: (
-            entry.file if isinstance((entry := S.recorded[wildcards.metric]).file, Path) else []
-        ),
+        file=lambda wildcards: (entry.file if isinstance((entry := S.recorded[wildcards.metric]).file, Path) else []),
     output:
         "results/{dataset}/scores/{metric}.parquet",
-    params:
-        file=lambda wildcards, input: (
-            ["--path", input.file]
-            if input.file
-            else ["--source", S.recorded[wildcards.metric].file.name]
-        ),
-        format=lambda wildcards: S.recorded[wildcards.metric].format,
-        about=lambda wildcards: S.recorded[wildcards.metric].about,
-        origin=lambda wildcards: S.recorded[wildcards.metric].origin,
-        code=lambda wildcards: code(f"data/recorded/{S.recorded[wildcards.metric].format}.py"),
     log:
         "logs/import_scores/{dataset}/{metric}.log",
     wildcard_constraints:
         dataset=one_of({entry.dataset for entry in S.recorded.values()}),
         metric=one_of(S.recorded),
-    message:
-        "{wildcards.dataset}: take the scores of {wildcards.metric}, computed elsewhere"
+    params:
+        file=lambda wildcards, input: (
+            ["--path", input.file] if input.file else ["--source", S.recorded[wildcards.metric].file.name]
+        ),
+        format=lambda wildcards: S.recorded[wildcards.metric].format,
+        about=lambda wildcards: S.recorded[wildcards.metric].about,
+        origin=lambda wildcards: S.recorded[wildcards.metric].origin,
+        code=lambda wildcards: code(f"data/recorded/{S.recorded[wildcards.metric].format}.py"),
     shell:
         "comperdial recorded data/tables/{wildcards.dataset} --name {wildcards.metric} --format {params.format}"
         " {params.file:q} --about {params.about:q} --ratings data/tables/{wildcards.dataset}/ratings.parquet"

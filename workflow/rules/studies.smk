@@ -11,16 +11,14 @@ rule table:
             caption="../report/artifact.rst",
             category="The papers' tables",
         ),
-    params:
-        code=entry_code("tables"),
-        caption=caption("tables"),
     log:
         "logs/table/{study}/{name}.log",
     wildcard_constraints:
         study=one_of(STUDIES),
         name=one_of(name for study in STUDIES for name in shown("tables", study)),
-    message:
-        "{wildcards.study}: make the table {wildcards.name}"
+    params:
+        code=entry_code("tables"),
+        caption=caption("tables"),
     shell:
         "comperdial table {wildcards.study} {wildcards.name} --output {output.html} > {log} 2>&1"
 
@@ -30,19 +28,15 @@ rule figure:
         made_of("figures"),
     output:
         multiext("results/studies/{study}/figures/{name}", ".pdf", ".svg", ".csv"),
-        png=report(
-            "results/studies/{study}/figures/{name}.png", caption="../report/artifact.rst", category="Figures"
-        ),
-    params:
-        code=entry_code("figures"),
-        caption=caption("figures"),
+        png=report("results/studies/{study}/figures/{name}.png", caption="../report/artifact.rst", category="Figures"),
     log:
         "logs/figure/{study}/{name}.log",
     wildcard_constraints:
         study=one_of(STUDIES),
         name=one_of(name for study in STUDIES for name in shown("figures", study)),
-    message:
-        "{wildcards.study}: draw the figure {wildcards.name}"
+    params:
+        code=entry_code("figures"),
+        caption=caption("figures"),
     shell:
         "comperdial figure {wildcards.study} {wildcards.name} --output {output.png} > {log} 2>&1"
 
@@ -53,16 +47,14 @@ rule dataset_table:
     output:
         multiext("results/{dataset}/tables/{name}", ".md", ".tex", ".csv"),
         html=report("results/{dataset}/tables/{name}.html", caption="../report/artifact.rst", category="Tables"),
-    params:
-        code=entry_code("tables"),
-        caption=caption("tables"),
     log:
         "logs/dataset_table/{dataset}/{name}.log",
     wildcard_constraints:
         dataset=one_of(S.datasets),
         name=one_of(SPECS[DATASET]["tables"]),
-    message:
-        "{wildcards.dataset}: make the table {wildcards.name}"
+    params:
+        code=entry_code("tables"),
+        caption=caption("tables"),
     shell:
         "comperdial table dataset {wildcards.name} --dataset {wildcards.dataset} --output {output.html} > {log} 2>&1"
 
@@ -73,15 +65,13 @@ rule dataset_figure:
     output:
         multiext("results/{dataset}/figures/{name}", ".pdf", ".svg", ".csv"),
         png=report("results/{dataset}/figures/{name}.png", caption="../report/artifact.rst", category="Figures"),
-    params:
-        code=entry_code("figures"),
-        caption=caption("figures"),
     log:
         "logs/dataset_figure/{dataset}/{name}.log",
     wildcard_constraints:
         dataset=one_of(S.datasets),
         name=one_of(SPECS[DATASET]["figures"]),
-    message:
-        "{wildcards.dataset}: draw the figure {wildcards.name}"
+    params:
+        code=entry_code("figures"),
+        caption=caption("figures"),
     shell:
         "comperdial figure dataset {wildcards.name} --dataset {wildcards.dataset} --output {output.png} > {log} 2>&1"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from comperdial.challenge.api import Api, SimulatedApi
+from comperdial.config import load_yaml
 from comperdial.config.checking import Expected, Lines, Maybe, Seed, Share, Strict, Text, checked, read_checked, rule
 from comperdial.core.errors import ConfigError
 
@@ -132,3 +133,15 @@ def read_roster(path: str | Path, make_api: MakeApi | None = None) -> Roster:
         return Roster(agents, *((make_api(api, where), None) if make_api else (None, where)))
     simulated = checked(_SimulatedModel, api, path, lines=Lines(path), under=["api"])
     return Roster(agents, SimulatedApi(simulated.bank, strength=simulated.strength, seed=simulated.seed))
+
+
+def files_of(path: str | Path) -> list[str]:
+    """Return the files that a roster's entries name: agents, and what they read."""
+    roster = load_yaml(path)
+    entries = [roster.get("api") or {}, *roster["agents"], *(agent.get("options", {}) for agent in roster["agents"])]
+    # An agent that wraps another has the other's options inside its own.
+    entries += [entry["options"] for entry in entries if isinstance(entry.get("options"), dict)]
+    named = [value for entry in entries for value in entry.values() if isinstance(value, str)]
+    # What is beside an agent's own file can be imported by it.
+    beside = [file for agent in roster["agents"] if "file" in agent for file in Path(agent["file"]).parent.glob("*.py")]
+    return sorted({*map(str, beside), *(value for value in named if Path(value).is_file())})

@@ -183,6 +183,6 @@ def _summary(options: argparse.Namespace) -> None:
 
 
 def _pack(_: argparse.Namespace) -> None:
-    from comperdial.core import records
+    from comperdial.config import records
 
     print(f"{records.pack()}: the records of this folder's results")

@@ -414,7 +414,9 @@ def table(
     caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, named))}."]
     caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
     caption += [SIMULATED] if simulated else []
-    tidy = frame.drop(columns="order").rename(columns={"value": "ours"} if "reported" in entry.get("inputs", ()) else {})
+    tidy = frame.drop(columns="order").rename(
+        columns={"value": "ours"} if "reported" in entry.get("inputs", ()) else {}
+    )
     return Table(
         title=entry.get("title") or study["title"],
         caption=" ".join(caption),
