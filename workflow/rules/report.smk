@@ -40,7 +40,7 @@ rule notebook:
         notebook_inputs,
         notebook=lambda wildcards: f"notebooks/{PAGES[wildcards.name][0]}.py",
     output:
-        report("results/{folder}/{name}.html", caption="../report/artifact.rst", category="Notebooks"),
+        report("results/{folder}/{name}.html", caption=CAPTION, category="Notebooks"),
     log:
         "logs/notebook/{folder}/{name}.log",
     wildcard_constraints:
@@ -79,7 +79,7 @@ rule page:
     input:
         page_inputs,
     output:
-        report("results/{dataset}/report.html", caption="../report/artifact.rst", category="Report"),
+        report("results/{dataset}/report.html", caption=CAPTION, category="Report"),
     log:
         "logs/page/{dataset}.log",
     wildcard_constraints:
@@ -94,7 +94,7 @@ rule page:
 
 use rule page as local_page with:
     output:
-        report("results/local/{dataset}.html", caption="../report/artifact.rst", category="Report"),
+        report("results/local/{dataset}.html", caption=CAPTION, category="Report"),
     log:
         "logs/local_page/{dataset}.log",
     wildcard_constraints:

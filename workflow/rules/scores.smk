@@ -1,6 +1,8 @@
 # Scores of metrics: results/{dataset}/scores/{metric}.parquet.
 
-SCORE = "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} --output {output}"
+WHOLE = one_of(name for name, count in PARTS.items() if count == 1)
+CUT = one_of(name for name, count in PARTS.items() if count > 1)
+SINGLE = one_of(name for name in RUNNABLE if name not in S.combined)
 
 
 rule score:
@@ -11,38 +13,29 @@ rule score:
     log:
         "logs/score/{dataset}/{metric}.log",
     wildcard_constraints:
-        dataset=one_of(name for name, count in PARTS.items() if count == 1),
-        metric=one_of(name for name in RUNNABLE if name not in S.combined),
+        dataset=WHOLE,
+        metric=SINGLE,
     threads: metric_threads
     resources:
         mem_mb=3000,
         runtime=60,
     params:
+        part=lambda wildcards: f"--part {wildcards.scatteritem}" if "scatteritem" in wildcards.keys() else "",
         options=metric_options,
         code=metric_code,
     shell:
-        SCORE + " > {log} 2>&1"
+        "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.part} --output {output}"
+        " > {log} 2>&1"
 
 
-rule score_part:
-    input:
-        responses,
+use rule score as score_part with:
     output:
         temp("results/{dataset}/parts/{metric}/{scatteritem}.parquet"),
     log:
         "logs/score_part/{dataset}/{metric}/{scatteritem}.log",
     wildcard_constraints:
-        dataset=one_of(name for name, count in PARTS.items() if count > 1),
-        metric=one_of(name for name in RUNNABLE if name not in S.combined),
-    threads: metric_threads
-    resources:
-        mem_mb=3000,
-        runtime=60,
-    params:
-        options=metric_options,
-        code=metric_code,
-    shell:
-        SCORE + " --part {wildcards.scatteritem} > {log} 2>&1"
+        dataset=CUT,
+        metric=SINGLE,
 
 
 scattergather:
@@ -59,8 +52,8 @@ rule gather_scores:
     log:
         "logs/gather_scores/{dataset}/{metric}.log",
     wildcard_constraints:
-        dataset=one_of(name for name, count in PARTS.items() if count > 1),
-        metric=one_of(name for name in RUNNABLE if name not in S.combined),
+        dataset=CUT,
+        metric=SINGLE,
     params:
         # The parts are gone afterwards: what decides them makes this stale too.
         options=metric_options,
@@ -89,7 +82,8 @@ rule score_combined:
         parts=lambda wildcards: [f"{name}={path}" for name, path in parts(wildcards).items()],
         code=metric_code,
     shell:
-        SCORE + " --parts {params.parts} > {log} 2>&1"
+        "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} --parts {params.parts}"
+        " --output {output} > {log} 2>&1"
 
 
 rule import_scores:

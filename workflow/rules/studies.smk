@@ -1,26 +1,42 @@
 # Tables and figures, which studies/NAME/study.yaml and src/comperdial/report/dataset.yaml declare.
 
+CAPTION = "../report/artifact.rst"
+
+
+def asked_for(wildcards):
+    """Return how a table's or figure's command names it."""
+    of_dataset = f"dataset {wildcards.name} --dataset {wildcards.get('dataset')}"
+    return f"{wildcards.study} {wildcards.name}" if "study" in wildcards.keys() else of_dataset
+
 
 rule table:
     input:
         made_of("tables"),
     output:
         multiext("results/studies/{study}/tables/{name}", ".md", ".tex", ".csv"),
-        html=report(
-            "results/studies/{study}/tables/{name}.html",
-            caption="../report/artifact.rst",
-            category="The papers' tables",
-        ),
+        html=report("results/studies/{study}/tables/{name}.html", caption=CAPTION, category="The papers' tables"),
     log:
         "logs/table/{study}/{name}.log",
     wildcard_constraints:
         study=one_of(STUDIES),
         name=one_of(name for study in STUDIES for name in shown("tables", study)),
     params:
+        asked=asked_for,
         code=entry_code("tables"),
         caption=caption("tables"),
     shell:
-        "comperdial table {wildcards.study} {wildcards.name} --output {output.html} > {log} 2>&1"
+        "comperdial table {params.asked} --output {output.html} > {log} 2>&1"
+
+
+use rule table as dataset_table with:
+    output:
+        multiext("results/{dataset}/tables/{name}", ".md", ".tex", ".csv"),
+        html=report("results/{dataset}/tables/{name}.html", caption=CAPTION, category="Tables"),
+    log:
+        "logs/dataset_table/{dataset}/{name}.log",
+    wildcard_constraints:
+        dataset=one_of(S.datasets),
+        name=one_of(SPECS[DATASET]["tables"]),
 
 
 rule figure:
@@ -28,50 +44,26 @@ rule figure:
         made_of("figures"),
     output:
         multiext("results/studies/{study}/figures/{name}", ".pdf", ".svg", ".csv"),
-        png=report("results/studies/{study}/figures/{name}.png", caption="../report/artifact.rst", category="Figures"),
+        png=report("results/studies/{study}/figures/{name}.png", caption=CAPTION, category="Figures"),
     log:
         "logs/figure/{study}/{name}.log",
     wildcard_constraints:
         study=one_of(STUDIES),
         name=one_of(name for study in STUDIES for name in shown("figures", study)),
     params:
+        asked=asked_for,
         code=entry_code("figures"),
         caption=caption("figures"),
     shell:
-        "comperdial figure {wildcards.study} {wildcards.name} --output {output.png} > {log} 2>&1"
+        "comperdial figure {params.asked} --output {output.png} > {log} 2>&1"
 
 
-rule dataset_table:
-    input:
-        made_of("tables"),
-    output:
-        multiext("results/{dataset}/tables/{name}", ".md", ".tex", ".csv"),
-        html=report("results/{dataset}/tables/{name}.html", caption="../report/artifact.rst", category="Tables"),
-    log:
-        "logs/dataset_table/{dataset}/{name}.log",
-    wildcard_constraints:
-        dataset=one_of(S.datasets),
-        name=one_of(SPECS[DATASET]["tables"]),
-    params:
-        code=entry_code("tables"),
-        caption=caption("tables"),
-    shell:
-        "comperdial table dataset {wildcards.name} --dataset {wildcards.dataset} --output {output.html} > {log} 2>&1"
-
-
-rule dataset_figure:
-    input:
-        made_of("figures"),
+use rule figure as dataset_figure with:
     output:
         multiext("results/{dataset}/figures/{name}", ".pdf", ".svg", ".csv"),
-        png=report("results/{dataset}/figures/{name}.png", caption="../report/artifact.rst", category="Figures"),
+        png=report("results/{dataset}/figures/{name}.png", caption=CAPTION, category="Figures"),
     log:
         "logs/dataset_figure/{dataset}/{name}.log",
     wildcard_constraints:
         dataset=one_of(S.datasets),
         name=one_of(SPECS[DATASET]["figures"]),
-    params:
-        code=entry_code("figures"),
-        caption=caption("figures"),
-    shell:
-        "comperdial figure dataset {wildcards.name} --dataset {wildcards.dataset} --output {output.png} > {log} 2>&1"
