@@ -22,7 +22,9 @@ def test_a_metric_and_scores_computed_elsewhere(finished):
     scores = pd.read_parquet(finished.path / "results/usr_persona/scores/f1.parquet").query("output == 'f1'")
     scores = scores.rename(columns={"item_id": "context_id"})[["context_id", "system_id", "value"]]
     scores.iloc[:-6].to_csv(finished.path / "scores.csv", index=False)
-    entry = blocks(finished.path / "docs/recorded-scores.md", "yaml")[0].replace("dataset: demo", "dataset: usr_persona")
+    entry = blocks(finished.path / "docs/recorded-scores.md", "yaml")[0].replace(
+        "dataset: demo", "dataset: usr_persona"
+    )
     finished.edit("params.yaml", "evaluation:\n", f"{entry}evaluation:\n")
     finished.snakemake(TABLE)
     made = {name for name in finished.rewritten(before) if name.startswith("data") or "/scores/" in name}

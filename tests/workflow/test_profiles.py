@@ -51,7 +51,14 @@ def test_a_job_asks_for_what_the_profile_and_the_command_line_say(fresh):
         (programs / name).write_text(f"#!/bin/sh\n{refuse}\n")
         (programs / name).chmod(0o755)
     said = fresh.run(
-        *("snakemake", "--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),
+        *(
+            "snakemake",
+            "--workflow-profile",
+            "profiles/slurm",
+            "--slurm-no-account",
+            "--slurm-status-command",
+            "squeue",
+        ),
         *("--slurm-init-seconds-before-status-checks", "1", "results/usr_persona/scores/f1.parquet"),
         *("--set-resources", "score:mem_mb=700", "score:runtime=10", "--set-threads", "score=2"),
         check=False,
