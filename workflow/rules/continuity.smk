@@ -1,4 +1,4 @@
-# What single studies compute besides correlations: preferences, and whether users go on.
+# What single studies compute besides correlations: preferences, whether users go on, one ranking over all data sets.
 
 PREFERRED = preference_sets(S.catalogue)
 CONTINUITY = "results/studies/continuity"
@@ -21,20 +21,25 @@ def drawn_for(study):
 
 
 def vectors_of(*datasets):
-    names = [f"{name}_{encoder}" for name in datasets for encoder in ENCODERS if name != "topical_chat" or encoder == "minilm"]
+    names = [
+        f"{name}_{encoder}"
+        for name in datasets
+        for encoder in ENCODERS
+        if name != "topical_chat" or encoder == "minilm"
+    ]
     return [f"data/training/continuity/{name}.safetensors" for name in names]
 
 
 rule read_preferences:
     output:
         "data/tables/{dataset}/preferences.parquet",
-    params:
-        checksums=lambda wildcards: [source.sha256 for source in S.catalogue.dataset(wildcards.dataset).files.values()],
-        code=code("data/preferences.py"),
     log:
         "logs/read_preferences/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(PREFERRED),
+    params:
+        checksums=lambda wildcards: [source.sha256 for source in S.catalogue.dataset(wildcards.dataset).files.values()],
+        code=code("data/preferences.py"),
     shell:
         "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
@@ -42,10 +47,10 @@ rule read_preferences:
 rule rated_dialogues:
     output:
         "data/tables/ieval/rated_dialogues.parquet",
-    params:
-        code=code("evaluation/preferences.py", "data/readers/ieval.py"),
     log:
         "logs/rated_dialogues.log",
+    params:
+        code=code("evaluation/preferences.py", "data/readers/ieval.py"),
     shell:
         "comperdial rated-dialogues ieval --output {output} > {log} 2>&1"
 
@@ -53,10 +58,10 @@ rule rated_dialogues:
 rule recorded_pairs:
     output:
         "results/studies/acute_eval/{dataset}_judges.csv",
-    params:
-        code=code("judges/recorded_pairs.py"),
     log:
         "logs/recorded_pairs/{dataset}.log",
+    params:
+        code=code("judges/recorded_pairs.py"),
     shell:
         "comperdial recorded-pairs {wildcards.dataset} --output {output} > {log} 2>&1"
 
@@ -65,12 +70,12 @@ rule exchanges:
     output:
         annotators="data/tables/{dataset}/annotators.parquet",
         exchanges=f"{CONTINUITY}/{{dataset}}_exchanges.csv",
-    params:
-        code=code("data/readers/hazumi.py"),
     log:
         "logs/exchanges/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(HAZUMI),
+    params:
+        code=code("data/readers/hazumi.py"),
     shell:
         "comperdial continuity exchanges {wildcards.dataset} --annotators {output.annotators} --output {output.exchanges}"
         " > {log} 2>&1"
@@ -82,12 +87,12 @@ rule predict_scores:
     output:
         values=f"{CONTINUITY}/score_prediction.csv",
         differences=f"{CONTINUITY}/score_prediction_differences.csv",
+    log:
+        "logs/predict_scores.log",
     params:
         **drawn_for("continuity"),
         folders=[f"data/tables/{name}" for name in HAZUMI],
         code=code("training/score_prediction.py", "evaluation", "stats"),
-    log:
-        "logs/predict_scores.log",
     shell:
         f"comperdial continuity predict {{params.folders}} --output {{output.values}} --differences {{output.differences}} {DRAWN}"
         " > {log} 2>&1"
@@ -100,14 +105,14 @@ rule perspective:
         lambda wildcards: "data/tables/ieval/rated_dialogues.parquet" if wildcards.dataset == "ieval_dial" else [],
     output:
         f"{CONTINUITY}/perspective_{{dataset}}.csv",
-    params:
-        **drawn_for("continuity"),
-        options=lambda wildcards: PERSPECTIVE[wildcards.dataset],
-        code=code("evaluation", "stats"),
     log:
         "logs/perspective/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(PERSPECTIVE),
+    params:
+        **drawn_for("continuity"),
+        options=lambda wildcards: PERSPECTIVE[wildcards.dataset],
+        code=code("evaluation", "stats"),
     shell:
         f"comperdial continuity perspective data/tables/{{wildcards.dataset}} {{params.options}} --output {{output}} {DRAWN}"
         " > {log} 2>&1"
@@ -116,15 +121,15 @@ rule perspective:
 rule vectors:
     output:
         "data/training/continuity/{dataset}_{encoder}.safetensors",
-    params:
-        model=lambda wildcards: label(ENCODERS[wildcards.encoder]),
-        code=code("training/continuity_tasks.py", "data/continuations.py"),
     log:
         "logs/vectors/{dataset}_{encoder}.log",
     wildcard_constraints:
         dataset=one_of([*CHATS, "topical_chat"]),
         encoder=one_of(ENCODERS),
     threads: workflow.cores
+    params:
+        model=lambda wildcards: label(ENCODERS[wildcards.encoder]),
+        code=code("training/continuity_tasks.py", "data/continuations.py"),
     shell:
         "comperdial continuity vectors {wildcards.dataset} --encoder {wildcards.encoder} --output {output} > {log} 2>&1"
 
@@ -132,11 +137,11 @@ rule vectors:
 rule continuity_baselines:
     output:
         f"{CONTINUITY}/dcp_{{dataset}}_baselines.parquet",
-    params:
-        code=code("evaluation/continuing.py", "data/continuations.py"),
     log:
         "logs/continuity_baselines/{dataset}.log",
     threads: workflow.cores
+    params:
+        code=code("evaluation/continuing.py", "data/continuations.py"),
     shell:
         "comperdial continuity baselines {wildcards.dataset} --output {output} > {log} 2>&1"
 
@@ -149,13 +154,13 @@ rule continuity_models:
         measures=f"{CONTINUITY}/dcp_{{dataset}}.parquet",
         scores=f"{CONTINUITY}/dcp_{{dataset}}_scores.parquet",
         continuations=f"{CONTINUITY}/dcp_{{dataset}}_continuations.parquet",
-    params:
-        baselines=lambda wildcards, input: f"--baselines {input.baselines}" if input.baselines else "",
-        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     log:
         "logs/continuity_models/{dataset}.log",
     wildcard_constraints:
         dataset=one_of(CHATS),
+    params:
+        baselines=lambda wildcards, input: f"--baselines {input.baselines}" if input.baselines else "",
+        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     shell:
         "comperdial continuity models {wildcards.dataset} --vectors {input.vectors} {params.baselines}"
         " --output {output.measures} --scores {output.scores} --continuations {output.continuations} > {log} 2>&1"
@@ -168,10 +173,52 @@ rule liking:
     output:
         liking=f"{CONTINUITY}/dcp_liking.csv",
         scores=f"{CONTINUITY}/dcp_liking_scores.parquet",
-    params:
-        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     log:
         "logs/liking.log",
+    params:
+        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     shell:
         "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --output {output.liking}"
         " --scores {output.scores} > {log} 2>&1"
+
+
+BOARDS = load_yaml("studies/overall/boards.yaml")["boards"]
+
+
+def on_board(wildcards):
+    """Return the data sets of a board."""
+    return list(dict.fromkeys(name for task in BOARDS[wildcards.board]["tasks"] for name in task["datasets"]))
+
+
+def ranked(wildcards):
+    """Return the scores of the metrics that a board ranks."""
+    outputs = [f"{row['metric']}:{row['output']}" for row in BOARDS[wildcards.board]["outputs"]]
+    return [path for name in on_board(wildcards) for path in scores(name, outputs)]
+
+
+rule rank:
+    input:
+        lambda wildcards: [
+            path for name in on_board(wildcards) for path in tables(name, "contexts", "systems", "ratings")
+        ],
+        boards="studies/overall/boards.yaml",
+        scores=ranked,
+    output:
+        ranking="results/studies/overall/{board}.parquet",
+        comparisons="results/studies/overall/{board}_comparisons.parquet",
+        pairs="results/studies/overall/{board}_pairs.parquet",
+    log:
+        "logs/rank/{board}.log",
+    wildcard_constraints:
+        board=one_of(BOARDS),
+    resources:
+        mem_mb=8000,
+    params:
+        **drawn_for("overall"),
+        folders=lambda wildcards: [f"data/tables/{name}" for name in on_board(wildcards)],
+        code=code("evaluation", "stats"),
+    message:
+        "overall: rank the metrics of board {wildcards.board}"
+    shell:
+        f"comperdial rank {{input.boards}} {{wildcards.board}} --tables {{params.folders}} --scores {{input.scores}} {DRAWN}"
+        " --output {output.ranking} --comparisons {output.comparisons} --pairs {output.pairs} > {log} 2>&1"
