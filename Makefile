@@ -152,4 +152,4 @@ lock:
 	mv requirements.hashes.txt.new requirements.hashes.txt && rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/ results/shards
+	rm -rf $(VENV) .snakemake logs data/raw data/runs data/tables/*/ results/*/parts

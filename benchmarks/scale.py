@@ -31,11 +31,11 @@ MODEL = {
     "bertscore": {"model": "all-MiniLM-L6-v2", "layer": 6},
     "sentence_cosine": {"model": "all-MiniLM-L6-v2", "pooling": "mean"},
 }
-MOST = {**dict.fromkeys(MODEL, 16), "robustness": 16, "alpha": 16, "systems": 16}
+MOST = {**dict.fromkeys(MODEL, 16), "robustness": 16}
 SHARDS = 16
 SHARDED = "bleu"
 DETAILS = ("f1:f1", "bleu:bleu-4", "rouge:rougeL-f", "meteor:meteor", "chrf:chrf")
-STATISTICS = ("correlate", "robustness", "alpha", "systems")
+STATISTICS = ("correlate", "robustness")
 STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", *STATISTICS)
 SCORING = ("tables", *NGRAM, *MODEL, "shards", "merge")
 # What the issue asks for.
@@ -142,17 +142,10 @@ def repeats(times: int, stage: str) -> int:
 def commands(folder: Path, stage: str) -> list[list[str]]:
     """Return the commands of a stage, as the workflow's rules have them."""
     tables, scores = folder / "tables", [folder / f"{metric}.parquet" for metric in NGRAM]
-    shown = [
-        f"ratings={tables}/ratings.parquet",
-        "source=simulated",
-        "title=Demo (SIMULATED)",
-        "--output",
-        folder / stage,
-    ]
     sampled = [
-        "--ratings", tables / "ratings.parquet",
-        "--contexts", tables / "contexts.parquet", "--systems", tables / "systems.parquet", "--source", "simulated",
-        "--level", "turn", "--level", "dialogue", "--level", "system", "--detail-target", "Overall",
+        "--ratings", tables / "ratings.parquet", "--contexts", tables / "contexts.parquet",
+        "--systems", tables / "systems.parquet", "--source", "simulated", "--level", "turn",
+        "--level", "dialogue", "--level", "system", "--detail-target", "Overall",
     ]  # fmt: skip
     score = ["score", tables, "--metric", stage, "--name", stage, "--output", folder / f"{stage}.parquet"]
     shard = ["score", tables, "--metric", SHARDED, "--name", SHARDED]
@@ -164,7 +157,7 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
         ],
         "ratings": [["simulate", tables, "--raters", folder / "raters.yaml", "--seed", "2024"]],
         "shards": [
-            [*shard, "--shard", f"{number}/{SHARDS}", "--output", part] for number, part in enumerate(parts, start=1)
+            [*shard, "--part", f"{number}-of-{SHARDS}", "--output", part] for number, part in enumerate(parts, start=1)
         ],
         "merge": [["merge", *parts, "--output", folder / f"{SHARDED}_merged.parquet"]],
         "correlate": [
@@ -176,9 +169,6 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
             ["robustness", *scores, *sampled, "--repeats", "100", "--curves", folder / "curves.parquet", "--power",
              folder / "power.parquet", "--outputs", *DETAILS],
         ],
-        "alpha": [["render", "alpha", f"contexts={tables}/contexts.parquet", "resamples=1000", "seed=2024", *shown]],
-        "systems": [["render", "systems", f"scores=[{','.join(map(str, scores))}]", f"systems={tables}/systems.parquet",
-                     f"outputs=[{','.join(DETAILS)}]", *shown]],
     }  # fmt: skip
     if stage in MODEL:
         score += ["--options", json.dumps(MODEL[stage]), "--embeddings", folder / "vectors"]

@@ -37,8 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
 _TOGETHER = {
-    "test_runs": "usr", "test_pages": "usr", "test_dvc": "usr", "test_challenge_run": "challenge", "test_study_run": "study",
-    "test_own_data_run": "own", "test_simulation": "simulation",
+    "test_runs": "usr", "test_new": "usr", "test_dvc": "usr", "test_challenge_run": "challenge", "test_own_data_run": "own",
+    "test_simulation": "simulation",
     # nltk's WordNet takes four seconds to read.
     "test_fast_metrics": "meteor", "test_meteor": "meteor",
     # 114,460 answers are read once.

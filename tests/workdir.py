@@ -14,15 +14,15 @@ from minidata import mini_items, write_mirror
 # Some of each kind of what depends on a data set: all of it takes a minute.
 TARGETS = (
     "results/studies/usr/tables/usr.html",
-    "results/studies/comperdial/tables/table_04.html",
     *(f"results/usr_persona/tables/{name}.html" for name in ("correlations", "judges")),
     "results/usr_persona/figures/heatmap.png",
     "results/usr_persona/summary/metrics.json",
 )
 
-# A study is a folder, which may be missing: the data sets of these are not in the small catalogue.
-STUDY = "src/comperdial/studies/llm_evaluators/"
-LOCAL = "src/comperdial/studies/local_metrics/"
+# Studies of data sets that are not in the small catalogue.
+STUDIES = tuple(
+    f"{folder}studies/{name}/" for folder in ("", "src/comperdial/") for name in ("llm_evaluators", "local_metrics")
+)
 
 
 @dataclass
@@ -66,10 +66,10 @@ class Workdir:
 
 
 def planned(workdir: Workdir) -> set[str]:
-    """Return the output files that a run would write, but for shards, which are gone when it has ended."""
+    """Return the output files that a run would write, but for parts, which are gone when it has ended."""
     rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
     assert rows[0][0] == "output_file"
-    return {row[0] for row in rows[1:] if row[5] != "no update" and not row[0].startswith("results/shards/")}
+    return {row[0] for row in rows[1:] if row[5] != "no update" and "/parts/" not in row[0]}
 
 
 def copied(workdir: Workdir, target: Path) -> Workdir:
@@ -94,7 +94,7 @@ def copy_repository(root: Path, target: Path, *targets: str, shipped: bool = Fal
         made = name.startswith("results/") and name != "results/.gitignore"
         if made or name.startswith(("data/store/", "tests/")) or name.endswith(".dvc") or not (root / name).is_file():
             continue
-        if name.startswith((STUDY, LOCAL)) and not shipped:
+        if name.startswith(STUDIES) and not shipped:
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target / name)

@@ -138,14 +138,14 @@ def test_setting_up_is_a_line_for_each_stage(make, tmp_path):
 @pytest.mark.parametrize(
     ("fails", "status", "said"),
     [
-        ("*torch==*", 2, "[1/7] Installing torch ... failed after 0 s"),
-        ("*chitchat*", 0, "[6/7] Fetching the conversations of Chit-Chat ... failed after 0 s"),
+        ("*torch==*", 2, "[1/7] Installing torch ... failed after "),
+        ("*chitchat*", 0, "[6/7] Fetching the conversations of Chit-Chat ... failed after "),
     ],
 )
 def test_a_stage_that_fails_shows_why(make, tmp_path, fails, status, said):
     (tmp_path / ".venv/.installed").unlink()
     done = make("setup", fails=fails)
-    assert said in done.stdout.splitlines()
+    assert said in done.stdout
     assert "no index can be reached" in done.stderr
     assert done.returncode == status
     assert (tmp_path / ".venv/.installed").exists() == (status == 0)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats
 
+from comperdial import schema
+from comperdial.cli import main
 from comperdial.core.errors import ConfigError
 from comperdial.evaluation import samples
 from comperdial.evaluation.overall import OVERALL, Board, Task, overall, pairs_of_systems
-from comperdial.studies.overall.show import draw_overall, overall_document
+from comperdial.studies import overall as study
 
 ENTRIES = [
     {"measure": "spearman", "datasets": ["one", "two"]},
@@ -30,7 +35,8 @@ def tables(dataset, seed, without=()):
             ratings.append(
                 key
                 | {
-                    "context_id": f"c{item}",
+                    "level": "turn",
+                    "item_id": f"c{item}",
                     "annotator_id": "a",
                     "dimension": "Overall",
                     "rating": truth,
@@ -103,36 +109,51 @@ def test_only_accuracies_are_pooled_over_data_sets():
     assert Task("accuracy", ("one", "two"), "pooled").name == "accuracy, one+two"
 
 
-def test_table_and_figure_name_each_value_by_its_metric(found):
-    frame, tests = overall(Board.of("b", ENTRIES), found, NAMES, resamples=50)
-    entry = {"title": "Board", "source": "human", "tasks": ENTRIES}
-    boards = {"b": entry | {"outputs": [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]}}
-    drawn = draw_overall(frame, boards)[1]
-    whole = frame[frame["task"] == OVERALL].set_index("metric")["value"]
-    assert dict(zip(drawn["label"], drawn["value"], strict=True)) == {
-        "Good": whole["good"],
-        "Fair": whole["fair"],
-        "Poor": whole["poor"],
-    }
-    document = overall_document(frame, tests, {"one": "One", "two": "Two"}, boards)
-    rows = {row[0]: row[1] for row in document.sections[0].rows}
-    assert [*rows] == ["Good", "Fair", "Poor"]
-    assert all(rows[name.title()].startswith(f"{value:.3f} [") for name, value in whole.items())
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory):
+    """Rank by the command, and return the inputs of the study's functions."""
+    folder = tmp_path_factory.mktemp("overall")
+    outputs = [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]
+    about = {"title": "Board", "level": "turn", "source": "human", "missing": "left-out"}
+    (folder / "boards.yaml").write_text(
+        yaml.safe_dump({"boards": {"b": about | {"tasks": ENTRIES, "outputs": outputs}}})
+    )
+    (folder / "sources.yaml").write_text("files: {}\ndatasets: {}\n")
+    options = {name: str(folder / f"{name}.parquet") for name in ("output", "comparisons", "pairs")}
+    for seed, name in enumerate(("one", "two")):
+        scores, ratings = tables(name, seed)
+        schema.write(folder / f"{name}_scores.parquet", scores, "scores")
+        schema.write(folder / name / "ratings.parquet", ratings, "ratings")
+        people = ("s0", "s3") if name == "one" else ()
+        systems = [(name, f"s{n}", "human" if f"s{n}" in people else "agent", None, "") for n in range(6)]
+        frame = pd.DataFrame(systems, columns=schema.table("systems").columns)
+        schema.write(folder / name / "systems.parquet", frame, "systems")
+        contexts = [(name, f"c{n}", f"c{n}", 0, [], [], []) for n in range(25)]
+        frame = pd.DataFrame(contexts, columns=schema.table("contexts").columns)
+        schema.write(folder / name / "contexts.parquet", frame, "contexts")
+        (folder / f"{name}.json").write_text(json.dumps({"dataset": name, "title": name.title()}))
+    arguments = ["--tables", str(folder / "one"), str(folder / "two"), "--resamples", "50"]
+    arguments += ["--scores", str(folder / "one_scores.parquet"), str(folder / "two_scores.parquet")]
+    arguments += ["--catalogue", str(folder / "sources.yaml")]
+    arguments += [text for name, path in options.items() for text in (f"--{name}", path)]
+    assert main(["rank", str(folder / "boards.yaml"), "b", *arguments]) == 0
+    inputs = {name: [folder / f"{name}.parquet"] for name in ("comparisons", "pairs")}
+    inputs |= {"ranking": [folder / "output.parquet"], "boards": [folder / "boards.yaml"]}
+    return inputs | {"about": [folder / "one.json", folder / "two.json"]}
 
 
-def test_the_table_says_how_few_pairs_of_systems_accuracy_rests_on_and_how_many_have_a_human(found):
-    board = Board.of("b", ENTRIES)
-    kinds = {"one": {f"s{number}": "agent" for number in range(6)} | {"s0": "human", "s3": "human"}}
-    pairs = pairs_of_systems(board, found, kinds)
-    assert pairs[["dataset", "systems", "pairs", "with_human"]].to_numpy().tolist() == [
-        ["one", 6, 15, 9],
-        ["two", 6, 15, 0],
-    ]
-    assert pairs_of_systems(Board.of("b", ENTRIES[:2]), found, kinds).empty
-    frame, tests = overall(board, found, NAMES, resamples=0)
-    entry = {"title": "Board", "source": "human", "tasks": ENTRIES}
-    boards = {"b": entry | {"outputs": [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]}}
-    document = overall_document(frame, tests, {"one": "One", "two": "Two"}, boards, pairs)
-    said = "Board: 33% of the weight is that of accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
-    assert said in document.notes
-    assert any("Holm over 3 tests" in note for note in document.notes)
+def test_the_table_has_each_value_and_says_what_it_rests_on(ranked):
+    table, drawn = study.overall(ranked, {}), study.overall_figure(ranked, {})[1]
+    (section,) = table.sections
+    assert list(section.frame.index) == ["Good", "Fair", "Poor"]
+    values = drawn.set_index("label")["value"]
+    for label, score in section.frame["Overall", "score"].items():
+        assert score.startswith(f"{values[label]:.3f} [")
+    assert section.frame["Spearman", "One"].str.fullmatch(r"-?\d\.\d{3}").all()
+    text = "Board: 33% of the weight is that of accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
+    assert text in table.notes
+    assert any("Holm over 3 tests" in note for note in table.notes)
+
+
+def test_only_tasks_over_systems_have_pairs(found):
+    assert pairs_of_systems(Board.of("b", ENTRIES[:2]), found, {}).empty

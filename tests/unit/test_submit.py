@@ -50,8 +50,9 @@ def workplace(tmp_path_factory):
 
 
 @pytest.fixture
-def here(workplace, tmp_path, monkeypatch):
+def here(workplace, tmp_path, monkeypatch, root):
     """Work in a folder of one's own over the shared data."""
+    (tmp_path / "studies").symlink_to(root / "studies")
     for name in ("data", "results"):
         (tmp_path / name).symlink_to(workplace / name)
     monkeypatch.chdir(tmp_path)
@@ -213,8 +214,9 @@ def test_nothing_here_says_what_makes_it(here, capsys):
         assert "none of the data sets of board 'dialogues' is here" in err and "snakemake overall" in err
 
 
-def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys):
+def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys, root):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").symlink_to(root / "studies")
     rng = np.random.default_rng(5)
     names, keys = [f"d{d}" for d in range(20)], [(f"d{d}", "ab"[d % 2]) for d in range(20)]
     turns = [(name, turn) for name in names for turn in range(2)]

@@ -1,4 +1,4 @@
-"""DVC owns the bytes: publish, clone, pull, and nothing is left to do."""
+"""DVC stores the files: publish, clone, pull, and nothing is left to do; a user's own results are nobody else's."""
 
 import json
 import os
@@ -11,6 +11,13 @@ import pytest
 
 from workdir import TARGETS, Workdir
 
+OWN = "system,history,response,dimension,rating\n" + "".join(
+    f"{system},{number},{text} {number},warmth,{rating}\n"
+    for number in range(3)
+    for system, text, rating in (("a", "hi", 1 + number % 2), ("b", "hello you", 3), ("c", "so it is", 2 + number))
+)
+OWN_TARGETS = ("results/mine/tables/alpha.html", "results/personas/personas.json")
+
 
 def git(workdir, *arguments):
     identity = {
@@ -22,16 +29,16 @@ def git(workdir, *arguments):
 @pytest.fixture
 def published(finished, root):
     """Return the finished copy as a git repository whose results have been published like `make publish` does."""
+    finished.snakemake("results/personas/personas.json")
     git(finished, "init", "-q", "-b", "main")
     tracked = (path.relative_to(root).as_posix() for path in (root / "results").rglob("*.dvc"))
-    made = (name for name in tracked if (finished.path / name).with_suffix("").is_dir())
-    for name in ("provenance.dvc", *made):
-        text = (root / name).read_text()
-        (finished.path / name).write_text(
-            re.sub(
-                r"(?m)^- md5: .*\n|^  (md5|size|nfiles): .*\n", lambda m: "- " if m[0][0] == "-" else "", text
-            ).replace("-   ", "- ")
+    for name in ("provenance.dvc", *(name for name in tracked if (finished.path / name).with_suffix("").is_dir())):
+        text = re.sub(
+            r"(?m)^- md5: .*\n|^  (md5|size|nfiles): .*\n",
+            lambda m: "- " if m[0][0] == "-" else "",
+            (root / name).read_text(),
         )
+        (finished.path / name).write_text(text.replace("-   ", "- "))
     finished.run("comperdial", "pack-records")
     finished.run("dvc", "commit", "--force", "--quiet")
     finished.run("dvc", "push", "--quiet")
@@ -40,29 +47,38 @@ def published(finished, root):
     return finished
 
 
-def test_clone_pull_nothing_to_do(published, tmp_path):
+def test_clone_own_data_pull_and_nothing_to_do(published, tmp_path):
     tracked = git(published, "ls-files").stdout.split()
     assert not [name for name in tracked if name.startswith(("data/raw", "data/tables/usr"))]
-    assert {Path(name).suffix or name for name in tracked if name.startswith("results/")} <= {
-        ".dvc",
-        "results/.gitignore",
-    }
+    suffixes = {Path(name).suffix or name for name in tracked if name.startswith("results/")}
+    assert suffixes <= {".dvc", "results/.gitignore"}
     subprocess.run(["git", "clone", "-q", published.path, tmp_path / "clone"], check=True)
     clone = Workdir(tmp_path / "clone", TARGETS)
     shutil.rmtree(published.path / ".dvc/cache")
+
+    # In README's order: first one's own file, then what is published.
+    (clone.path / "mine.csv").write_text(OWN)
+    own = ("--config", "datasets=[mine.csv]")
+    clone.snakemake(*OWN_TARGETS, *own)
+    mine = {name: made for name, made in clone.outputs().items() if "/mine/" in name}
+    assert mine
     clone.run("dvc", "pull")
-    ours = {n: c for n, (_, c) in published.outputs().items() if re.match(r"results/(?!local/)", n)}
-    theirs = {n: c for n, (_, c) in clone.outputs().items() if n.startswith("results/")}
-    assert theirs == ours
+    now = clone.outputs()
+    assert {name: made for name, made in now.items() if "/mine/" in name} == mine
+    ours = {name: content for name, (_, content) in published.outputs().items() if name.startswith("results/")}
+    theirs = {name: content for name, (_, content) in now.items() if name.startswith("results/") and name not in mine}
+    assert theirs == {name: content for name, content in ours.items() if not name.startswith("results/local/")}
     assert not (clone.path / "data/raw").exists(), "what is not ours to pass on stays out of the remote"
     assert "Nothing to be done" in clone.snakemake("-n")
-    assert git(clone, "status", "--porcelain").stdout == ""
+    assert "Nothing to be done" in clone.snakemake("-n", *OWN_TARGETS, *own)
+    assert git(clone, "status", "--porcelain").stdout == "?? mine.csv\n"
+
     summary = "results/usr_persona/summary/metrics.json"
     clone.edit(summary, '"bleu-4"', '"bleu-5"')
     said = clone.run("dvc", "metrics", "diff", "HEAD", "--json").stdout
-    # dvc.yaml names the metrics of data sets that this small copy does not have: DVC warns of them first.
+    # dvc.yaml names metrics of data sets that this small copy lacks: DVC warns of them first.
     found = json.loads(said[said.index("{") :])
-    assert all("bleu" in name for name in found.get("diff", found)[summary]), "what changed is told"
+    assert all("bleu" in name for name in found.get("diff", found)[summary])
 
 
 @pytest.mark.ci
@@ -76,10 +92,9 @@ def test_what_this_repository_publishes(root, tmp_path):
     assert (clone.path / "data/tables/demo/truth.parquet").is_file(), "the demo's tables are published too"
     planned = clone.snakemake("-n")
     assert "Nothing to be done" in planned, planned[-3000:]
-    # The one study whose numbers are published beside its tables; with the models that `make setup` brings, as a user has them.
+    # With the models that `make setup` brings, as a user has them.
     environment = os.environ | {"PYTHONPATH": str(clone.path / "src")}
     done = subprocess.run(
         ["snakemake", "-n", "overall"], cwd=clone.path, env=environment, capture_output=True, text=True
     )
-    planned = done.stdout + done.stderr
-    assert "Nothing to be done" in planned, planned[-3000:]
+    assert "Nothing to be done" in done.stdout + done.stderr, (done.stdout + done.stderr)[-3000:]

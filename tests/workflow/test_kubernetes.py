@@ -59,7 +59,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(fresh, root, tmp_path):
+def server(fresh, tmp_path):
     """Return a server that stands for a cluster's, with the environment that names it to snakemake."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as found:
         found.asked, found.ended = [], {}
@@ -110,14 +110,14 @@ def test_a_dry_run_asks_nothing_of_the_cluster(fresh, server):
     assert server.asked == []
 
 
-def test_jobs_run_in_the_shared_folder_with_the_table_s_resources(fresh, server, root):
-    table = (root / "tests/configs/slurm.yaml").read_text().replace("bleu_raw: {", "f1: {gpu: 1, ")
-    (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + table)
-    text = run(fresh, server, TARGET, "--envvars", "OPENAI_API_KEY", OPENAI_API_KEY="the key")
+def test_jobs_run_in_the_shared_folder_with_the_profile_s_resources(fresh, server):
+    (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + "shards: {default: 2}\n")
+    options = ("--envvars", "OPENAI_API_KEY", "--set-resources", "score_part:gpu=1", "score_part:mem_mb=800")
+    text = run(fresh, server, TARGET, *options, OPENAI_API_KEY="the key")
     assert (fresh.path / TARGET).is_file(), text[-4000:]
     assert list(server.empty.iterdir()) == []
     asked = jobs(server)
-    # The tables, each shard, what merges them.
+    # The tables, each part, what merges them.
     assert len(asked) == 4
     for body in asked:
         valid("Job", "batch/v1", body)
@@ -130,24 +130,12 @@ def test_jobs_run_in_the_shared_folder_with_the_table_s_resources(fresh, server,
         (variable,) = container["env"]
         assert variable["name"] == "OPENAI_API_KEY"
         assert "the key" not in json.dumps(body)
-    scores = next(body for body in asked if "score_shard:" in json.dumps(body))
-    container = scores["spec"]["template"]["spec"]["containers"][0]
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert container["resources"]["limits"]["memory"] == "800M"
-    assert container["resources"]["requests"]["memory"] == "800M"
+    scores = next(body for body in asked if "score_part:" in json.dumps(body))
+    resources = scores["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == "1"
+    assert resources["limits"]["memory"] == resources["requests"]["memory"] == "800M"
     (secret,) = [body for path, body in server.asked if path.endswith("/secrets")]
     valid("Secret", "v1", secret)
-
-
-def test_the_schema_is_strict():
-    body = {"metadata": {"name": "x"}, "spec": {"template": {"spec": {"containers": [{"name": "y", "image": 3}]}}}}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        valid("Job", "batch/v1", body)
-    body["spec"]["template"]["spec"]["containers"] = [{"name": "y", "pictures": "z"}]
-    with pytest.raises(kubernetes_validate.ValidationError):
-        valid("Job", "batch/v1", body)
-    body["spec"]["template"]["spec"]["containers"] = [{"name": "y", "image": "z"}]
-    valid("Job", "batch/v1", body)
 
 
 def test_the_driver_s_manifest_is_valid(root):

@@ -1,6 +1,7 @@
 """The DAG on a real Slurm of one node, through profiles/slurm: the bytes of a local run, whatever is killed."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -75,11 +76,12 @@ def content(workdir: Workdir) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def sharded(fresh: Workdir, root: Path) -> Workdir:
-    """Return the mini data set, scored in two shards."""
-    (fresh.path / "params.yaml").write_text(
-        (fresh.path / "params.yaml").read_text() + (root / "tests/configs/slurm.yaml").read_text()
-    )
+def sharded(fresh: Workdir) -> Workdir:
+    """Return the mini data set, scored in two parts."""
+    (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + "shards: {default: 2}\n")
+    # Memory that a node of this machine has, and no GPU.
+    profile = fresh.path / "profiles/slurm/config.yaml"
+    profile.write_text(re.sub(r"mem_mb: \d+", "mem_mb: 700", profile.read_text()).replace(", gpu: 1", ""))
     return fresh
 
 
@@ -100,14 +102,14 @@ def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
         assert first.wait(300) != 0
     finally:
         first.kill()
-    assert not (sharded.path / "results/studies/usr/tables/usr.csv").exists()
+    assert not (sharded.path / "results/usr_persona/tables/correlations.csv").exists()
 
     cluster.start_slurmd()
     made = set(content(sharded))
     second = submitted(sharded, cluster, "tables", COMPERDIAL_MODELS=str(tmp_path / "models"))
     assert second.wait(900) == 0, said(sharded)[-4000:]
     # What lay there whole was kept, and all of it is what one machine makes.
-    assert made <= set(content(local)) | {name for name in made if name.startswith("results/shards/")}
+    assert made <= set(content(local)) | {name for name in made if "/parts/" in name}
     assert content(sharded) == content(local)
 
 

@@ -1,4 +1,4 @@
-# What single studies compute besides correlations: preferences, and whether users go on.
+# What single studies compute besides correlations: preferences, whether users go on, one ranking over all data sets.
 
 PREFERRED = preference_sets(S.catalogue)
 CONTINUITY = "results/studies/continuity"
@@ -180,3 +180,45 @@ rule liking:
     shell:
         "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --output {output.liking}"
         " --scores {output.scores} > {log} 2>&1"
+
+
+BOARDS = load_yaml("studies/overall/boards.yaml")["boards"]
+
+
+def on_board(wildcards):
+    """Return the data sets of a board."""
+    return list(dict.fromkeys(name for task in BOARDS[wildcards.board]["tasks"] for name in task["datasets"]))
+
+
+def ranked(wildcards):
+    """Return the scores of the metrics that a board ranks."""
+    outputs = [f"{row['metric']}:{row['output']}" for row in BOARDS[wildcards.board]["outputs"]]
+    return [path for name in on_board(wildcards) for path in scores(name, outputs)]
+
+
+rule rank:
+    input:
+        lambda wildcards: [
+            path for name in on_board(wildcards) for path in tables(name, "contexts", "systems", "ratings")
+        ],
+        boards="studies/overall/boards.yaml",
+        scores=ranked,
+    output:
+        ranking="results/studies/overall/{board}.parquet",
+        comparisons="results/studies/overall/{board}_comparisons.parquet",
+        pairs="results/studies/overall/{board}_pairs.parquet",
+    log:
+        "logs/rank/{board}.log",
+    wildcard_constraints:
+        board=one_of(BOARDS),
+    resources:
+        mem_mb=8000,
+    params:
+        **drawn_for("overall"),
+        folders=lambda wildcards: [f"data/tables/{name}" for name in on_board(wildcards)],
+        code=code("evaluation", "stats"),
+    message:
+        "overall: rank the metrics of board {wildcards.board}"
+    shell:
+        f"comperdial rank {{input.boards}} {{wildcards.board}} --tables {{params.folders}} --scores {{input.scores}} {DRAWN}"
+        " --output {output.ranking} --comparisons {output.comparisons} --pairs {output.pairs} > {log} 2>&1"

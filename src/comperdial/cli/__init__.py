@@ -141,6 +141,7 @@ def make_parser() -> argparse.ArgumentParser:
         perturb,
         preferences,
         prompts,
+        rank,
         recorded,
         site,
         steps,
@@ -150,8 +151,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
 
     groups = (
-        compare, continuity, make, steps, evaluate, dimensions, judge, prompts, recorded, data, challenge, perturb, models,
-        fit, annotate, preferences, site, submit, train, validate,
+        compare, continuity, make, steps, evaluate, dimensions, judge, prompts, rank, recorded, data, challenge, perturb,
+        models, fit, annotate, preferences, site, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -12,11 +12,11 @@ from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_table, write_text
 
 if TYPE_CHECKING:
-    from comperdial.report.document import Document
-    from comperdial.studies.overall.leaderboard import Leaderboard
+    from comperdial.studies.leaderboard import Leaderboard
 
 _FORMS = (".html", ".md", ".csv", ".tex")
 _MISSING = ("left-out", "worst")
+BOARDS = Path("studies/overall/boards.yaml")
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -50,8 +50,9 @@ def _ranking(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--output", type=output_file, help=f"write the ranking, too: {', '.join(_FORMS)}")
     command.add_argument(
-        "--resamples", type=whole(0), help="swaps of WMT's test (default: the study's; 0: without that test)"
+        "--resamples", type=whole(0), default=1000, help="swaps of WMT's test (default: 1000; 0: without that test)"
     )
+    command.add_argument("--boards", type=Path, default=BOARDS, metavar="FILE", help=f"default: {BOARDS}")
     command.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     command.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     command.add_argument("--entries", type=Path, default=Path("leaderboard"), help="default: leaderboard")
@@ -60,11 +61,12 @@ def _ranking(command: argparse.ArgumentParser) -> None:
 
 def _open(options: argparse.Namespace, board: str) -> Leaderboard:
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.studies.overall.leaderboard import Leaderboard
+    from comperdial.studies.leaderboard import Leaderboard
 
     if options.output is not None and options.output.suffix not in _FORMS:
         raise ConfigError(f"{options.output}", where="--output", expected=f"a name ending in {', '.join(_FORMS)}")
-    return Leaderboard(board, load_catalogue(options.catalogue), options.tables, options.results, options.entries)
+    folders = (options.tables, options.results, options.entries)
+    return Leaderboard(board, load_catalogue(options.catalogue), *folders, boards=options.boards)
 
 
 def _submit(options: argparse.Namespace) -> None:
@@ -76,13 +78,13 @@ def _submit(options: argparse.Namespace) -> None:
             raise ConfigError(f"{option} is missing", expected="FILE --name NAME --about TEXT, or --template BOARD")
     if options.texts is not None:
         raise ConfigError("given without --template", where="--texts")
-    from comperdial.report.document import Document, text
+    from comperdial.report.render import Table, text
 
     board = _open(options, options.board)
     scores, unused = board.read(options.file, options.name, options.about)
     section, complete = board.coverage(scores)
     notes = [f"{unused:,} scores are of responses that nobody rated, or of references: not used"] if unused else []
-    sys.stdout.write(text(Document(options.name, options.about, [section], scores, notes)) + "\n")
+    sys.stdout.write(text(Table(options.name, options.about, scores, [section], notes)) + "\n")
     if not complete and options.missing is None:
         raise ConfigError(
             "not all rated items have a score",
@@ -116,22 +118,11 @@ def _leaderboard(options: argparse.Namespace) -> None:
 
 
 def _show(board: Leaderboard, options: argparse.Namespace) -> None:
-    from comperdial.config import load_yaml
-    from comperdial.report.document import text
-    from comperdial.studies import FOLDER
+    from comperdial.report import render
 
-    study = load_yaml(FOLDER / "overall" / "study.yaml")
-    resamples = study["resamples"] if options.resamples is None else options.resamples
-    document = board.ranking(resamples=resamples, seed=study["seed"], missing=options.missing)
-    sys.stdout.write(text(document))
+    table = board.ranking(resamples=options.resamples, seed=2024, missing=options.missing)
+    sys.stdout.write(render.text(table))
     if options.output is not None:
-        write_text(options.output, _form(document, options.output))
-
-
-def _form(document: Document, path: Path) -> str:
-    from comperdial.report.document import html_page, rendered
-
-    if path.suffix == ".html":
-        return html_page(document)
-    form = {".md": "markdown", ".csv": "csv", ".tex": "latex"}[path.suffix]
-    return rendered(document, form, label="tab:leaderboard")
+        forms = {".html": render.page, ".md": render.markdown, ".csv": render.csv}
+        form = forms.get(options.output.suffix, lambda table: render.latex(table, "tab:leaderboard"))
+        write_text(options.output, form(table))

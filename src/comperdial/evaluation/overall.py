@@ -2,16 +2,15 @@
 
 A task is a statistic on a data set; pairwise accuracy is one task over several sets, all pairs of systems counting alike. The
 overall score is the weighted mean over tasks, correlations taken from -1..1 to 0..1, as in the official tables of the WMT
-metrics tasks. Two tests stand side by side, and answer different questions: ours takes systems and dialogues as drawn from
-more of their kind, WMT's takes them as they are.
+metrics tasks. Two tests answer different questions: ours takes systems and dialogues as drawn from more of their kind, WMT's
+takes them as given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,13 +20,14 @@ import pandas as pd
 from scipy import stats
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError
+from comperdial.config import load_yaml
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import Output
 from comperdial.evaluation.aggregate import read_contexts
 from comperdial.evaluation.samples import Sample
 from comperdial.evaluation.samples import samples as paired_samples
 from comperdial.schema.dimensions import chosen_dimension
-from comperdial.stats import COEFFICIENTS, Coefficient, Measure
+from comperdial.stats import COEFFICIENTS, Measure
 from comperdial.stats.comparison import CLOSE, FEWEST, benjamini_hochberg, common_units, holm, rank_clusters
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
@@ -45,9 +45,11 @@ from comperdial.stats.grouped import (
 from comperdial.stats.perm_both import swapped_differences
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
 Missing = Literal["left-out", "worst"]
 
 OVERALL = "overall"
+BOARDS = Path("studies/overall/boards.yaml")
 # Statistics from -1 to 1; the others are shares.
 _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
 
@@ -61,14 +63,17 @@ class Task:
     measure
         Any of ``MEASURES``.
     datasets
-        Of which data sets; several for ``accuracy``, whose pairs of systems are pooled.
+        Which data sets; several for ``accuracy``, whose pairs of systems are pooled.
     grouping
         ``item``, ``system``, ``pooled`` (means of systems), or None: over all units.
+    weight
+        Its share of the overall score.
     """
 
     measure: Measure
     datasets: tuple[str, ...]
     grouping: Grouping | None = None
+    weight: float = 1.0
 
     @property
     def name(self) -> str:
@@ -76,14 +81,28 @@ class Task:
         within = f" by {self.grouping}" if self.grouping in ("item", "system") else ""
         return f"{self.measure}{within}, {'+'.join(self.datasets)}"
 
-    def on_unit_scale(self, value: Floats) -> Floats:
-        """Return values of the statistic between 0 and 1."""
-        return (value + 1) / 2 if self.measure in _SIGNED else value
+    @property
+    def signed(self) -> bool:
+        """Return whether the statistic goes from -1 to 1; others are shares."""
+        return self.measure in _SIGNED
+
+    def replicates(
+        self, scores: Floats, ratings: Floats, design: Design, items: Integers, resamples: int, seed: int
+    ) -> Replicates:
+        """Return the statistic of some metrics, and what it is without each cluster."""
+        if self.grouping is not None:
+            return replicates(
+                scores, ratings, design, items, self.measure, self.grouping, resamples=resamples or 1000, seed=seed
+            )
+        for name in COEFFICIENTS:
+            if name == self.measure:
+                return of_units(scores, ratings, design, name)
+        raise ConfigError(f"{self.measure} over all units", expected="pearson, spearman or kendall, or a grouping")
 
 
 @dataclass(frozen=True)
 class Board:
-    """Tasks that make one ranking; the weight is split evenly over kinds of task, then over each kind's tasks."""
+    """Tasks that make one ranking."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -92,29 +111,30 @@ class Board:
     def of(cls, name: str, entries: Sequence[Mapping[str, Any]]) -> Board:
         """Read a board's tasks: each entry a measure, its grouping, and data sets; ``together`` makes them one task.
 
+        Every kind of task has the same weight, and in it every task.
+
         Raises
         ------
         ConfigError
             For data sets taken together by anything but ``accuracy``.
         """
-        tasks: list[Task] = []
+        found: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
-            measure, grouping, sets = entry["measure"], entry.get("grouping"), tuple(entry["datasets"])
-            if entry.get("together"):
-                if measure != "accuracy":
-                    raise ConfigError(
-                        f"`together` for {measure}", where=f"board {name}", expected="it for `accuracy` alone"
-                    )
-                tasks.append(Task(measure, sets, grouping))
-            else:
-                tasks += [Task(measure, (one,), grouping) for one in sets]
-        return cls(name, tuple(tasks))
-
-    @property
-    def weights(self) -> Floats:
-        """Return the weight of each task; they sum to 1."""
-        kinds = [(task.measure, task.grouping) for task in self.tasks]
-        return np.array([1 / (len(set(kinds)) * kinds.count(kind)) for kind in kinds])
+            measure, together = entry["measure"], entry.get("together")
+            if together and measure != "accuracy":
+                raise ConfigError(
+                    f"`together` for {measure}", where=f"board {name}", expected="it for `accuracy` alone"
+                )
+            sets = [tuple(entry["datasets"])] if together else [(one,) for one in entry["datasets"]]
+            found.setdefault((measure, entry.get("grouping")), []).extend(sets)
+        return cls(
+            name,
+            tuple(
+                Task(measure, datasets, grouping, 1 / (len(found) * len(sets)))
+                for (measure, grouping), sets in found.items()
+                for datasets in sets
+            ),
+        )
 
     @property
     def datasets(self) -> list[str]:
@@ -122,45 +142,235 @@ class Board:
         return list(dict.fromkeys(name for task in self.tasks for name in task.datasets))
 
 
-@dataclass
-class _Sum:
-    """What is added up over data sets: differences of all pairs, their variances, and draws of WMT's test.
+def read_boards(path: str | Path = BOARDS) -> dict[str, Any]:
+    """Return the boards of a file by name: ``title``, ``level``, ``source``, ``missing``, ``tasks`` and ``outputs``."""
+    return dict(load_yaml(path)["boards"])
 
-    The last of the rows and columns of differences and variances is a metric that is always 0: a difference from it is a
-    metric's own value.
+
+def board_of(name: str, boards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a board by name."""
+    if name not in boards:
+        raise UnknownNameError("board", name, boards)
+    return dict(boards[name])
+
+
+class _Sum:
+    """Sums over data sets: differences of all pairs, their variances, and draws of WMT's test.
+
+    The last row and column of differences and variances is a metric that is always 0: a difference from it is a metric's own
+    value.
     """
 
-    difference: Floats
-    variances: Floats
-    fewest: Floats
-    value: Floats
-    n: npt.NDArray[np.intp]
-    draws: npt.NDArray[np.float32] | None
-
-    @classmethod
-    def zeros(cls, count: int, resamples: int) -> _Sum:
-        draws = np.zeros((count, count, resamples), dtype=np.float32) if resamples else None
+    def __init__(self, count: int, resamples: int) -> None:
         square = (count + 1, count + 1)
-        return cls(
-            np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf), np.zeros(count),
-            np.zeros(count, dtype=np.intp), draws,
-        )  # fmt: skip
+        self.difference, self.variances, self.fewest = np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf)
+        self.value, self.n = np.zeros(count), np.zeros(count, dtype=np.intp)
+        self.draws = np.zeros((count, count, resamples), dtype=np.float32)
+
+    def add(self, difference: Floats, parts: Floats, fewest: Floats) -> None:
+        """Add what one data set says."""
+        self.difference += difference
+        self.value += difference[:-1, -1]
+        self.variances += parts
+        self.fewest = np.minimum(self.fewest, fewest)
 
     def p(self) -> Floats:
-        return student(self.difference, *variance_of(self.variances, self.fewest))
+        """Return p of our test, of all pairs."""
+        return student(self.difference, *variance_of(self.variances, self.fewest))[:-1, :-1]
 
     def p_wmt(self) -> Floats:
-        if self.draws is None:
-            return np.full(self.difference.shape, np.nan)
+        """Return p of WMT's test, of all pairs; one-sided, as there."""
         difference = self.difference[:-1, :-1]
+        if not self.draws.shape[-1]:
+            return np.full(difference.shape, np.nan)
         far = ~(np.abs(self.draws) < np.abs(difference)[..., np.newaxis] - CLOSE - 1e-6)
         return np.where(np.isnan(difference), np.nan, far.mean(axis=-1) / 2)
 
-    def interval(self) -> tuple[Floats, Floats]:
+    def interval(self, low: float) -> tuple[Floats, Floats]:
+        """Return the ends of 95 % intervals of values, which are between ``low`` and 1."""
         variance, freedom = variance_of(self.variances[:, :-1, -1], self.fewest[:-1, -1])
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance)
-        return self.value - reach, self.value + reach
+        return np.clip(self.value - reach, low, 1.0), np.clip(self.value + reach, low, 1.0)
+
+
+@dataclass
+class _Ranking:
+    """What one ranking is made of: the board, its samples and outputs, and the sums of each task and overall (the last)."""
+
+    board: Board
+    samples: Mapping[str, Sample]
+    outputs: Sequence[Output]
+    resamples: int
+    seed: int
+    sums: list[_Sum] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sums = [_Sum(len(self.outputs), self.resamples) for _ in range(len(self.board.tasks) + 1)]
+        self.coverage = np.zeros((len(self.board.tasks), len(self.outputs)))
+        rng = np.random.default_rng(self.seed)
+        for dataset in self.board.datasets:
+            places = [place for place, task in enumerate(self.board.tasks) if dataset in task.datasets]
+            if dataset in self.samples:
+                self._add(places, dataset, rng)
+                continue
+            for place in (*places, -1):
+                self.sums[place].difference += np.nan
+                self.sums[place].value += np.nan
+
+    def _share(self, task: Task, dataset: str) -> float:
+        """Return a data set's share of a task: that of the task's pairs of systems."""
+        pairs = {
+            name: math.comb(self.samples[name].design.counts[0], 2) for name in task.datasets if name in self.samples
+        }
+        return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
+
+    def _add(self, places: Sequence[int], dataset: str, rng: np.random.Generator) -> None:
+        """Add what a data set says on each of its tasks, over the units that both metrics of a pair have."""
+        sample, count = self.samples[dataset], len(self.outputs)
+        row_of = {name: row for row, name in enumerate(sample.names)}
+        missing = np.full(len(sample.ratings), np.nan)
+        table = np.stack([sample.scores[row_of[name]] if name in row_of else missing for name in self.outputs])
+        tasks = {place: self.board.tasks[place] for place in places}
+        shares = {place: self._share(task, dataset) for place, task in tasks.items()}
+        scale = {place: task.weight * (0.5 if task.signed else 1.0) for place, task in tasks.items()}
+        for place, share in shares.items():
+            self.coverage[place] += share * np.isfinite(table).mean(axis=1)
+        square = (count + 1, count + 1)
+        # A pair without units in common has no difference.
+        found = {
+            place: (np.full(square, np.nan), np.zeros((4, *square)), np.full(square, np.inf)) for place in (*places, -1)
+        }
+        for rows, wanted, units in common_units(np.isfinite(table)):
+            if units.sum() < FEWEST:
+                continue
+            items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
+            known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
+            made: dict[int, Replicates] = {}
+            for place, task in tasks.items():
+                own = task.replicates(*known, self.resamples, self.seed)
+                made[place] = weighted([(shares[place], own)])
+                n = self.sums[place].n
+                n[rows] = np.where(np.diag(wanted), n[rows] + own.n, n[rows])
+            made[-1] = weighted([(scale[place], made[place]) for place in places])
+            # Each metric has a difference from the one that is always 0.
+            asked = np.pad(wanted, (0, 1))
+            asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
+            asked[-1, -1] = False
+            at = np.ix_([*rows, count], [*rows, count])
+            for place, own in made.items():
+                with_zero = own.with_zero()
+                parts, freedom = two_way(*variances(with_zero)[0])
+                apart = with_zero.values[:, np.newaxis] - with_zero.values
+                for whole, of in zip(found[place], (apart, parts, np.full(asked.shape, freedom)), strict=True):
+                    whole[..., at[0], at[1]] = np.where(asked, of, whole[..., at[0], at[1]])
+            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
+                one, other = rows[a], rows[b]
+                for place, task in tasks.items():
+                    drawn = swapped_differences(
+                        known[0][a],
+                        known[0][b],
+                        *known[1:],
+                        task.measure,
+                        task.grouping,
+                        resamples=self.resamples,
+                        rng=rng,
+                    )
+                    # Swapping everything turns the sign: either is as likely.
+                    drawn = (shares[place] * drawn * rng.choice([-1.0, 1.0], self.resamples)).astype(np.float32)
+                    for sums, factor in ((self.sums[place], 1.0), (self.sums[-1], scale[place])):
+                        sums.draws[one, other] += factor * drawn
+                        sums.draws[other, one] += factor * drawn
+        for place, (difference, parts, fewest) in found.items():
+            self.sums[place].add(difference, parts, fewest)
+
+    def tables(self, missing: Missing) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return tables ``overall`` and ``overall_comparisons``."""
+        tasks, whole = self.board.tasks, self.sums[-1]
+        scores = np.stack([sums.value for sums in self.sums[:-1]])
+        weights, gone = np.array([task.weight for task in tasks]), ~np.isfinite(scores)
+        parts = [
+            self._of_task(task.name, task.measure, sums, -1.0 if task.signed else 0.0, task.weight, coverage)
+            for task, sums, coverage in zip(tasks, self.sums, self.coverage, strict=False)
+        ]
+        given = gone & (missing == "worst")
+        if given.any():
+            worst = np.nanmin(np.where(gone.all(axis=1, keepdims=True), np.inf, scores), axis=1)
+            scores = np.where(given, np.where(np.isfinite(worst), worst, np.nan)[:, np.newaxis], scores)
+            # A value that was given has no variance, and no test.
+            whole.variances[:, np.append(given.any(axis=0), False), -1] = np.nan
+        signed = np.array([task.signed for task in tasks])[:, np.newaxis]
+        whole.value, whole.n = weights @ np.where(signed, (scores + 1) / 2, scores), (~gone).sum(axis=0)
+        text = "given the worst value of: " if missing == "worst" else "no scores for: "
+        lacking = [
+            text + "; ".join(task.name for task, lacks in zip(tasks, column, strict=True) if lacks)
+            if column.any()
+            else None
+            for column in gone.T
+        ]
+        parts.append(self._of_task(OVERALL, "mean", whole, 0.0, weights @ ~gone, weights @ self.coverage, lacking))
+        names = (OVERALL, "overall_comparisons")
+        frames = [pd.concat([part[at] for part in parts], ignore_index=True) for at in (0, 1)]
+        frame, tests = (
+            schema.validate(one[schema.table(name).columns], name) for one, name in zip(frames, names, strict=True)
+        )
+        return frame, tests
+
+    def _of_task(
+        self,
+        name: str,
+        measure: str,
+        sums: _Sum,
+        least: float,
+        weight: float | Floats,
+        coverage: Floats,
+        lacking: list[str | None] | None = None,
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        low, high = sums.interval(least)
+        about = {"board": self.board.name, "task": name}
+        metric, output = zip(*self.outputs, strict=True)
+        frame = pd.DataFrame({"metric": metric, "output": output}).assign(
+            **about,
+            coefficient=measure,
+            value=sums.value,
+            low=low,
+            high=high,
+            n=sums.n,
+            weight=np.clip(weight, 0, 1),
+            coverage=np.clip(coverage, 0, 1),
+            lacking=pd.Series(lacking or [None if np.isfinite(value) else "no scores" for value in sums.value]),
+            signature=[self._signature(one) for one in self.outputs],
+        )
+        one, other = np.nonzero(np.triu(np.isfinite(sums.difference[:-1, :-1]), 1))
+        turned = sums.difference[one, other] < 0
+        a, b = np.where(turned, other, one), np.where(turned, one, other)
+        p, p_wmt = sums.p(), sums.p_wmt()
+        tests = pd.DataFrame(
+            {
+                f"{column}_{side}": np.take(names, at)
+                for side, at in (("a", a), ("b", b))
+                for column, names in (("metric", metric), ("output", output))
+            }
+        ).assign(
+            **about,
+            difference=sums.difference[a, b],
+            p=p[one, other],
+            p_adjusted=holm(p[one, other]),
+            p_fdr=benjamini_hochberg(p[one, other]),
+            p_wmt=p_wmt[one, other],
+            test=f"jackknife|perm-both:{self.resamples or 'no'}|v:1",
+        )
+        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
+            matrix = np.full(p.shape, np.nan)
+            matrix[one, other] = matrix[other, one] = tests[of]
+            ranks = rank_clusters(sums.value, matrix)
+            tested = bool(np.isfinite(matrix).any())
+            frame[column] = pd.array([rank if rank and tested else None for rank in ranks.tolist()], dtype="Int32")
+        return frame, tests
+
+    def _signature(self, name: Output) -> str:
+        of = [sample for sample in self.samples.values() if name in sample.names]
+        return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
 
 
 def overall(
@@ -180,7 +390,7 @@ def overall(
         The tasks.
     samples
         A sample of units of each data set, at turn or dialogue level; means of systems are made of it where a task wants
-        them. A data set without a sample lacks for every metric.
+        them. A data set without a sample has no value for any metric.
     outputs
         (metric, output) to rank.
     resamples, seed
@@ -195,71 +405,20 @@ def overall(
         Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values
         of tasks are on their own scales. Intervals are of jackknife variances, data sets independent of each other.
     """
-    count = len(outputs)
-    sums = [_Sum.zeros(count, resamples) for _ in range(len(board.tasks) + 1)]
-    rng = np.random.default_rng(seed)
-    pairs_of = {name: (sample.design.counts[0] * (sample.design.counts[0] - 1)) / 2 for name, sample in samples.items()}
-    coverage = np.zeros((len(board.tasks), count))
-    for dataset in board.datasets:
-        tasks = [place for place, task in enumerate(board.tasks) if dataset in task.datasets]
-        if dataset not in samples:
-            for place in (*tasks, -1):
-                sums[place].difference += np.nan
-                sums[place].value += np.nan
-            continue
-        sample = samples[dataset]
-        table = _rows_of(sample, outputs)
-        shares = [
-            pairs_of[dataset] / sum(pairs_of.get(name, 0) for name in board.tasks[place].datasets)
-            if len(board.tasks[place].datasets) > 1
-            else 1.0
-            for place in tasks
-        ]
-        for place, share in zip(tasks, shares, strict=True):
-            coverage[place] += share * np.isfinite(table).mean(axis=1)
-        _add(board, tasks, shares, sample, table, sums, resamples, seed, rng)
-    rows, tests = [], []
-    scores, weights = np.full((len(board.tasks), count), np.nan), board.weights
-    for place in range(len(board.tasks)):
-        scores[place] = sums[place].value
-    filled, given = _filled(scores, missing)
-    for place, task in enumerate(board.tasks):
-        rows += _task_rows(
-            board, task.name, task.measure, sums[place], outputs, samples, weights[place], coverage[place]
-        )
-        tests += _test_rows(board, task.name, sums[place], outputs)
-    whole = sums[-1]
-    on_scale = np.stack([task.on_unit_scale(row) for task, row in zip(board.tasks, filled, strict=True)])
-    whole.value, whole.n = weights @ on_scale, np.isfinite(scores).sum(axis=0)
-    lacking = [_lacking(board, ~np.isfinite(column), missing) for column in scores.T]
-    if given.any():
-        # A value that was given has no variance, and no test.
-        whole.variances[:, np.append(given.any(axis=0), False), -1] = np.nan
-    share = weights @ np.isfinite(scores)
-    rows += _task_rows(board, OVERALL, "mean", whole, outputs, samples, share, weights @ coverage, lacking)
-    tests += _test_rows(board, OVERALL, whole, outputs)
-    frame = _ranked(pd.DataFrame(rows, columns=schema.table(OVERALL).columns), pd.DataFrame(tests), outputs)
-    columns = schema.table("overall_comparisons").columns
-    return schema.validate(frame, OVERALL), schema.validate(pd.DataFrame(tests, columns=columns), "overall_comparisons")
+    return _Ranking(board, samples, outputs, resamples, seed).tables(missing)
 
 
 def pairs_of_systems(
     board: Board, samples: Mapping[str, Sample], kinds: Mapping[str, Mapping[str, str]]
 ) -> pd.DataFrame:
-    """Count the pairs of systems that the tasks over means of systems rest on.
+    """Return table ``overall_pairs``: the pairs of systems that the tasks over means of systems rest on.
 
     Parameters
     ----------
     board, samples
         As :func:`overall` takes them.
     kinds
-        Of each data set the kind of each system, as table ``systems`` has it.
-
-    Returns
-    -------
-    DataFrame
-        Table ``overall_pairs``: of each such task and data set the rated systems, their pairs, and in how many of these a
-        system is a person.
+        The kind of each system of each data set, as in table ``systems``: pairs with a human are counted.
     """
     rows = []
     for task in board.tasks:
@@ -274,198 +433,6 @@ def pairs_of_systems(
     return schema.validate(pd.DataFrame(rows, columns=columns), "overall_pairs")
 
 
-def _rows_of(sample: Sample, outputs: Sequence[Output]) -> Floats:
-    place = {name: row for row, name in enumerate(sample.names)}
-    return np.stack(
-        [sample.scores[place[name]] if name in place else np.full(len(sample.ratings), np.nan) for name in outputs]
-    )
-
-
-def _add(
-    board: Board,
-    tasks: Sequence[int],
-    shares: Sequence[float],
-    sample: Sample,
-    table: Floats,
-    sums: list[_Sum],
-    resamples: int,
-    seed: int,
-    rng: np.random.Generator,
-) -> None:
-    """Add what a data set says on each of its tasks, over the units that both metrics of a pair have."""
-    square = (len(table) + 1, len(table) + 1)
-    # A pair without units in common has no difference.
-    known = {
-        place: (np.full(square, np.nan), np.zeros((4, *square)), np.full(square, np.inf)) for place in (*tasks, -1)
-    }
-    for rows, wanted, units in common_units(np.isfinite(table)):
-        if units.sum() < FEWEST:
-            continue
-        design, items = sample.design.of(units), np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-        scores, ratings = table[np.ix_(rows, units)], sample.ratings[units]
-        found: dict[int, Replicates] = {}
-        for place, share in zip(tasks, shares, strict=True):
-            task = board.tasks[place]
-            made = _made(task, scores, ratings, design, items, resamples, seed)
-            found[place] = weighted([(share, made)])
-            sums[place].n[rows] = np.where(np.diag(wanted), sums[place].n[rows] + made.n, sums[place].n[rows])
-        scale = [board.weights[place] * (0.5 if board.tasks[place].measure in _SIGNED else 1.0) for place in tasks]
-        found[-1] = weighted(list(zip(scale, (found[place] for place in tasks), strict=True)))
-        ours = np.ix_([*rows, len(table)], [*rows, len(table)])
-        own = np.diag(wanted)[:, np.newaxis]
-        asked = np.block([[wanted, own], [own.T, np.zeros((1, 1), dtype=np.bool_)]])
-        for place, made in found.items():
-            with_zero = made.with_zero()
-            values = with_zero.values
-            parts, freedom = two_way(*variances(with_zero)[0])
-            for whole, found_of in zip(
-                known[place], (values[:, np.newaxis] - values, parts, np.full(asked.shape, freedom)), strict=True
-            ):
-                whole[..., ours[0], ours[1]] = np.where(asked, found_of, whole[..., ours[0], ours[1]])
-        if resamples:
-            for a, b in _pairs(wanted):
-                for place, share, by in zip(tasks, shares, scale, strict=True):
-                    task = board.tasks[place]
-                    drawn = swapped_differences(
-                        scores[a], scores[b], ratings, design, items, task.measure, task.grouping,
-                        resamples=resamples, rng=rng,
-                    )  # fmt: skip
-                    # Swapping everything turns the sign: either is as likely.
-                    drawn = (share * drawn * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
-                    for account, factor in ((place, 1.0), (-1, by)):
-                        draws = sums[account].draws
-                        if draws is not None:
-                            draws[rows[a], rows[b]] += factor * drawn
-                            draws[rows[b], rows[a]] += factor * drawn
-    for place, (difference, parts, fewest) in known.items():
-        sums[place].difference += difference
-        sums[place].value += difference[:-1, -1]
-        sums[place].variances += parts
-        sums[place].fewest = np.minimum(sums[place].fewest, fewest)
-
-
-def _made(
-    task: Task,
-    scores: Floats,
-    ratings: Floats,
-    design: Design,
-    items: npt.NDArray[np.intp],
-    resamples: int,
-    seed: int,
-) -> Replicates:
-    if task.grouping is None:
-        return of_units(scores, ratings, design, _coefficient(task.measure))
-    return replicates(
-        scores, ratings, design, items, task.measure, task.grouping, resamples=resamples or 1000, seed=seed
-    )
-
-
-def _coefficient(measure: Measure) -> Coefficient:
-    for name in COEFFICIENTS:
-        if name == measure:
-            return name
-    raise ConfigError(f"{measure} over all units", expected="pearson, spearman or kendall, or a grouping")
-
-
-def _pairs(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True):
-        yield int(a), int(b)
-
-
-def _filled(scores: Floats, missing: Missing) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    gone = ~np.isfinite(scores)
-    if missing == "left-out" or not gone.any():
-        return scores, np.zeros_like(gone)
-    with np.errstate(all="ignore"):
-        worst = np.nanmin(np.where(np.isfinite(scores).any(axis=1, keepdims=True), scores, np.inf), axis=1)
-    worst = np.where(np.isfinite(worst), worst, np.nan)
-    return np.where(gone, worst[:, np.newaxis], scores), gone
-
-
-def _lacking(board: Board, gone: npt.NDArray[np.bool_], missing: Missing) -> str | None:
-    names = [task.name for task, lacks in zip(board.tasks, gone, strict=True) if lacks]
-    if not names:
-        return None
-    said = "given the worst value of: " if missing == "worst" else "no scores for: "
-    return said + "; ".join(names)
-
-
-def _task_rows(
-    board: Board,
-    name: str,
-    measure: str,
-    found: _Sum,
-    outputs: Sequence[Output],
-    samples: Mapping[str, Sample],
-    weight: float | Floats,
-    coverage: Floats,
-    lacking: Sequence[str | None] | None = None,
-) -> list[dict[str, Any]]:
-    signed = measure in _SIGNED
-    low, high = (np.clip(end, -1.0 if signed else 0.0, 1.0) for end in found.interval())
-    shares = np.broadcast_to(np.asarray(weight, dtype=np.float64), (len(outputs),))
-    rows = []
-    for row, (metric, output) in enumerate(outputs):
-        without = lacking[row] if lacking else (None if np.isfinite(found.value[row]) else "no scores")
-        rows.append(
-            {
-                "board": board.name, "task": name, "coefficient": measure, "metric": metric, "output": output,
-                "value": found.value[row], "low": low[row], "high": high[row], "n": int(found.n[row]),
-                "weight": float(np.clip(shares[row], 0, 1)), "coverage": float(np.clip(coverage[row], 0, 1)),
-                "rank": None, "rank_wmt": None, "lacking": without,
-                "signature": _signature((metric, output), samples),
-            }
-        )  # fmt: skip
-    return rows
-
-
-def _signature(name: Output, samples: Mapping[str, Sample]) -> str:
-    found = {sample.signatures[sample.names.index(name)] for sample in samples.values() if name in sample.names}
-    return " / ".join(sorted(found)) or "none"
-
-
-def _test_rows(board: Board, name: str, found: _Sum, outputs: Sequence[Output]) -> list[dict[str, Any]]:
-    upper = [pair for pair in combinations(range(len(outputs)), 2) if np.isfinite(found.difference[pair])]
-    p, p_wmt = found.p(), found.p_wmt()
-    values = np.array([p[pair] for pair in upper], dtype=np.float64)
-    draws = 0 if found.draws is None else found.draws.shape[-1]
-    rows = []
-    for (one, other), adjusted, fdr in zip(upper, holm(values), benjamini_hochberg(values), strict=True):
-        a, b = (one, other) if found.difference[one, other] >= 0 else (other, one)
-        rows.append(
-            {
-                "board": board.name, "task": name, "metric_a": outputs[a][0], "output_a": outputs[a][1],
-                "metric_b": outputs[b][0], "output_b": outputs[b][1], "difference": found.difference[a, b],
-                "p": p[a, b], "p_adjusted": adjusted, "p_fdr": fdr, "p_wmt": p_wmt[a, b],
-                "test": f"jackknife|perm-both:{draws or 'no'}|v:1",
-            }
-        )  # fmt: skip
-    return rows
-
-
-def _ranked(frame: pd.DataFrame, tests: pd.DataFrame, outputs: Sequence[Output]) -> pd.DataFrame:
-    place = {name: row for row, name in enumerate(outputs)}
-    ranks: dict[str, dict[tuple[str, str, str], int]] = {"rank": {}, "rank_wmt": {}}
-    for task, group in frame.groupby("task", sort=False):
-        names = list(zip(group["metric"], group["output"], strict=True))
-        values = group["value"].to_numpy(dtype=np.float64, na_value=np.nan)
-        pairs = tests[tests["task"] == task] if len(tests) else tests
-        for column, tested in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-            if not len(pairs) or pairs[tested].isna().all():
-                continue
-            p = np.full((len(outputs), len(outputs)), np.nan)
-            one = [place[name] for name in zip(pairs["metric_a"], pairs["output_a"], strict=True)]
-            other = [place[name] for name in zip(pairs["metric_b"], pairs["output_b"], strict=True)]
-            p[one, other] = p[other, one] = pairs[tested].to_numpy(dtype=np.float64, na_value=np.nan)
-            order = [place[name] for name in names]
-            found = rank_clusters(values, p[np.ix_(order, order)])
-            ranks[column] |= {(str(task), *name): int(rank) for name, rank in zip(names, found, strict=True) if rank}
-    keys = list(zip(frame["task"], frame["metric"], frame["output"], strict=True))
-    return frame.assign(
-        **{column: pd.array([known.get(key) for key in keys], dtype="Int32") for column, known in ranks.items()}
-    )
-
-
 def read_samples(
     folders: Mapping[str, Path],
     scores: Sequence[Path],
@@ -473,14 +440,14 @@ def read_samples(
     *,
     level: str,
     source: str,
-    targets: Mapping[str, Mapping[str, str | None]] | None = None,
+    targets: Mapping[str, str | None],
 ) -> dict[str, Sample]:
     """Read what a board compares: of each data set the units of a level, in the dimension nearest to overall quality.
 
     Parameters
     ----------
     folders
-        Of each data set's tables.
+        The folder of tables of each data set.
     scores
         Files of table ``scores``, of any of the data sets.
     outputs
@@ -488,7 +455,7 @@ def read_samples(
     level, source
         ``turn`` or ``dialogue``; whose ratings.
     targets
-        Of each data set, what :func:`comperdial.schema.dimensions.chosen_dimension` is told.
+        The dimension of each data set's catalogue entry, if it names one.
     """
     frames = [schema.read(path, "scores") for path in scores]
     every = pd.concat(frames, ignore_index=True) if frames else schema.empty("scores")
@@ -500,10 +467,7 @@ def read_samples(
         ratings = ratings[ratings["level"] == level]
         if not len(own) or not (ratings["source"] == source).any():
             continue
-        said = (targets or {}).get(name, {})
-        target = chosen_dimension(
-            said.get("target"), said.get("main_target"), ratings[ratings["source"] == source]["dimension"]
-        )
+        target = chosen_dimension(targets.get(name), None, ratings.loc[ratings["source"] == source, "dimension"])
         systems = folder / "systems.parquet"
         for sample in paired_samples(
             own,

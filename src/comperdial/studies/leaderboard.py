@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,46 +18,46 @@ from comperdial.core.files import check_columns, read_text
 from comperdial.core.names import Output
 from comperdial.data.catalogue import Catalogue
 from comperdial.data.own_files import number, read_columns, shown
-from comperdial.evaluation.overall import OVERALL, Board, Missing, overall, read_samples
+from comperdial.evaluation.overall import BOARDS, OVERALL, Board, Missing, board_of, overall, read_boards, read_samples
 from comperdial.evaluation.samples import samples
 from comperdial.metrics import kinds
-from comperdial.report.document import Document, Section
+from comperdial.report.render import Section, Table
 from comperdial.schema.dimensions import chosen_dimension
-from comperdial.studies.overall.show import MEASURES, overall_document
-from comperdial.studies.overall.tables import boards
+from comperdial.studies.overall import MEASURES, WITHIN, overall_table
 
-COLUMNS = ("dataset", "item_id", "system_id", "value")
+KEY = ["dataset", "item_id", "system_id"]
+COLUMNS = (*KEY, "value")
 OUTPUT = "score"
-# What `comperdial score` writes, too.
+# Columns that `comperdial score` writes are allowed, too.
 _KNOWN = (*COLUMNS, "level", "metric", "output", "cut", "signature")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAKE = '`snakemake overall` makes all of them, `make reproduce DATASETS="usr_persona usr_topical"` some'
 
-Key = tuple[str, str]
-
 
 @dataclass(frozen=True)
 class Items:
-    """What of a data set can be scored: (item, system) of all answers, and of those that count."""
+    """The (item, system) pairs of a data set: of all answers, and of those that count."""
 
-    answered: frozenset[Key]
-    rated: tuple[Key, ...]
+    answered: frozenset[tuple[str, str]]
+    rated: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A board, what of its data sets is here, and the metrics that were submitted to it.
+    """A board, those of its data sets that are here, and the metrics that were submitted to it.
 
     Parameters
     ----------
     name
         Of the board.
     catalogue
-        Says what data sets are called, and which dimension of theirs counts.
+        Titles of data sets, and which rated dimension counts.
     tables, results
         The folders ``data/tables`` and ``results``.
     entries
         The folder of submitted metrics, a folder for each board.
+    boards
+        The file of boards.
     """
 
     name: str
@@ -66,13 +65,12 @@ class Leaderboard:
     tables: Path = Path("data/tables")
     results: Path = Path("results")
     entries: Path = Path("leaderboard")
+    boards: Path = BOARDS
 
     @cached_property
     def board(self) -> dict[str, Any]:
-        """Return the board as ``boards.yaml`` has it."""
-        if self.name not in (known := boards()):
-            raise UnknownNameError("board", self.name, known, where="--board")
-        return dict(known[self.name])
+        """Return the board as the file of boards has it."""
+        return board_of(self.name, read_boards(self.boards))
 
     @property
     def level(self) -> str:
@@ -104,11 +102,11 @@ class Leaderboard:
         return found
 
     def _items(self, dataset: str) -> Items | None:
-        folder = self.tables / dataset
+        folder, source = self.tables / dataset, self.board["source"]
         if not folder.is_dir():
             return None
         ratings = schema.ratings_in(folder)
-        ratings = ratings[(ratings["level"] == self.level) & (ratings["source"] == self.board["source"])]
+        ratings = ratings[(ratings["level"] == self.level) & (ratings["source"] == source)]
         if ratings.empty:
             return None
         found = samples(
@@ -116,21 +114,20 @@ class Leaderboard:
             ratings,
             contexts=schema.read(folder / "contexts.parquet", "contexts"),
             systems=schema.read(folder / "systems.parquet", "systems"),
-            source=self.board["source"],
+            source=source,
             levels=[self.level],
-            targets=[chosen_dimension(self._target(dataset), None, ratings["dimension"])],
+            targets=[chosen_dimension(self._targets.get(dataset), None, ratings["dimension"])],
             allow_missing=True,
         )
-        rated = [unit for sample in found for unit in sample.units]
+        rated = sorted(unit for sample in found for unit in sample.units)
         if not rated:
             return None
         answers = self._answers(dataset)
-        keys = frozenset(zip(answers["item_id"], answers["system_id"], strict=True))
-        return Items(keys | frozenset(rated), tuple(sorted(rated)))
+        return Items(frozenset([*zip(answers["item_id"], answers["system_id"], strict=True), *rated]), tuple(rated))
 
-    def _target(self, dataset: str) -> str | None:
-        entry = self.catalogue.datasets.get(dataset)
-        return entry.target if entry else None
+    @property
+    def _targets(self) -> dict[str, str | None]:
+        return {name: entry.target for name, entry in self.catalogue.datasets.items()}
 
     def template(self) -> pd.DataFrame:
         """Return the records of a submission, without values: every rated item of every data set that is here."""
@@ -140,8 +137,8 @@ class Leaderboard:
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
         found = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
-        columns = [*COLUMNS[:3], "context_id", "turn", "history", "response", "references", "facts"]
-        return self.template().drop(columns="value").merge(found, on=list(COLUMNS[:3]), how="left")[columns]
+        columns = [*KEY, "context_id", "turn", "history", "response", "references", "facts"]
+        return self.template().drop(columns="value").merge(found, on=KEY, how="left")[columns]
 
     def _answers(self, dataset: str) -> pd.DataFrame:
         folder = self.tables / dataset
@@ -166,49 +163,47 @@ class Leaderboard:
         """
         self._check_name(name, about)
         frame = check_columns(read_columns(path, _KNOWN, COLUMNS), _KNOWN, path)
-        seen: dict[tuple[str, str, str], tuple[str, float | None]] = {}
+        seen: dict[tuple[str, ...], str] = {}
+        scored = []
         for place, record in zip(_places(path, frame), frame.to_dict("records"), strict=True):
-            where = f"{path}, {place}"
-            key = str(record["dataset"]), str(record["item_id"]), str(record["system_id"])
-            self._check_key(*key, where)
+            where, key = f"{path}, {place}", tuple(str(record[column]) for column in KEY)
+            self._check_key(*key, where=where)
             if record.get("level", self.level) != self.level:
                 raise SchemaError(f"level {record['level']!r}", where=where, expected=f"{self.level!r}, the board's")
             if key in seen:
-                hint = "Of a metric with several outputs, keep the rows of one"
-                raise SchemaError(
-                    f"{key[1]!r}, {key[2]!r} was scored in {seen[key][0]} already", where=where, hint=hint
-                )
-            seen[key] = place, _value(record["value"], where)
-        scored = [(*key, value) for key, (_, value) in seen.items() if value is not None]
+                text = f"{key[1]!r}, {key[2]!r} was scored in {seen[key]} already"
+                raise SchemaError(text, where=where, hint="Of a metric with several outputs, keep the rows of one")
+            seen[key] = place
+            if (value := _value(record["value"], where)) is not None:
+                scored.append((*key, value))
         rated = {(dataset, *key) for dataset, items in self.items.items() for key in items.rated}
         kept = sorted(row for row in scored if row[:3] in rated)
         if not kept:
             raise SchemaError("no score of an item that was rated", where=str(path), expected="what --template prints")
-        for dataset in dict.fromkeys(row[0] for row in kept):
-            of_set = [row[3] for row in kept if row[0] == dataset]
-            if len(of_set) > 1 and len(set(of_set)) == 1:
+        scores = pd.DataFrame(kept, columns=list(COLUMNS))
+        for dataset, values in scores.groupby("dataset")["value"]:
+            if len(values) > 1 and values.nunique() == 1:
                 raise SchemaError(
-                    f"all {len(of_set):,} scores of {dataset!r} are {of_set[0]:g}",
+                    f"all {len(values):,} scores of {dataset!r} are {values.iloc[0]:g}",
                     where=str(path),
-                    expected="scores that vary: what does not vary ranks nothing",
+                    expected="scores that vary: a constant ranks nothing",
                 )
         digest = hashlib.sha256("".join("\t".join(map(str, row)) + "\n" for row in kept).encode()).hexdigest()
         signature = f"submitted|name:{name}|board:{self.name}|about:{about}|sha256:{digest[:12]}|v:1"
-        scores = pd.DataFrame(kept, columns=list(COLUMNS)).assign(
-            level=self.level, metric=name, output=OUTPUT, cut=0, signature=signature
-        )
+        scores = scores.assign(level=self.level, metric=name, output=OUTPUT, cut=0, signature=signature)
         columns = schema.table("scores").columns
         return schema.validate(scores[columns], "scores", where=str(path)), len(scored) - len(kept)
 
     def _check_name(self, name: str, about: str) -> None:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r}", where="--name", expected="letters, digits, dots, hyphens and underscores")
-        if name in {*kinds(), *(row["metric"] for entry in boards().values() for row in entry["outputs"])}:
+        ranked = {row["metric"] for entry in read_boards(self.boards).values() for row in entry["outputs"]}
+        if name in {*kinds(), *ranked}:
             raise ConfigError(f"{name!r} is a metric of this package", where="--name", expected="a name of its own")
         if not about.strip() or set(about) & set("|\n\r"):
             raise ConfigError(f"{about!r}", where="--about", expected="one line of text without a bar (|)")
 
-    def _check_key(self, dataset: str, item: str, system: str, where: str) -> None:
+    def _check_key(self, dataset: str, item: str, system: str, *, where: str) -> None:
         if dataset not in self.datasets:
             raise UnknownNameError("data set", dataset, self.datasets, where=where)
         if dataset not in self.items:
@@ -221,13 +216,11 @@ class Leaderboard:
         known = self.items[dataset].answered
         if (item, system) in known:
             return
-        items, systems = ({key[part] for key in known} for part in (0, 1))
-        for column, name, names in (("item_id", item, items), ("system_id", system, systems)):
-            if name not in names:
+        for at, (column, name) in enumerate((("item_id", item), ("system_id", system))):
+            if name not in (names := {key[at] for key in known}):
                 near = difflib.get_close_matches(name, names, n=1, cutoff=0)
-                raise SchemaError(
-                    f"{column} {name!r} is not in {dataset!r}", where=where, hint=f"The nearest is {near[0]!r}"
-                )
+                text = f"{column} {name!r} is not in {dataset!r}"
+                raise SchemaError(text, where=where, hint=f"The nearest is {near[0]!r}")
         answered = ", ".join(sorted(key[1] for key in known if key[0] == item))
         raise SchemaError(f"{system!r} has no response in {item!r}", where=where, expected=f"one of {answered}")
 
@@ -236,17 +229,20 @@ class Leaderboard:
         counts = scores.groupby("dataset").size()
         rows, whole = [], True
         for name in self.datasets:
-            tasks = [_kind(task) for task in self.board["tasks"] if name in task["datasets"]]
-            if name not in self.items:
-                rows.append([name, "not here", "", "", ", ".join(tasks)])
-                continue
-            scored, rated = int(counts.get(name, 0)), len(self.items[name].rated)
-            whole &= scored == rated
-            # Never "100 %" for less than all.
-            share = f"{100 * scored // rated} %" if scored else "missing"
-            rows.append([name, f"{rated:,}", f"{scored:,}", share, ", ".join(tasks)])
-        heads = ["Data set", "rated", "scored", "coverage", "tasks"]
-        return Section(f"Scores for board {self.name!r}", [("", head) for head in heads], rows), whole
+            tasks = [
+                MEASURES[task["measure"]] + WITHIN.get(task.get("grouping", ""), "")
+                for task in self.board["tasks"]
+                if name in task["datasets"]
+            ]
+            cells = ("not here", "", "")
+            if name in self.items:
+                scored, rated = int(counts.get(name, 0)), len(self.items[name].rated)
+                whole &= scored == rated
+                # Rounded down: never "100 %" for less than all.
+                cells = f"{rated:,}", f"{scored:,}", f"{100 * scored // rated} %" if scored else "missing"
+            rows.append((name, *cells, ", ".join(tasks)))
+        frame = pd.DataFrame(rows, columns=["Data set", "rated", "scored", "coverage", "tasks"])
+        return Section(f"Scores for board {self.name!r}", frame.set_index("Data set")), whole
 
     def add(self, scores: pd.DataFrame, *, replace: bool = False) -> Path:
         """Keep checked scores as an entry, and return its file.
@@ -260,14 +256,13 @@ class Leaderboard:
         if path.is_file() and not replace:
             before = schema.read(path, "scores")["signature"].iloc[0]
             if before != scores["signature"].iloc[0]:
-                raise ConfigError(
-                    f"there is another entry of this name: {before}", where=str(path), hint="Add --replace"
-                )
+                text = f"there is another entry of this name: {before}"
+                raise ConfigError(text, where=str(path), hint="Add --replace")
         schema.write(path, scores, "scores")
         return path
 
     def remove(self, name: str) -> Path:
-        """Delete an entry, and return what was its file."""
+        """Delete an entry, and return the path of its file."""
         if name not in (known := self.submitted()):
             raise UnknownNameError("entry", name, known, where=str(self.entries / self.name))
         known[name].unlink()
@@ -279,7 +274,7 @@ class Leaderboard:
 
     # The ranking
 
-    def ranking(self, *, resamples: int, seed: int, missing: Missing | None = None) -> Document:
+    def ranking(self, *, resamples: int, seed: int, missing: Missing | None = None) -> Table:
         """Rank the board's metrics that have scores here, and the submitted ones, over the data sets that are here.
 
         Raises
@@ -299,20 +294,17 @@ class Leaderboard:
             names,
             level=self.level,
             source=self.board["source"],
-            targets={name: {"target": self._target(name)} for name in self.items},
+            targets=self._targets,
         )
-        # Where nothing but submitted metrics has scores, there is nothing to rank them among.
+        # A data set with scores of submitted metrics alone has nothing to rank them among.
         found = {name: sample for name, sample in found.items() if set(ours) & set(sample.names)} or found
         names = [name for name in names if any(name in sample.names for sample in found.values())]
         if not names:
             raise MissingResourceError(
                 "no metric has scores", where=str(self.results), hint=f"In the repository's root, {_MAKE}"
             )
-        tasks = [
-            {**task, "datasets": kept}
-            for task in self.board["tasks"]
-            if (kept := [name for name in task["datasets"] if name in found])
-        ]
+        parts = [{**t, "datasets": [name for name in t["datasets"] if name in found]} for t in self.board["tasks"]]
+        tasks = [task for task in parts if task["datasets"]]
         frame, tests = overall(
             Board.of(self.name, tasks),
             found,
@@ -321,13 +313,10 @@ class Leaderboard:
             seed=seed,
             missing=missing or self.board["missing"],
         )
-        labels = [
-            *self.board["outputs"],
-            *({"label": f"{name} (submitted)", "metric": name, "output": OUTPUT} for name in entries),
-        ]
-        ranked = {self.name: {**self.board, "tasks": tasks, "outputs": labels}}
+        submitted = [{"label": f"{name} (submitted)", "metric": name, "output": OUTPUT} for name in entries]
+        labels = [*self.board["outputs"], *submitted]
         titles = {name: entry.title for name, entry in self.catalogue.datasets.items()}
-        document = overall_document(frame, tests, titles, ranked)
+        table = overall_table({self.name: {**self.board, "tasks": tasks, "outputs": labels}}, titles, frame, tests)
         notes = [
             f"{row['metric']} (submitted): {int(100 * row['coverage'] + 1e-6)} % of the rated items, tasks weighted as in the "
             f"overall score; {row['signature']}"
@@ -338,32 +327,25 @@ class Leaderboard:
             notes.append(f"{here}: no ratings, or no scores of the board's metrics, here of {', '.join(lost)}")
         if gone := [row["label"] for row in labels if (row["metric"], row["output"]) not in names]:
             notes.append(f"No scores here of: {', '.join(gone)}")
-        return replace(document, notes=[*notes, *document.notes])
+        return replace(table, notes=[*notes, *table.notes])
 
     def _scores(self, dataset: str) -> list[Path]:
-        if self.level == "dialogue":
-            paths = [self.results / dataset / "study_scores.parquet"]
-        else:
-            metrics = dict.fromkeys(row["metric"] for row in self.board["outputs"])
-            paths = [self.results / dataset / "scores" / f"{metric}.parquet" for metric in metrics]
-        return [path for path in paths if path.is_file()]
+        metrics = dict.fromkeys(row["metric"] for row in self.board["outputs"])
+        paths = [self.results / dataset / "scores" / f"{metric}.parquet" for metric in metrics]
+        # Of older runs: what a study scored is in one file.
+        joint = self.results / dataset / "study_scores.parquet"
+        return [joint] if self.level == "dialogue" and joint.is_file() else [path for path in paths if path.is_file()]
 
 
 def _value(cell: object, where: str) -> float | None:
-    """Return a score, or None for an empty cell of a CSV: elsewhere NaN may stand for a computation that failed."""
+    """Return a score, or None for an empty cell of a CSV: elsewhere NaN may be a computation that failed."""
     if isinstance(cell, str) and not cell.strip():
         return None
     value = number(cell)
     if isinstance(value, float):
         return value
-    raise SchemaError(
-        f"value {shown(cell)}", where=where, expected="a finite number", hint="An item without a score has no record"
-    )
-
-
-def _kind(task: Mapping[str, Any]) -> str:
-    within = {"item": " within contexts", "system": " within systems"}.get(task.get("grouping", ""), "")
-    return MEASURES[task["measure"]] + within
+    hint = "An item without a score has no record"
+    raise SchemaError(f"value {shown(cell)}", where=where, expected="a finite number", hint=hint)
 
 
 def _places(path: Path, frame: pd.DataFrame) -> list[str]:

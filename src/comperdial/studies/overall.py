@@ -1,0 +1,166 @@
+"""The overall ranking: a section for each board, sorted by value, with the tasks beside the overall score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial import schema
+from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
+from comperdial.report.about import About
+from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
+from comperdial.report.preferences import with_interval
+from comperdial.report.render import Section, Table, count, number
+from comperdial.report.writing import Inputs, Study
+from comperdial.stats.correlation import ALPHA
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MEASURES: Mapping[str, str] = {
+    "pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall", "acc_eq": "acc_eq", "accuracy": "accuracy", "spa": "SPA",
+}  # fmt: skip
+WITHIN = {"item": " within contexts", "system": " within systems"}
+_NOTES = (
+    "Overall: the weighted mean of the tasks. Every kind of task has the same weight, and in it every task; a correlation r "
+    "counts as (1 + r) / 2, as in the official tables of the WMT metrics tasks. Tasks are shown on their own scales",
+    f"#1 is the first cluster by our test at {ALPHA}, corrected for all pairs (Holm): would the difference be there with "
+    "other systems and dialogues of their kind? In brackets the 95 % interval for the same question. The next column has "
+    "WMT's cluster, one-sided and uncorrected, scores swapped response by response: is the difference chance, given just "
+    "these systems and dialogues? It rejects far more often where metrics favour whole systems (docs/validation.md)",
+    "acc_eq: of two responses to one context, the share ordered as people order them, ties included, with the threshold of a "
+    "tie chosen on the data: the metric's best case. accuracy: the same of pairs of systems' means, all data sets' pairs "
+    "together; intervals and our test take systems alone as drawn there, and dialogues as given",
+    "A metric without scores on a task is left out of the overall ranking, never given 0",
+)
+_KEY = ["board", "metric", "output"]
+
+
+def read(paths: Iterable[Path], table: str) -> pd.DataFrame:
+    """Return a table of all boards."""
+    return pd.concat([schema.read(path, table) for path in paths], ignore_index=True)
+
+
+def overall(inputs: Inputs, study: Study) -> Table:
+    """Show each board: the overall ranking, and every task."""
+    names = {"ranking": OVERALL, "comparisons": "overall_comparisons", "pairs": "overall_pairs"}
+    frames = {name: read(inputs[name], table) for name, table in names.items()}
+    return overall_table(read_boards(inputs["boards"][0]), About.read(inputs["about"]).titles, **frames)
+
+
+def _labelled(ranking: pd.DataFrame, boards: Mapping[str, Any]) -> pd.DataFrame:
+    """Add the labels of outputs, as the first column."""
+    rows = [{"board": board, **row} for board, entry in boards.items() for row in entry["outputs"]]
+    labels = pd.DataFrame(rows)[[*_KEY, "label"]]
+    found = ranking.merge(labels, on=_KEY, validate="many_to_one")
+    return found[["label", *ranking]].drop(columns="signature")
+
+
+def _in_order(boards: Mapping[str, Any]) -> list[str]:
+    """Return the names of boards, those that people rated first, then those with more tasks."""
+    number_of = {name: len(Board.of(name, entry["tasks"]).tasks) for name, entry in boards.items()}
+    return sorted(boards, key=lambda name: (boards[name]["source"] != "human", -number_of[name]))
+
+
+def _head(task: Task, titles: Mapping[str, str]) -> tuple[str, str]:
+    # A data set's title may say who rated it, which here the board's title does.
+    name = titles.get(task.datasets[0], task.datasets[0]).split(" (rated by")[0]
+    return MEASURES[task.measure] + WITHIN.get(task.grouping or "", ""), name if len(task.datasets) == 1 else "pooled"
+
+
+def overall_table(
+    boards: Mapping[str, Any],
+    titles: Mapping[str, str],
+    ranking: pd.DataFrame,
+    comparisons: pd.DataFrame,
+    pairs: pd.DataFrame | None = None,
+) -> Table:
+    """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on what ``overall_pairs`` counts."""
+    ranked, tidy = {*ranking["board"]}, _labelled(ranking, boards)
+    sections, notes = [], list(_NOTES)
+    for name in (name for name in _in_order(boards) if name in ranked):
+        board, title = Board.of(name, boards[name]["tasks"]), boards[name]["title"]
+        part = tidy[tidy["board"] == name]
+        sections.append(Section(title, _section(part, board, titles)))
+        if pairs is not None:
+            notes += _pair_notes(board, title, pairs[pairs["board"] == name], titles)
+        tests = comparisons[(comparisons["board"] == name) & (comparisons["task"] == OVERALL)]
+        ours, fdr, wmt = ((tests[p] <= ALPHA).sum() for p in ("p_adjusted", "p_fdr", "p_wmt"))
+        notes.append(
+            f"{title}: of {len(tests)} pairs of metrics {ours} differ by our test (Holm over "
+            f"{count(tests['p'].count(), 'test')}), {fdr} at a false discovery rate of {ALPHA:.0%}"
+            + (f", {wmt} by WMT's" if tests["p_wmt"].notna().any() else "")
+        )
+        lacking = part[(part["task"] == OVERALL) & part["lacking"].notna()]
+        notes += [f"{row['label']}: {row['lacking']}" for row in lacking.to_dict("records")]
+    return Table(
+        "Metrics over all data sets",
+        "One ranking of what runs here over many data sets, each a task or several: the shared-task table for dialogue.",
+        tidy,
+        sections,
+        notes,
+    )
+
+
+def _section(part: pd.DataFrame, board: Board, titles: Mapping[str, str]) -> pd.DataFrame:
+    whole = part[part["task"] == OVERALL].sort_values("value", ascending=False, na_position="last", kind="stable")
+    whole = whole.set_index("label")
+    values = part.pivot(index="label", columns="task", values="value").reindex(whole.index)
+    columns = {
+        ("Overall", "score"): [
+            with_interval(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
+        ]
+    }
+    for name, head in (("rank", "cluster"), ("rank_wmt", "WMT's")):
+        columns["Overall", head] = ["" if pd.isna(rank) else f"#{rank}" for rank in whole[name]]
+    columns |= {_head(task, titles): [number(value) for value in values[task.name]] for task in board.tasks}
+    return pd.DataFrame(columns, index=whole.index.rename("Metric"))
+
+
+def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+    """Say how few pairs of systems a task rests on, and in how many of them one is a person."""
+    tasks, notes = {task.name: task for task in board.tasks}, []
+    for name, part in pairs.groupby("task", sort=False):
+        task = tasks[str(name)]
+        each = ", ".join(f"{titles.get(d, d)} {n}" for d, n in zip(part["dataset"], part["pairs"], strict=True))
+        notes.append(
+            f"{title}: {task.weight:.0%} of the weight is that of {MEASURES[task.measure]} on "
+            f"{count(part['pairs'].sum(), 'pair')} of systems ({each}), of which {part['with_human'].sum()} include a human"
+        )
+    return notes
+
+
+def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
+    """Draw the overall score of the metrics of each board that people rated, with intervals, the best first."""
+    boards = read_boards(inputs["boards"][0])
+    ranking = _labelled(read(inputs["ranking"], OVERALL), boards)
+    chosen = [name for name in _in_order(boards) if boards[name]["source"] == "human" and name in {*ranking["board"]}]
+    shown = ranking[(ranking["task"] == OVERALL) & ranking["board"].isin(chosen) & ranking["value"].notna()]
+    shown = shown.sort_values(["board", "value"], kind="stable")
+    rows = [max(1, (shown["board"] == name).sum()) for name in chosen]
+    with drawing():
+        size = (7.0, 0.21 * sum(rows) + 0.6 * len(chosen))
+        drawn, axes = figure_and_axes(len(chosen), 1, size, sharex=True, gridspec_kw={"height_ratios": rows})
+        for ax, name in zip(axes.flat, chosen, strict=True):
+            part = shown[shown["board"] == name].reset_index(drop=True)
+            ax.axvline(0.5, color=QUIET, lw=0.8, zorder=1)
+            lines_behind(ax, "both")
+            for y, row in enumerate(part.to_dict("records")):
+                colour, mark, _ = SERIES[1 if row["rank"] == 1 else 0]
+                ax.plot([row["low"], row["high"]], [y, y], color=colour, lw=1.2, zorder=2)
+                ax.plot([row["value"]], [y], mark, color=colour, ms=4.5, zorder=3)
+            ax.set_yticks(np.arange(len(part)), list(part["label"]))
+            ax.set_ylim(-0.7, len(part) - 0.3)
+            ax.set_title(f"{boards[name]['title']} ({len(boards[name]['tasks'][0]['datasets'])} sets)", loc="left")
+        titled(
+            drawn,
+            "One ranking over all data sets",
+            "about 0.5 is chance, 1 is perfect agreement with people",
+            "Lines are 95 % intervals over other systems and dialogues of their kind. Squares: the first cluster, metrics "
+            "that do not differ significantly from one another. Each score is a mean over the tasks of the table `overall`.",
+        )
+    return drawn, shown

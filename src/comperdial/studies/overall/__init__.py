@@ -1,1 +1,0 @@
-"""One ranking of metrics over all real data sets."""
