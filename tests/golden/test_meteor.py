@@ -13,7 +13,7 @@ def correlate(usr_tables, dataset, **options):
     tables = usr_tables[dataset]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
-    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
     # The plain loop, since nltk's alignment is what is changed here; our METEOR is equal to it, and has its own.
     responses, against = list(rows["response"]), list(references[rows["context_id"]])

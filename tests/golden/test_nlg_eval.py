@@ -32,7 +32,7 @@ def cells(real_tables):
         target = "coherence" if dataset in GRADE else "Overall"
         references = tables["contexts"].set_index("context_id")["references"]
         rows = tables["responses"].query("system_id != 'Original Ground Truth'").reset_index(drop=True)
-        human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")[target]
+        human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")[target]
         rows["human"] = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
         for metric in METRICS:
             for output, scores in metric.score(list(rows["response"]), list(references[rows["context_id"]])).items():
@@ -92,7 +92,7 @@ def test_what_grade_s_files_hold(real_tables, dataset, models, different, rating
     assert tables["contexts"]["references"].map(len).unique().tolist() == [1]
     rated = tables["ratings"]
     assert len(rated) == ratings
-    assert rated.groupby(["context_id", "system_id"]).size().between(8, 11).all()
+    assert rated.groupby(["item_id", "system_id"]).size().between(8, 11).all()
     assert rated[["dimension", "scale_min", "scale_max", "source"]].drop_duplicates().values.tolist() == [
         ["coherence", 1.0, 5.0, "human"]
     ]

@@ -88,7 +88,7 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
 @pytest.mark.parametrize("text", ["raw", "normalised"])
 def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
     """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
-    human = usr_tables[dataset]["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = usr_tables[dataset]["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
     of_dataset = scored(dataset, "bleu", text=text)
     for output, rows in of_dataset.groupby("output"):
@@ -150,7 +150,7 @@ def test_the_f1_of_usr_is_over_characters(usr_tables, dataset, published):
     """The printed digits come out exactly from characters, and from words they do not (trap 2)."""
     tables = usr_tables[dataset]
     references = tables["contexts"].set_index("context_id")["references"].str[0]
-    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
     pairs = list(zip(rows["response"], references[rows["context_id"]], strict=True))
@@ -170,7 +170,7 @@ def test_leaving_the_reference_in_inflates(usr_tables):
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"]
     scores = create("bleu", text="raw").score(list(rows["response"]), list(references[rows["context_id"]]))["bleu-4"]
-    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
     assert stats.pearsonr(scores, rating)[0] == pytest.approx(0.4314, abs=0.002)
 
@@ -219,7 +219,7 @@ def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
     tables = usr_tables["usr_persona"]
     references = tables["contexts"].set_index("context_id")["references"]
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
-    human = tables["ratings"].pivot_table("rating", ["context_id", "system_id"], "dimension")["Overall"]
+    human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     rating = np.array([human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)])
     for kind in ("f1", "bleu", "rouge", "chrf"):
         for scores in create(kind).score(list(rows["response"]), list(references[rows["context_id"]])).values():

@@ -37,7 +37,8 @@ def tables(values, gaps=(), raters=("ann", "bob")):
                 ratings.append(
                     {
                         "dataset": "d",
-                        "context_id": f"c{c}",
+                        "level": "turn",
+                        "item_id": f"c{c}",
                         "system_id": f"s{s}",
                         "annotator_id": rater,
                         "position": bias,
@@ -102,7 +103,7 @@ def test_cut_inputs_are_counted_where_they_are_scored_and_rated():
     assert set(found["cut"]) == {8}
     assert set(found["level"]) == {"turn", "system"}
     # The reference and a response that nobody rated are cut too, and stand behind no coefficient.
-    unrated = ratings[(ratings["system_id"] != "s1") | (ratings["context_id"] != "c1")]
+    unrated = ratings[(ratings["system_id"] != "s1") | (ratings["item_id"] != "c1")]
     assert set(correlated(scores, unrated)["cut"]) == {7}
     systems = pd.DataFrame({"dataset": "d", "system_id": ["s0", "s3"], "kind": ["agent", "reference"]})
     assert set(correlated(scores, unrated, systems=systems)["cut"]) == {5}
@@ -121,7 +122,7 @@ def test_cuts_of_metrics_outputs_data_sets_and_dimensions_stay_apart():
         scores.assign(dataset="e", cut=9),
     ]
     # One response was rated in one dimension only.
-    other = ratings[(ratings["context_id"] != "c1") | (ratings["system_id"] != "s0")].assign(dimension="Natural")
+    other = ratings[(ratings["item_id"] != "c1") | (ratings["system_id"] != "s0")].assign(dimension="Natural")
     everything = pd.concat([ratings, other, ratings.assign(dataset="e")])
     found = correlated(pd.concat(parts), everything)
     counts = found.set_index(["dataset", "metric", "output", "target"])["cut"].groupby(level=[0, 1, 2, 3]).unique()
@@ -149,7 +150,7 @@ def test_data_sets_are_not_mixed():
     other = ratings.assign(dataset="other", rating=0.0)
     both = pd.concat([ratings, other])
     pd.testing.assert_frame_equal(correlated(scores, both), correlated(scores, ratings))
-    with pytest.raises(SchemaError, match="the same dataset, context_id and system_id"):
+    with pytest.raises(SchemaError, match="the same dataset, item_id and system_id"):
         correlated(scores, other)
 
 

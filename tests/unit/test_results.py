@@ -23,8 +23,8 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("set")
     rng = np.random.default_rng(5)
     units = pd.DataFrame(
-        [(f"c{d}", system) for d in range(DIALOGUES) for system in SYSTEMS], columns=["context_id", "system_id"]
-    ).assign(dataset="mine")
+        [(f"c{d}", system) for d in range(DIALOGUES) for system in SYSTEMS], columns=["item_id", "system_id"]
+    ).assign(dataset="mine", level="turn")
     truth = rng.normal(size=len(units)) + units["system_id"].map(SYSTEMS.index) / 2
     kinds = ["human" if name == "human" else "agent" for name in SYSTEMS]
     systems = pd.DataFrame({"dataset": "mine", "system_id": SYSTEMS, "kind": kinds, "track": None, "description": ""})
@@ -41,8 +41,8 @@ def folder(tmp_path_factory):
         for name, source in (("r1", "human"), ("r2", "human"), ("g", "gpt-4"))
     ]  # fmt: skip
     scores = [
-        units.rename(columns={"context_id": "item_id"}).assign(
-            level="turn", metric=name, output="score", cut=0, signature=name,
+        units.assign(
+            metric=name, output="score", cut=0, signature=name,
             value=truth + noise * rng.normal(size=len(units)),
         )
         for name, noise in OUTPUTS.items()
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
     tables = root / "tables"
     tables.mkdir()
     for name, frame in {
-        "systems": systems, "contexts": contexts, "turn_ratings": pd.concat(ratings),
+        "systems": systems, "contexts": contexts, "ratings": pd.concat(ratings),
     }.items():  # fmt: skip
         schema.write(tables / f"{name}.parquet", frame, name)
     schema.write(root / "scores.parquet", pd.concat(scores), "scores")
@@ -105,8 +105,8 @@ def test_restricted_outputs_are_also_correlated_within_systems_and_without_peopl
         .query("metric == 'shown'")
         .set_index(["item_id", "system_id"])
     )
-    ratings = schema.read(folder / "turn_ratings.parquet", "turn_ratings").query("source == 'human'")
-    means = ratings.groupby(["context_id", "system_id"])["rating"].mean().rename_axis(["item_id", "system_id"])
+    ratings = schema.read(folder / "ratings.parquet", "ratings").query("source == 'human'")
+    means = ratings.groupby(["item_id", "system_id"])["rating"].mean()
     both = pd.DataFrame({"score": scores["value"], "rating": means}).reset_index()
     by_system = [of_pairs(one["score"], one["rating"], "spearman").value for _, one in both.groupby("system_id")]
     (within,) = rows(found.correlations, grouping="system", metric="shown", coefficient="spearman")["value"]

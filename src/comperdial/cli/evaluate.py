@@ -317,6 +317,8 @@ def _tables(options: argparse.Namespace) -> Tables:
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables
 
+    if not options.ratings:
+        raise ConfigError("no ratings", expected="--ratings, or a folder of tables with --scores")
     scores = aggregate.read_scores(options.scores)
     names = scores["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -226,7 +227,13 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
             raise SchemaError(
                 f"holds {value}", where=f"{path}, record {record}, column 'value'", expected="a number, or nothing"
             )
-    filled = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
+    filled: dict[str, Any] = {
+        "dataset": UNNAMED,
+        "metric": path.stem,
+        "output": "score",
+        "cut": 0,
+        "signature": _ELSEWHERE,
+    }
     named = frame.assign(value=pd.Series(values, dtype="float64", index=frame.index))
     for column, value in filled.items():
         if column not in named:
