@@ -31,10 +31,7 @@ _MARKED = '<p style="white-space: pre-wrap; margin: 0 0 .5em; padding: .4em; bor
 
 def config(level: Level) -> str:
     """Return the labeling configuration of a level as XML."""
-    view = ET.Element("View")
-    panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value="Guidelines")
-    for text, style in guideline_lines(level.guidelines()):
-        ET.SubElement(panel, "Header", value=text, style=style)
+    view = guideline_view(level.guidelines())
     shown = _SHOWN[level.name]
     for name in shown:
         ET.SubElement(view, "Header", value=_TITLES[name], size="4")
@@ -70,6 +67,15 @@ def _add_reasons(view: ET.Element, shown: str) -> None:
     choices = ET.SubElement(view, "Choices", name=REASONS_TAG, toName=shown, choice="multiple", showInline="true")
     for axis in AXES:
         ET.SubElement(choices, "Choice", value=axis)
+
+
+def guideline_view(markdown: str) -> ET.Element:
+    """Return the root of a labeling configuration, with guidelines that unfold above the task."""
+    view = ET.Element("View")
+    panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value="Guidelines")
+    for text, style in guideline_lines(markdown):
+        ET.SubElement(panel, "Header", value=text, style=style)
+    return view
 
 
 def guideline_lines(markdown: str) -> Iterator[tuple[str, str]]:

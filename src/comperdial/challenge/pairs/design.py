@@ -1,14 +1,14 @@
-"""Which pair of dialogues is shown to whom, and on which side each stands (Li, Weston and Roller 2019, ACUTE-Eval).
+"""Which pair of dialogues is shown to whom, and on which side each is (Li, Weston and Roller 2019, ACUTE-Eval).
 
-The rules, in the order in which they are kept: no annotator sees a dialogue twice (always); comparisons of systems are
-shown equally often; a pair of dialogues is shown once, and a dialogue is, while there are enough of them; of each
-comparison and for each annotator, each system is left as often as right, to within one.
+The rules, by priority: no annotator sees a dialogue twice (always); comparisons of systems are shown
+equally often; a pair of dialogues is shown once, and a dialogue is, while there are enough of them; of each comparison
+and for each annotator, each system is left as often as right, to within one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs.dialogues import Dialogue, Utterances
 from comperdial.challenge.pairs.questions import Question
 from comperdial.challenge.pairs.reading import Material, Pair, pair_of
 from comperdial.core.errors import ConfigError, UnknownNameError
@@ -36,9 +36,9 @@ class Task:
     question
         What is asked.
     pair
-        The dialogues; a control where ``is_control``.
+        The dialogues; a control if ``is_control``.
     left
-        ``first`` or ``second``: which of the pair stands on the left.
+        ``first`` or ``second``: which of the pair is on the left.
     """
 
     annotator: str
@@ -148,24 +148,24 @@ class _Board:
 
     def __init__(self, material: Material, compare: Sequence[tuple[str, str]]) -> None:
         self.dialogues = list(material.dialogues.values())
-        # Equal words are one dialogue to who reads them, whatever it is called and whoever is judged in it.
-        texts: dict[tuple[tuple[str, str], ...], int] = {}
-        self.text_of = [texts.setdefault(dialogue.utterances, len(texts)) for dialogue in self.dialogues]
-        self.texts = texts
-        self.uses = np.zeros(len(texts), dtype=np.int64)
-        self.by_system: dict[str, list[int]] = defaultdict(list)
+        # Dialogues of equal words are one dialogue to readers, whatever their names and whoever is judged.
+        self.texts: dict[Utterances, int] = {}
+        self.text_of = np.array([self.texts.setdefault(one.utterances, len(self.texts)) for one in self.dialogues])
+        self.uses = np.zeros(len(self.texts), dtype=np.int64)
+        by_system: dict[str, list[int]] = defaultdict(list)
         for number, dialogue in enumerate(self.dialogues):
-            self.by_system[dialogue.system_id].append(number)
-        given = Counter(pair.systems for pair in material.pairs)
+            by_system[dialogue.system_id].append(number)
+        self.by_system = {system: np.array(numbers) for system, numbers in by_system.items()}
         comparisons = [_comparison(one, other, self.by_system) for one, other in compare]
-        comparisons = comparisons or sorted(given) or list(combinations(sorted(self.by_system), 2))
+        comparisons = comparisons or sorted({pair.systems for pair in material.pairs})
+        comparisons = comparisons or list(combinations(sorted(self.by_system), 2))
         self.pair_uses: dict[Comparison, npt.NDArray[np.int64]] = {}
         self.allowed: dict[Comparison, npt.NDArray[np.bool_]] = {}
-        places = {d.key: number for numbers in self.by_system.values() for number, d in self._named(numbers)}
+        places = {self.dialogues[n].key: place for ns in by_system.values() for place, n in enumerate(ns)}
         for one, other in dict.fromkeys(comparisons):
-            rows, columns = self.by_system[one], self.by_system[other]
+            rows, columns = (self.text_of[self.by_system[system]] for system in (one, other))
             self.pair_uses[one, other] = np.zeros((len(rows), len(columns)), dtype=np.int64)
-            allowed = np.not_equal.outer([self.text_of[i] for i in rows], [self.text_of[j] for j in columns])
+            allowed = np.not_equal.outer(rows, columns)
             if one == other:
                 allowed = np.triu(allowed, 1)
             if material.pairs:
@@ -183,16 +183,12 @@ class _Board:
             )
         self.counts = Counter(dict.fromkeys(self.allowed, 0))
 
-    def _named(self, numbers: list[int]) -> list[tuple[int, Dialogue]]:
-        return [(place, self.dialogues[number]) for place, number in enumerate(numbers)]
-
     def draw(self, count: int, controls: Sequence[Pair], rng: np.random.Generator) -> list[Pair]:
         """Return one annotator's pairs in random order; those least shown so far come first."""
         seen = np.zeros(len(self.uses), dtype=np.bool_)
-        for pair in controls:
-            for dialogue in (pair.first, pair.second):
-                if dialogue.utterances in self.texts:
-                    seen[self.texts[dialogue.utterances]] = True
+        for dialogue in (side for pair in controls for side in (pair.first, pair.second)):
+            if dialogue.utterances in self.texts:
+                seen[self.texts[dialogue.utterances]] = True
         mine: dict[Comparison, list[tuple[int, int]]] = {comparison: [] for comparison in self.allowed}
         for number in range(count):
             order = sorted(self.allowed, key=lambda c: (self.counts[c], len(mine[c]), rng.random()))
@@ -220,9 +216,8 @@ class _Board:
     def _least_shown(
         self, comparison: Comparison, seen: npt.NDArray[np.bool_], rng: np.random.Generator
     ) -> tuple[int, int] | None:
-        """Return the pair that was shown least, and of those the one whose dialogues were, or None if none is unseen."""
-        texts = np.asarray(self.text_of)
-        rows, columns = (texts[self.by_system[system]] for system in comparison)
+        """Return an unseen pair: of those that were shown least, one whose dialogues were; None if there is none."""
+        rows, columns = (self.text_of[self.by_system[system]] for system in comparison)
         allowed = self.allowed[comparison] & ~seen[rows][:, None] & ~seen[columns][None, :]
         if not allowed.any():
             return None
@@ -238,73 +233,61 @@ class _Board:
         """Pair the drawn dialogues of two systems anew, so that as few pairs as possible were shown before."""
         if not places:
             return []
-        rows, columns = (np.asarray(side) for side in zip(*places, strict=True))
+        rows, columns = np.array(places).T
         square = np.ix_(rows, columns)
         uses = np.where(self.allowed[comparison][square], self.pair_uses[comparison][square], 1e9)
-        # What is drawn decides between equals.
+        # Random numbers below one break ties.
         chosen = linear_sum_assignment(uses + rng.random(uses.shape) / (len(rows) + 1))
         return [(int(rows[i]), int(columns[j])) for i, j in zip(*chosen, strict=True)]
 
     def broken(self) -> list[str]:
-        """Say which of the rules that may be broken were."""
-        said = []
+        """Return which of the rules that may be broken were."""
+        notes = []
         pairs = np.concatenate([uses.ravel() for uses in self.pair_uses.values()])
-        if (again := int((pairs > 1).sum())) > 0:
-            said.append(
+        if again := int((pairs > 1).sum()):
+            notes.append(
                 f"{again} of {int((pairs > 0).sum())} pairs are shown more than once, at most {int(pairs.max())} times"
             )
         for system, numbers in sorted(self.by_system.items()):
-            uses = self.uses[[self.text_of[i] for i in numbers]]
-            if uses.size and uses.max() > 1:
-                said.append(
+            uses = self.uses[self.text_of[numbers]]
+            if uses.max() > 1:
+                notes.append(
                     f"{int((uses > 1).sum())} of {len(numbers)} dialogues of {system} are shown more than once, at "
                     f"most {int(uses.max())} times: {int(uses.sum())} are needed"
                 )
-        if max(self.counts.values()) > min(self.counts.values()) + 1:
-            (most, at_most), (least, at_least) = self.counts.most_common(1)[0], self.counts.most_common()[-1]
-            said.append(
+        ordered = self.counts.most_common()
+        (most, at_most), (least, at_least) = ordered[0], ordered[-1]
+        if at_most > at_least + 1:
+            notes.append(
                 f"comparisons are not shown equally often: {' and '.join(most)} {at_most} times, "
                 f"{' and '.join(least)} {at_least}"
             )
-        return said
+        return notes
 
 
-def _comparison(one: str, other: str, systems: dict[str, list[int]]) -> Comparison:
+def _comparison(one: str, other: str, systems: Collection[str]) -> Comparison:
     for name in (one, other):
         if name not in systems:
             raise UnknownNameError("system", name, systems)
     return (one, other) if one <= other else (other, one)
 
 
-def split_evenly(edges: Sequence[tuple[Hashable, Hashable]], rng: np.random.Generator | None = None) -> list[bool]:
+def split_evenly(edges: Sequence[tuple[Hashable, Hashable]], rng: np.random.Generator) -> list[bool]:
     """Split the edges of a bipartite graph so that each end has as many of one half as of the other, to within one.
 
     Ends of odd degree are joined to an extra one on the other side; then every degree is even, each walk ends where it
-    began, and an edge's half is the direction in which it is walked (Euler).
-
-    Parameters
-    ----------
-    edges
-        The two ends of each; the left ends and the right ends are apart, even if they are equal.
-    rng
-        Draws where walks begin. Default: in the order of the edges.
-
-    Returns
-    -------
-    list of bool
-        The half of each edge.
+    began, and an edge's half is the direction in which it is walked (Euler). ``rng`` draws where walks begin.
     """
     walked: list[tuple[Hashable, Hashable]] = [(("left", one), ("right", other)) for one, other in edges]
     lefts, rights = (Counter(edge[side] for edge in walked) for side in (0, 1))
-    extra_left, extra_right = object(), object()
     odd = [end for end, degree in lefts.items() if degree % 2]
-    walked += [(end, extra_right) for end in odd]
-    walked += [(extra_left, end) for end, degree in rights.items() if degree % 2]
+    walked += [(end, "extra right") for end in odd]
+    walked += [("extra left", end) for end, degree in rights.items() if degree % 2]
     # Both sides have as many edges, so the extra ends are odd together.
     if len(odd) % 2:
-        walked.append((extra_left, extra_right))
+        walked.append(("extra left", "extra right"))
     at: dict[Hashable, list[int]] = defaultdict(list)
-    for number in range(len(walked)) if rng is None else rng.permutation(len(walked)).tolist():
+    for number in rng.permutation(len(walked)).tolist():
         for end in walked[number]:
             at[end].append(number)
     halves: dict[int, bool] = {}

@@ -91,16 +91,3 @@ def chosen(bank: Mapping[str, Sequence[Question]], names: Sequence[str]) -> list
         if name not in known:
             raise UnknownNameError("question", name, known)
     return [known[name] for name in dict.fromkeys(names)]
-
-
-def candidates(bank: Mapping[str, Sequence[Question]], family: str) -> list[Question]:
-    """Return all questions of a family.
-
-    Raises
-    ------
-    UnknownNameError
-        When the bank has no such family.
-    """
-    if family not in bank:
-        raise UnknownNameError("family of questions", family, bank)
-    return list(bank[family])

@@ -1,4 +1,4 @@
-"""What is compared, read from any of the forms that it comes in: ours, ParlAI's, and a folder of tables."""
+"""Dialogues and pairs to compare, read from our files, ParlAI's, and folders of tables."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.challenge.annotation.source import Source
-from comperdial.challenge.pairs.dialogues import Dialogue, read_dialogues
+from comperdial.challenge.pairs.dialogues import Dialogue, check, read_dialogues, utterances
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json, read_jsonl, read_table
 
 log = logging.getLogger(__name__)
 
 CONTROL_COLUMNS = ("better_dialogue_id", "better_system_id", "worse_dialogue_id", "worse_system_id")
-_PARLAI = "speakers_to_eval and dialogue_dicts, as ParlAI's pairings.jsonl has them"
+_PARLAI = "speakers_to_eval and dialogue_dicts, as in ParlAI's pairings.jsonl"
+_NO_ANSWER = "a control without an answer", "'correct_answer', the better of the two speakers"
+
+Lines = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Pair:
     first, second
         In the order of their systems and names, so that a pair has one form only: use :func:`pair_of`.
     answer
-        ``first`` or ``second``, the better one, where that is known: the pair is a control then.
+        ``first`` or ``second``, the better one, if that is known: the pair is a control then.
     """
 
     first: Dialogue
@@ -39,7 +42,7 @@ class Pair:
 
     @property
     def id(self) -> str:
-        """Return its name, a hash of what the two are called: the same in every design."""
+        """Return its name, a hash of the names of the two: the same in every design."""
         return _hash([self.first.key, self.second.key])
 
     @property
@@ -49,7 +52,7 @@ class Pair:
 
 
 def pair_of(one: Dialogue, other: Dialogue, better: Dialogue | None = None) -> Pair:
-    """Return two dialogues as a pair, in its one form; ``better`` is one of them, or None where that is not known."""
+    """Return two dialogues as a pair, in its one form; ``better`` is one of them, or None if that is not known."""
     first, second = sorted((one, other), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
     return Pair(first, second, None if better is None else "first" if better.key == first.key else "second")
 
@@ -63,7 +66,7 @@ class Material:
     dialogues
         By dialogue and system.
     pairs
-        Those that a file of pairs names; empty where any two dialogues may be compared.
+        Those that a file of pairs names; empty if any two dialogues may be compared.
     controls
         Pairs with a known answer.
     """
@@ -93,12 +96,13 @@ def read_material(paths: Sequence[str | Path]) -> Material:
     unpaired: list[str] = []
     for path in map(Path, paths):
         before = len(found.pairs) + len(found.controls)
-        if path.is_dir():
-            dialogues: Iterable[Dialogue] = _of_tables(path)
-        else:
-            dialogues = _of_file(path, found)
-        for dialogue in dialogues:
-            _add(found.dialogues, dialogue, str(path))
+        for dialogue in _of_tables(path) if path.is_dir() else _of_file(path, found):
+            check(
+                found.dialogues.setdefault(dialogue.key, dialogue) == dialogue,
+                f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r} a second time, with other words",
+                str(path),
+                "each dialogue once for each system that is judged in it",
+            )
         if before == len(found.pairs) + len(found.controls):
             unpaired.append(str(path))
     if found.pairs and unpaired:
@@ -125,77 +129,49 @@ def read_controls(path: str | Path, dialogues: Mapping[tuple[str, str], Dialogue
     Raises
     ------
     ComperdialError
-        Names the record at fault: a control without an answer, or with a dialogue that there is not.
+        Names the record at fault: a control without an answer, or with an unknown dialogue.
     """
     path = Path(path)
     if path.suffix == ".csv":
         return _controls_of_csv(path, dialogues)
     controls = []
     for where, record in _records(path):
-        if record.get("correct_answer") is None:
-            raise _no_answer(where)
+        check(record.get("correct_answer") is not None, _NO_ANSWER[0], where, _NO_ANSWER[1])
         controls.append(_parlai_pair(record, where))
     return controls
 
 
-def _no_answer(where: str) -> SchemaError:
-    return SchemaError(
-        "a control without an answer", where=where, expected="'correct_answer', the better of the two speakers"
-    )
-
-
 def _controls_of_csv(path: Path, dialogues: Mapping[tuple[str, str], Dialogue]) -> list[Pair]:
     frame = read_table(path)
-    if missing := [name for name in CONTROL_COLUMNS if name not in frame]:
-        raise SchemaError(f"no column {missing[0]!r}", where=str(path), expected=", ".join(CONTROL_COLUMNS))
+    for name in CONTROL_COLUMNS:
+        check(name in frame, f"no column {name!r}", str(path), ", ".join(CONTROL_COLUMNS))
     controls = []
     for number, row in enumerate(frame.to_dict("records"), start=1):
-        sides = []
-        for side in ("better", "worse"):
-            key = (row[f"{side}_dialogue_id"], row[f"{side}_system_id"])
-            if not all(key):
-                raise SchemaError(
-                    f"a control without {'an answer' if side == 'better' else 'a worse dialogue'}",
-                    where=f"{path}, record {number}",
-                    expected=f"{side}_dialogue_id and {side}_system_id",
-                )
-            if key not in dialogues:
-                raise SchemaError(
-                    f"dialogue {key[0]!r} of {key[1]!r} does not exist",
-                    where=f"{path}, record {number}",
-                    expected="a dialogue of the files that are given",
-                )
-            sides.append(dialogues[key])
-        better, worse = sides
-        if better.utterances == worse.utterances:
-            raise SchemaError("a dialogue is compared with itself", where=f"{path}, record {number}", expected="two")
+        where = f"{path}, record {number}"
+        keys = [(row[f"{side}_dialogue_id"], row[f"{side}_system_id"]) for side in ("better", "worse")]
+        check(all(keys[0]), "a control without an answer", where, "better_dialogue_id and better_system_id")
+        for key in keys:
+            problem = f"dialogue {key[0]!r} of {key[1]!r} does not exist"
+            check(key in dialogues, problem, where, "a dialogue of the files that are given")
+        better, worse = (dialogues[key] for key in keys)
+        check(better.utterances != worse.utterances, "a dialogue is compared with itself", where, "two dialogues")
         controls.append(pair_of(better, worse, better))
     return controls
 
 
-def _add(found: dict[tuple[str, str], Dialogue], dialogue: Dialogue, where: str) -> None:
-    if found.setdefault(dialogue.key, dialogue) != dialogue:
-        raise SchemaError(
-            f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r} a second time, with other words",
-            where=where,
-            expected="each dialogue once for each system that is judged in it",
-        )
-
-
 def _of_file(path: Path, found: Material) -> Iterator[Dialogue]:
     """Yield the dialogues of a file; its pairs are added to ``found``."""
-    first = next(_records(path), None)
-    if first is None:
-        raise SchemaError("holds no dialogue", where=str(path), expected="one JSON object a line")
-    if "dialogue_dicts" in first[1]:
-        for where, record in _records(path):
+    records = list(_records(path))
+    check(records, "holds no dialogue", str(path), "one JSON object a line")
+    if "dialogue_dicts" in records[0][1]:
+        for where, record in records:
             pair = _parlai_pair(record, where)
             (found.pairs if pair.answer is None else found.controls).append(pair)
-            # A control's dialogues are the control's alone.
+            # A control's dialogues appear in no other pair.
             if pair.answer is None:
                 yield from (pair.first, pair.second)
-    elif "dialog" in first[1]:
-        for number, (where, record) in enumerate(_records(path), start=1):
+    elif "dialog" in records[0][1]:
+        for number, (where, record) in enumerate(records, start=1):
             yield _self_chat(record, path.name.partition(".")[0], number, where)
     else:
         yield from read_dialogues(path).values()
@@ -210,99 +186,64 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     content = read_json(path)
     for number, record in enumerate(content if isinstance(content, list) else [content], start=1):
         where = f"{path}, record {number}"
-        if not isinstance(record, dict):
-            raise SchemaError(f"holds {type(record).__name__}", where=where, expected="a JSON object")
+        check(isinstance(record, dict), f"holds {type(record).__name__}", where, "a JSON object")
         yield where, record
 
 
 def _parlai_pair(record: Mapping[str, Any], where: str) -> Pair:
-    judged, logs = record.get("speakers_to_eval"), record.get("dialogue_dicts")
-    if not isinstance(judged, list) or not isinstance(logs, list) or len(judged) != 2 or len(logs) != 2:
-        raise SchemaError("not two speakers with two dialogues", where=where, expected=_PARLAI)
+    judged: Any = record.get("speakers_to_eval")
+    logs: Any = record.get("dialogue_dicts")
+    two = isinstance(judged, list) and isinstance(logs, list) and len(judged) == len(logs) == 2
+    check(two, "not two speakers with two dialogues", where, _PARLAI)
     sides = [_parlai_dialogue(logs[i], judged[i], f"{where}, dialogue {i + 1}") for i in (0, 1)]
-    if sides[0].key == sides[1].key or sides[0].utterances == sides[1].utterances:
-        raise SchemaError("a dialogue is compared with itself", where=where, expected="two dialogues")
+    different = sides[0].key != sides[1].key and sides[0].utterances != sides[1].utterances
+    check(different, "a dialogue is compared with itself", where, "two dialogues")
     answer = record.get("correct_answer")
-    if answer is None:
-        if record.get("is_onboarding"):
-            raise _no_answer(where)
-        return pair_of(sides[0], sides[1])
+    check(answer is not None or not record.get("is_onboarding"), _NO_ANSWER[0], where, _NO_ANSWER[1])
     right = [side for side in sides if side.system_id == answer]
-    if len(right) != 1:
-        raise SchemaError(f"the answer is {answer!r}", where=where, expected=f"one of {judged[0]!r} and {judged[1]!r}")
-    return pair_of(sides[0], sides[1], right[0])
+    expected = f"one of {judged[0]!r} and {judged[1]!r}"
+    check(answer is None or len(right) == 1, f"the answer is {answer!r}", where, expected)
+    return pair_of(sides[0], sides[1], right[0] if right else None)
 
 
-def _parlai_dialogue(log_: Any, judged: Any, where: str) -> Dialogue:  # noqa: ANN401
-    """Read a log of a pair. Ids of crowd workers, which ParlAI has next to it, are not looked at."""
-    if not isinstance(log_, dict):
-        raise SchemaError(f"holds {type(log_).__name__}", where=where, expected=_PARLAI)
-    said = _said(log_.get("dialogue"), where)
-    name = log_.get("id")
-    if name is None:
-        name = _hash([judged, said])
-    if not isinstance(name, str | int) or not str(name).strip():
-        raise SchemaError(f"'id' is {name!r}", where=where, expected="a name")
-    if judged not in {speaker for speaker, _ in said}:
-        raise SchemaError(f"the judged speaker {judged!r} says nothing", where=where, expected=_PARLAI)
+def _parlai_dialogue(record: Any, judged: Any, where: str) -> Dialogue:  # noqa: ANN401
+    """Read a dialogue of a pair. ParlAI's ids of crowd workers are not read."""
+    check(isinstance(record, dict), f"holds {type(record).__name__}", where, _PARLAI)
+    said = utterances(record.get("dialogue"), where, "id")
+    name = _hash([judged, said]) if record.get("id") is None else record["id"]
+    check(isinstance(name, str | int) and str(name).strip(), f"'id' is {name!r}", where, "a name")
+    speaks = judged in {speaker for speaker, _ in said}
+    check(speaks, f"the judged speaker {judged!r} says nothing", where, _PARLAI)
     return Dialogue(str(name), judged, judged, said)
 
 
 def _self_chat(record: Mapping[str, Any], system: str, number: int, where: str) -> Dialogue:
     turns = record.get("dialog")
-    if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
-        raise SchemaError(f"'dialog' is {turns!r:.80}", where=where, expected="a list of turns of two utterances")
-    said = _said([utterance for turn in turns for utterance in turn], where)
-    speakers = list(dict.fromkeys(speaker for speaker, _ in said))
-    if len(speakers) == 1:
+    is_list = isinstance(turns, list) and all(isinstance(turn, list) for turn in turns)
+    check(is_list, f"'dialog' is {turns!r:.80}", where, "a list of turns of two utterances")
+    said = utterances([utterance for turn in turns or () for utterance in turn], where, "id")
+    if len({speaker for speaker, _ in said}) == 1:
         said = tuple((f"Speaker {i % 2 + 1}", text) for i, (_, text) in enumerate(said))
-        speakers = list(dict.fromkeys(speaker for speaker, _ in said))
-    if len(speakers) != 2:
-        raise SchemaError(f"{len(speakers)} speakers", where=where, expected="two")
+    speakers = list(dict.fromkeys(speaker for speaker, _ in said))
+    check(len(speakers) == 2, f"{len(speakers)} speakers", where, "two")
     return Dialogue(f"{system}-{number:03d}", system, speakers[1], said)
 
 
-def _said(value: Any, where: str) -> tuple[tuple[str, str], ...]:  # noqa: ANN401
-    if not isinstance(value, list) or not value:
-        raise SchemaError("no utterances", where=where, expected="a list of {id, text}")
-    for number, one in enumerate(value, start=1):
-        if not isinstance(one, dict) or not all(
-            isinstance(one.get(key), str) and one[key].strip() for key in ("id", "text")
-        ):
-            raise SchemaError(f"utterance {number} is {one!r:.80}", where=where, expected="{id, text}, neither empty")
-    return tuple((one["id"], one["text"]) for one in value)
-
-
 def _of_tables(folder: Path) -> list[Dialogue]:
-    """Make a dialogue of what each system said in each dialogue: histories and responses, turn by turn."""
+    """Make a dialogue of each system's responses in each dialogue, with the histories between them."""
     source = Source(folder)
-    kinds = source.chosen(None)
+    systems = source.chosen(None)
     answers: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in source.responses.to_dict("records"):
-        if (row["dataset"], row["system_id"]) in kinds:
+        if (row["dataset"], row["system_id"]) in systems:
             context = source.contexts[row["dataset"], row["context_id"]]
             key = (row["dataset"], context["dialogue_id"], row["system_id"])
             answers.setdefault(key, {})[row["context_id"]] = row["response"]
     found, incomplete, foreign = [], [], 0
     for (dataset, name, system), texts in sorted(answers.items()):
-        contexts = source.dialogues[dataset, name]
-        # A turn has further contexts where a system answered it several times.
-        answered = {context["turn"]: context for context in reversed(contexts) if context["context_id"] in texts}
-        if set(answered) < {context["turn"] for context in contexts}:
+        said, own = _joined(source.dialogues[dataset, name], texts)
+        if said is None:
             incomplete.append(f"{name} by {system}")
-            continue
-        said: list[tuple[str, str]] = []
-        before: list[tuple[str, str]] = []
-        own = True
-        for _, context in sorted(answered.items()):
-            history = [(u["speaker"], u["text"]) for u in context["history"]]
-            rest, is_own = _rest(said, before, history)
-            if rest is None:
-                incomplete.append(f"{name} by {system}")
-                break
-            own &= is_own
-            said += [*rest, ("B", texts[context["context_id"]])]
-            before = history
         else:
             foreign += not own
             found.append(Dialogue(name, system, "B", tuple(said)))
@@ -316,32 +257,44 @@ def _of_tables(folder: Path) -> list[Dialogue]:
     if foreign:
         log.warning(
             "%s: in %d of %d dialogues the partner answers somebody else: the system was given the history of another "
-            "speaker B, and its own responses now stand in that one's place",
+            "speaker B, whose utterances its own responses replace here",
             folder,
             foreign,
             len(found),
         )
-    if not found:
-        raise SchemaError("holds no whole dialogue", where=str(folder), expected="contexts and responses")
+    check(found, "holds no whole dialogue", str(folder), "contexts and responses")
     return found
 
 
-def _rest(
-    said: list[tuple[str, str]], before: list[tuple[str, str]], history: list[tuple[str, str]]
-) -> tuple[list[tuple[str, str]] | None, bool]:
-    """Return what a history adds to what was said, and whether the system's own responses are in it.
+def _joined(contexts: Iterable[Mapping[str, Any]], texts: Mapping[str, str]) -> tuple[Lines | None, bool]:
+    """Return the lines of a dialogue, None if turns are missing or do not join; and whether its histories are its own.
 
-    A history holds all that was said, or, as ConTurE's do, the end of it; or all that was said to another speaker B,
-    whose words follow those of the history before. It adds None where it is none of these.
+    A history holds all lines before it, or, as in ConTurE, the end of them; or all lines of another speaker B, whose
+    utterances follow those of the history before.
     """
-    if history[: len(said)] == said:
-        return history[len(said) :], True
-    if len(history) > len(before) and history[: len(before)] == before:
-        return history[len(before) + 1 :], False
-    for count in range(min(len(said), len(history)), 0, -1):
-        if said[-count:] == history[:count]:
-            return history[count:], True
-    return None, True
+    contexts = list(contexts)
+    # A turn has further contexts if a system answered it several times.
+    answered = {context["turn"]: context for context in reversed(contexts) if context["context_id"] in texts}
+    if set(answered) < {context["turn"] for context in contexts}:
+        return None, True
+    said: Lines = []
+    before: Lines = []
+    own = True
+    for _, context in sorted(answered.items()):
+        history = [(line["speaker"], line["text"]) for line in context["history"]]
+        shared = [n for n in range(min(len(said), len(history)), 0, -1) if said[-n:] == history[:n]]
+        if history[: len(said)] == said:
+            said += history[len(said) :]
+        elif len(history) > len(before) and history[: len(before)] == before:
+            own = False
+            said += history[len(before) + 1 :]
+        elif shared:
+            said += history[shared[0] :]
+        else:
+            return None, own
+        said.append(("B", texts[context["context_id"]]))
+        before = history
+    return said, own
 
 
 def _hash(value: Any) -> str:  # noqa: ANN401

@@ -1,0 +1,362 @@
+"""Pairs of dialogues: reading, design, projects for Label Studio, import of the votes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comperdial import schema
+from comperdial.challenge.pairs.design import make_design
+from comperdial.challenge.pairs.dialogues import Dialogue, read_dialogues, write_dialogues
+from comperdial.challenge.pairs.export import export
+from comperdial.challenge.pairs.importing import read_votes
+from comperdial.challenge.pairs.questions import chosen, read_questions
+from comperdial.challenge.pairs.reading import Material, pair_of, read_controls, read_material
+from comperdial.cli import main
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+
+QUESTION = chosen(read_questions(), ["overall"])
+SYSTEMS = ("koala", "quokka", "wombat", "zebra")
+
+
+def dialogue(system, number, said=None):
+    return Dialogue(f"d{number}", system, "B", (("A", f"hello {number}"), ("B", said or f"i am {system} in {number}")))
+
+
+def material(systems=SYSTEMS, each=12):
+    dialogues = [dialogue(system, n) for system in systems for n in range(each)]
+    good, bad = dialogue("person", "c"), dialogue("parrot", "c")
+    return Material({one.key: one for one in dialogues}, controls=[pair_of(good, bad, good)])
+
+
+# Reading
+
+
+def write_jsonl(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def parlai_pair(answer=None, *, onboarding=False):
+    record = {"is_onboarding": onboarding, "speakers_to_eval": ["modelb", "modela"], "dialogue_dicts": []}
+    for name, text in (("modelb", "yes , tea"), ("modela", "no no no")):
+        said = [{"id": "human_evaluator", "text": "hi"}, {"id": name, "text": text}]
+        record["dialogue_dicts"].append({"speakers": [name, "human_evaluator"], "dialogue": said, "id": f"log-{name}"})
+    return record | ({"correct_answer": answer} if answer else {})
+
+
+def test_forms_of_dialogues(tmp_path):
+    write_dialogues(tmp_path / "d.jsonl", material().dialogues.values())
+    assert read_material([tmp_path / "d.jsonl"]).dialogues == material().dialogues
+    path = write_jsonl(tmp_path / "pairings.jsonl", [parlai_pair("modelb", onboarding=True), parlai_pair()])
+    found = read_material([path])
+    assert [(pair.systems, pair.answer) for pair in found.controls] == [(("modela", "modelb"), "second")]
+    assert [(pair.systems, pair.answer) for pair in found.pairs] == [(("modela", "modelb"), None)]
+    assert found.pairs[0].first.said_by_judged() == ["no no no"]
+    turn = [{"id": "T_1", "text": "hi"}, {"id": "T_2", "text": "hello"}]
+    chats = write_jsonl(tmp_path / "model1.blended.jsonl", [{"dialog": [turn, turn]}, {"dialog": [turn]}])
+    assert read_material([chats]).dialogues["model1-001", "model1"].said_by_judged() == ["hello", "hello"]
+    with pytest.raises(SchemaError, match="another file holds pairs"):
+        read_material([tmp_path / "d.jsonl", path])
+
+
+TEA = (("A", "tea ?"), ("B", "tea , please"), ("A", "milk ?"), ("B", "no"), ("A", "ok"), ("B", "thanks"))
+OTHER = [("A", "tea ?"), ("B", "rum !"), ("A", "milk ?"), ("B", "neat"), ("A", "ok")]
+
+
+@pytest.mark.parametrize(
+    ("histories", "warning"),
+    [
+        ([TEA[:1], TEA[:3], TEA[:5]], ""),
+        ([TEA[:1], TEA[1:3], TEA[2:5]], ""),
+        ([OTHER[:1], OTHER[:3], OTHER[:5]], "in 1 of 1 dialogues the partner answers somebody else"),
+        ([TEA[:1], [("A", "what else ?")]], "turns are missing or do not join (the first: x by zebra)"),
+    ],
+    ids=["own history", "end of own history", "another's history", "no dialogue"],
+)
+def test_tables(histories, warning, tmp_path, caplog):
+    rows = {
+        "systems": [{"system_id": "zebra", "kind": "agent", "track": None, "description": ""}],
+        "contexts": [
+            {"context_id": f"x-{t}", "dialogue_id": "x", "turn": t, "references": [], "facts": [],
+             "history": [{"speaker": s, "text": text} for s, text in history]} for t, history in enumerate(histories)
+        ],
+        "responses": [
+            {"context_id": f"x-{t}", "system_id": "zebra", "response": TEA[2 * t + 1][1]} for t in range(len(histories))
+        ],
+    }  # fmt: skip
+    for name, records in rows.items():
+        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame([{"dataset": "t"} | row for row in records]), name)
+    if len(histories) == 3:
+        assert read_material([tmp_path]).dialogues["x", "zebra"] == Dialogue("x", "zebra", "B", TEA)
+    else:
+        with pytest.raises(SchemaError, match="holds no whole dialogue"):
+            read_material([tmp_path])
+    assert warning in caplog.text
+
+
+def test_files_of_parlai():
+    folder = Path(os.environ.get("COMPERDIAL_MIRROR", "nowhere"), "facebookresearch/ParlAI/parlai/crowdsourcing/tasks")
+    folder /= "acute_eval/task_config"
+    if not folder.is_dir():
+        pytest.skip("ParlAI's files are not here")
+    found = read_material([folder / "pairings.jsonl"])
+    assert [(pair.systems, pair.answer) for pair in found.controls] == [(("modela", "modelc"), "first")]
+    (control,) = read_controls(folder / "onboarding.json", {})
+    assert (control.systems, control.answer) == (("bad_model", "human_as_model"), "second")
+    chats = read_material(sorted((folder / "self_chats").glob("*.jsonl"))).dialogues
+    assert Counter(system for _, system in chats) == {"model1": 5, "model2": 5}
+    # Ids of crowd workers are not read.
+    assert "HUMAN" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (parlai_pair(onboarding=True), "a control without an answer"),
+        (parlai_pair("modelz"), "the answer is 'modelz'; expected one of 'modelb' and 'modela'"),
+        ({"dialogue_dicts": [], "speakers_to_eval": []}, "not two speakers with two dialogues"),
+        (parlai_pair() | {"speakers_to_eval": ["modelb", "nobody"]}, "the judged speaker 'nobody' says nothing"),
+    ],
+)
+def test_wrong_pairs(record, message, tmp_path):
+    path = write_jsonl(tmp_path / "p.jsonl", [parlai_pair(), record])
+    with pytest.raises(SchemaError, match=re.escape(message)) as caught:
+        read_material([path])
+    assert "p.jsonl, line 2" in str(caught.value)
+
+
+CONTROLS = "better_dialogue_id,better_system_id,worse_dialogue_id,worse_system_id\n"
+
+
+def test_controls(tmp_path):
+    path = tmp_path / "controls.csv"
+    path.write_text(f"{CONTROLS}d1,zebra,d2,koala\n")
+    (pair,) = read_controls(path, material().dialogues)
+    assert (pair.first.key, pair.second.key, pair.answer) == (("d2", "koala"), ("d1", "zebra"), "second")
+    for row, message in (
+        (",,d2,koala", "a control without an answer"),
+        ("d1,zebra,d99,koala", "dialogue 'd99' of 'koala' does not exist"),
+        ("d1,zebra,d1,zebra", "compared with itself"),
+    ):
+        path.write_text(f"{CONTROLS}{row}\n")
+        with pytest.raises(SchemaError, match=f"record 1: .*{message}"):
+            read_controls(path, material().dialogues)
+
+
+def test_questions(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("kindness:\n  - {name: kind, question: 'Who is kinder?', left: Speaker 1, right: Speaker 2}\n")
+    assert [question.text for question in chosen(read_questions(path), ["kind"])] == ["Who is kinder?"]
+    with pytest.raises(UnknownNameError, match=r"unknown question 'kin'.*Did you mean 'kind'"):
+        chosen(read_questions(path), ["kin"])
+
+
+# Design
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    systems=st.integers(2, 5), each=st.integers(4, 14), annotators=st.integers(1, 9), pairs_each=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
+    found = material([f"s{n}" for n in range(systems)], each)
+    design = make_design(found, QUESTION, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    assert design == make_design(found, QUESTION, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    shown, lefts, compared = defaultdict(Counter), Counter(), Counter()
+    for tasks in design.annotators().values():
+        assert [task.is_control for task in tasks] == [True] + [False] * pairs_each
+        texts = [side.utterances for task in tasks for side in (task.pair.first, task.pair.second)]
+        assert len(set(texts)) == len(texts), "nobody sees a dialogue twice"
+        sides = Counter(task.left for task in tasks)
+        assert abs(sides["first"] - sides["second"]) <= 1
+        for task in tasks[1:]:
+            shown["pair"][task.pair.id] += 1
+            compared[task.pair.systems] += 1
+            lefts[task.pair.systems] += 1 if task.left == "first" else -1
+            for side in (task.pair.first, task.pair.second):
+                shown[side.system_id][side.key] += 1
+    assert all(abs(balance) <= 1 for balance in lefts.values())
+    assert max(compared.values()) - min(compared.values()) <= 1
+    pairs = shown.pop("pair")
+    if max(compared.values()) <= each * each / 2:
+        assert max(pairs.values()) == 1, "each pair once"
+    reused = {system for system, uses in shown.items() if max(uses.values()) > 1}
+    assert all(sum(shown[system].values()) > each for system in reused), "each dialogue once while there are enough"
+    assert reused == {s for s in shown if f"dialogues of {s} are shown more than once" in str(design.broken)}
+
+
+def test_each_question_has_its_own_annotators_and_the_same_pairs():
+    questions = chosen(read_questions(), ["overall", "humanness"])
+    design = make_design(material(), questions, annotators=3, pairs_each=4)
+    asked = defaultdict(list)
+    for task in design.tasks:
+        asked[task.question.name].append((task.pair.id, task.left))
+    assert asked["overall"] == asked["humanness"]
+    assert list(design.annotators()) == ["a01", "a02", "a03", "a04", "a05", "a06"]
+
+
+def test_limits_of_a_design():
+    few = material(("koala", "zebra"), 3)
+    assert make_design(few, QUESTION, annotators=4, pairs_each=3).broken == [
+        "3 of 9 pairs are shown more than once, at most 2 times",
+        "3 of 3 dialogues of koala are shown more than once, at most 4 times: 12 are needed",
+        "3 of 3 dialogues of zebra are shown more than once, at most 4 times: 12 are needed",
+    ]
+    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
+        make_design(few, QUESTION, annotators=4, pairs_each=4)
+    # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
+    said = (("p", "hi"), ("q", "ho"))
+    chats = [Dialogue("chat", "p", "p", said), Dialogue("chat", "q", "q", said)]
+    with pytest.raises(ConfigError, match="no two dialogues to compare"):
+        make_design(Material({one.key: one for one in chats}), QUESTION, annotators=1, pairs_each=1)
+
+
+def test_chosen_comparisons():
+    design = make_design(material(), QUESTION, annotators=4, pairs_each=3, compare=[("zebra", "zebra")])
+    pairs = [task.pair for task in design.tasks if not task.is_control]
+    assert {pair.systems for pair in pairs} == {("zebra", "zebra")} and len({pair.id for pair in pairs}) == 12
+    with pytest.raises(UnknownNameError, match="Did you mean 'zebra'"):
+        make_design(material(), QUESTION, annotators=1, pairs_each=1, compare=[("zebre", "koala")])
+
+
+# Label Studio: export, answers as it exports them, import
+
+
+def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
+    evil = "<script>alert(1)</script> & <b>ok</b>"
+    found = Material({one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))})
+    design = make_design(found, QUESTION, annotators=1, pairs_each=1)
+    export(tmp_path, design, name="m", ties=True)
+    (task,) = json.loads((tmp_path / "overall/a01.json").read_text())
+    assert set(task["data"]) == {"item", "left", "right"}
+    shown = task["data"]["left"] + task["data"]["right"]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;ok&lt;/b&gt;" in shown and "<script>" not in shown
+    (key,) = csv.DictReader((tmp_path / "key.csv").open())
+    assert key["item"] == task["data"]["item"]
+    assert ("script" in task["data"]["left"]) == (key["left"] == "first")
+    assert list(read_dialogues(tmp_path / "dialogues.jsonl")) == [("d1", "koala"), ("d1", "zebra")]
+    view = ET.parse(tmp_path / "overall/config.xml").getroot()
+    assert [choice.get("alias") for choice in view.iter("Choice")] == ["left", "right", "tie"]
+    assert {text.get("value") for text in view.iter("HyperText")} == {"$left", "$right"}
+    with pytest.raises(FileError, match="there is a key already"):
+        export(tmp_path, design, name="m")
+
+
+def answers(folder, annotator, *, wrong=False, reason="because", form="json"):
+    """Write an export of an annotator's project: the later system in the alphabet wins; ``wrong``, the other one."""
+    key = {row["item"]: row for row in csv.DictReader((folder / "key.csv").open())}
+    out = []
+    for number, task in enumerate(json.loads((folder / f"overall/{annotator}.json").read_text()), start=1):
+        choice = "right" if (key[task["data"]["item"]]["left"] == "first") != wrong else "left"
+        user = int(annotator[1:])
+        if form == "min":
+            out.append({"id": number, "annotation_id": number, "annotator": user, "lead_time": 9.5, **task["data"]})
+            out[-1] |= {"choice": choice, "reason": reason}
+            continue
+        result = [
+            {"from_name": "choice", "to_name": "left", "type": "choices", "value": {"choices": [choice]}},
+            {"from_name": "reason", "to_name": "left", "type": "textarea", "value": {"text": [reason]}},
+        ]
+        annotation = {"id": number, "completed_by": user, "lead_time": 9.5, "was_cancelled": False, "result": result}
+        out.append({"id": number, "data": task["data"], "annotations": [annotation]})
+    path = folder / f"{annotator}-{form}.json"
+    path.write_text(json.dumps(out))
+    return path
+
+
+@pytest.fixture
+def study(tmp_path):
+    design = make_design(material(), QUESTION, annotators=4, pairs_each=6, seed=1)
+    export(tmp_path, design, name="mini", seed=1)
+    return tmp_path
+
+
+def test_votes_become_preferences(study):
+    for form in ("json", "min"):
+        votes = read_votes([answers(study, f"a0{n}", form=form) for n in (1, 2, 3, 4)], study / "key.csv")
+        assert len(votes.kept) == 4 * 7 and votes.removed.empty and votes.notes == []
+        assert set(votes.kept["choice"]) == {"second"} and set(votes.kept["left"]) == {"first", "second"}
+        assert votes.kept["control"].notna().sum() == 4
+        assert set(votes.kept["reason"]) == {"because"} and set(votes.kept["seconds"]) == {9.5}
+
+
+def test_who_is_removed(study):
+    exports = [answers(study, "a01"), answers(study, "a02", wrong=True), answers(study, "a03", reason=" ")]
+    votes = read_votes(exports, study / "key.csv")
+    failed, kept, silent = votes.notes
+    assert re.fullmatch(
+        r"a02: removed with 7 votes: failed the control \w{12} \(chose parrot, expected person\)", failed
+    )
+    assert (kept, silent) == ("a03: never gave a reason (kept)", "no answers of a04")
+    assert set(votes.removed["annotator_id"]) == {"a02"} and len(votes.kept) == 14
+    strict = read_votes(exports, study / "key.csv", need_reasons=True)
+    assert "a03: removed with 7 votes: never gave a reason" in strict.notes
+    export_ = json.loads(exports[0].read_text())
+    export_[0]["annotations"][0] |= {"was_cancelled": True, "result": []}
+    exports[0].write_text(json.dumps(export_))
+    notes = read_votes(exports, study / "key.csv").notes
+    assert notes[:2] == ["a01: 6 of 7 pairs answered", "a01: removed with 6 votes: did not answer the control"]
+
+
+BAD = {
+    "another key": (lambda tasks: tasks[2]["data"].update(item="0123"), "record 3.*: item '0123' is not in .*key.csv"),
+    "no choice": (
+        lambda tasks: tasks[0]["annotations"][0]["result"].pop(0),
+        "annotation 1 .*: a vote without a choice",
+    ),
+    "unknown choice": (
+        lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
+        "the choice is 'both'; expected left, right or tie",
+    ),
+    "two people": (
+        lambda tasks: tasks[3]["annotations"][0].update(completed_by=8),
+        "the tasks of 'a01' were done by '1' and '8'",
+    ),
+    "second vote": (lambda tasks: tasks.append(tasks[1]), "annotations 2 and 2 are both by annotator '1'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_exports(what, study):
+    path = answers(study, "a01")
+    tasks = json.loads(path.read_text())
+    BAD[what][0](tasks)
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(SchemaError, match=BAD[what][1]):
+        read_votes([path], study / "key.csv")
+
+
+def test_a_study_from_the_command_line(tmp_path, capsys):
+    def run(*arguments):
+        return main(["annotate", *map(str, arguments)]), capsys.readouterr()
+
+    write_dialogues(tmp_path / "d.jsonl", material().dialogues.values())
+    (tmp_path / "controls.csv").write_text(f"{CONTROLS}d1,zebra,d1,koala\n")
+    folder = tmp_path / "round1"
+    arguments = ("--annotators", 4, "--pairs-each", 3, "--controls", tmp_path / "controls.csv")
+    status, printed = run("pairs", tmp_path / "d.jsonl", *arguments, "--output", folder)
+    assert status == 0
+    assert printed.out == f"{folder}: 16 tasks of 4 annotators, 4 of them controls; 12 pairs of 26 dialogues\n"
+    exports = [answers(folder, f"a0{n}", wrong=n == 1) for n in (1, 2, 3, 4)]
+    table = tmp_path / "preferences.csv"
+    options = ("--key", folder / "key.csv", "--output", table)
+    status, printed = run("import", *exports, *options, "--level", "pair")
+    assert status == 0
+    assert "a01: removed with 4 votes: failed the control" in printed.out
+    assert "12 votes of 3 annotators, 3 of them on controls" in printed.out
+    assert len(schema.read(table, "preferences")) == 12
+    assert len(pd.read_csv(tmp_path / "preferences_removed.csv")) == 4
+    status, printed = run("import", *exports, *options, "--level", "turn", "--need-reasons")
+    assert status == 1 and "--need-reasons: given with another level" in printed.err
