@@ -18,12 +18,12 @@ import pytest
 from comperdial import metric, schema
 from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.tables import make_tables
+from comperdial.cli import main
 from comperdial.core.errors import MissingResourceError
 from comperdial.metrics.scoring import score_tables
 from comperdial.report import notebook, reading, showing
 from comperdial.report.captions import SIMULATED
 from conftest import ROOT
-from making import make
 
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 SYSTEMS = ("copier", "dull", "human-1", "looper", "speaker")
@@ -403,11 +403,11 @@ def test_its_page_is_of_the_data_set_target_and_source_it_was_told(monkeypatch, 
     for name in names:
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(notebook, "execute", lambda source: " ".join(os.environ[name] for name in names))
-    source, page = tmp_path / "page.py", tmp_path / "page"
+    source, page = tmp_path / "page.py", tmp_path / "page.html"
     source.write_text("# %%\n")
-    said = {"dataset": "demo", "target": "Engaging", "source": "simulated", "recorded": {}}
-    make("report.notebooks:notebook", page, {"notebook": source, "reads": []}, **said)
-    assert page.with_suffix(".html").read_text() == "demo Engaging simulated"
+    options = ["--dataset", "demo", "--target", "Engaging", "--source", "simulated", "--output", str(page)]
+    assert main(["notebook", str(source), *options]) == 0
+    assert page.read_text() == "demo Engaging simulated"
 
 
 def test_a_missing_result_is_named(small):

@@ -1,15 +1,13 @@
 import json
 import logging
-import os
 
 import pandas as pd
 import pytest
 import yaml
-from comperdial.jobs.dag import Jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial import jobs, schema
+from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, UnknownNameError
 from comperdial.core.files import sha256
@@ -19,6 +17,7 @@ from comperdial.data.recorded import find, formats
 from comperdial.data.recorded.entries import origin, read_entries
 from comperdial.data.recorded.importing import import_scores, signature
 from comperdial.metrics import create, scoring
+from comperdial.selection import Selection
 from minidata import mini_items, write_mirror
 
 REFERENCE = "Original Ground Truth"
@@ -481,24 +480,15 @@ def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
         "own_data": {"mine": {"file": "mine.csv"}},
     }
     config["recorded"]["theirs"] = {"dataset": "mine", "format": "table", "path": "theirs.csv", "about": "a program"}
-    planned = Jobs(config)
-    before = {}
-    for maker, names in (
-        ("read_tables", {"dataset": "mine"}),
-        ("recorded_scores", {"dataset": "mine", "metric": "theirs"}),
-    ):
-        before[maker] = planned.told(planned.artifacts[maker], names)
-        jobs.do(json.loads(before[maker]))
-    scores = schema.read("results/mine/scores/theirs.parquet", "scores")
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
+    assert main(["read", "mine"]) == 0
+    command = ["recorded", "data/tables/mine", "--name", "theirs", "--format", "table", "--path", "theirs.csv"]
+    command += ["--about", "a program", "--ratings", "data/tables/mine/ratings.parquet"]
+    assert main([*command, "--output", "theirs.parquet"]) == 0
+    scores = schema.read("theirs.parquet", "scores")
     assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == [
         ["c1", "1", 0.5],
         ["c1", "b", 0.25],
         ["c2", "1", 1.0],
     ]
-    # What a file holds makes a result stale, whatever its date.
-    path = tmp_path / "theirs.csv"
-    path.write_text(path.read_text().replace("0.25", "0.75"))
-    os.utime(path, (1e9, 1e9))
-    planned = Jobs(config)
-    assert planned.told(planned.artifacts["recorded_scores"], names) != before["recorded_scores"]
-    assert planned.told(planned.artifacts["read_tables"], {"dataset": "mine"}) == before["read_tables"]
+    assert "theirs" in Selection.read().scorers("mine")

@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 from comperdial.core.errors import FileError
+from comperdial.core.files import write_json
 from comperdial.report.captions import SIMULATED
 from comperdial.report.document import number
 from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of
-from comperdial.report.site.page import data_of, page
-from making import make
+from comperdial.report.site.page import data_of, of_dataset, page
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -372,28 +372,20 @@ def test_the_page_links_its_figures(tables, tmp_path, monkeypatch):
     from comperdial import schema
 
     monkeypatch.chdir(tmp_path)
-    names = ("systems", "contexts", "responses", "personas", "ratings")
-    for name in names:
-        schema.write(tmp_path / f"{name}.parquet", getattr(tables, name), name)
-    schema.write(tmp_path / "scores.parquet", tables.scores, "scores")
-    schema.write(tmp_path / "correlations.parquet", tables.correlations, "correlations")
-    inputs = {name: Path(f"{name}.parquet") for name in (*names, "correlations")}
-    inputs |= {
-        "scores": [Path("scores.parquet")],
-        "judgements": [],
-        "figures": [Path("results/toy/figures/heatmap.png")],
-    }
-    (tmp_path / "results/toy/figures").mkdir(parents=True)
-    (tmp_path / "results/toy/figures/heatmap.png").touch()
-    said = {
+    for name in ("systems", "contexts", "responses", "personas", "ratings"):
+        schema.write(f"data/tables/toy/{name}.parquet", getattr(tables, name), name)
+    schema.write("results/toy/scores/m.parquet", tables.scores.query("metric == 'm'"), "scores")
+    about = {
+        "dataset": "toy",
         "title": "Toy",
-        "main": ["m:one"],
-        "outputs": None,
-        "labels": {},
-        "not_run": {},
-        "at": "results/local/toy.html",
+        "source": "human",
+        "target": None,
+        "main_target": "Overall",
+        "levels": [],
     }
-    made = tmp_path / "results/local/toy"
-    make("report.of_dataset:site", made, inputs, source="human", main_target="Overall", **said)
-    page = made.with_suffix(".html").read_text()
-    assert Unpacked(data_of(page)).content["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
+    about |= {"scorers": ["m"], "apart": [], "judged": [], "systems_outputs": ["m:one"], "outputs": [], "not_run": {}}
+    write_json(Path("results/toy/about.json"), about | {"labels": {}})
+    Path("results/toy/figures").mkdir()
+    Path("results/toy/figures/heatmap.png").touch()
+    made = of_dataset("toy", "results/local/toy.html")
+    assert Unpacked(data_of(made)).content["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
