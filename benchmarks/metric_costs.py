@@ -20,15 +20,13 @@ import numpy as np
 import pandas as pd
 
 from comperdial.config import load_yaml
+from comperdial.config.studies import read_study, with_studies
 from comperdial.core.files import write_text
 from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import metric_named
 from comperdial.metrics.scoring import batches
 from comperdial.models.encoder import STORE_VARIABLE
-from comperdial.studies import with_studies
-from comperdial.studies.local_metrics.tables import read_rows
 
-STUDY = Path("src/comperdial/studies/local_metrics")
 COLUMNS = ["metric", "seconds", "usd", "how", "machine", "date"]
 # Of a judge that is asked for one rating of one response: characters of its instructions beside the dialogue, and tokens that it
 # answers. About four characters are a token.
@@ -69,16 +67,17 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="*", metavar="NAME", help="default: all of the study's rows")
     parser.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     parser.add_argument("--responses", type=int, default=20, help="of each data set; default: 20")
-    parser.add_argument("--output", type=Path, default=STUDY / "costs.csv")
+    parser.add_argument("--output", type=Path, default=Path("src/comperdial/metrics/local_costs.csv"))
     options = parser.parse_args()
 
-    datasets = load_yaml(STUDY / "study.yaml")["datasets"]
+    study = read_study("local_metrics")
+    rows = study["tables"]["local_metrics"]["rows"]
     entries = with_studies(load_yaml("params.yaml"))["metrics"]
-    parts = list(sample(options.tables, datasets, options.responses))
+    parts = list(sample(options.tables, study["datasets"], options.responses))
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     found = []
-    for name in options.metrics or dict.fromkeys(row["metric"] for row in read_rows(STUDY / "rows.yaml")):
+    for name in options.metrics or dict.fromkeys(row["metric"] for row in rows):
         if name in ASKED:
             model, instructions, answer = ASKED[name]
             price = load_yaml("data/prices.yaml")[model][-1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from comperdial.metrics.named import metric_named
 
-COSTS = Path(__file__).parents[1] / "studies/local_metrics/costs.csv"
+COSTS = Path(__file__).parents[1] / "metrics/local_costs.csv"
 # Processor time that one metric may take without being named.
 _MOST_SECONDS = 180
 

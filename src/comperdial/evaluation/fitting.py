@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,17 @@ import pandas as pd
 from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.core.errors import SchemaError
+from comperdial.evaluation.comparisons import pairs
+from comperdial.evaluation.correlations import SHOWN, Detail, correlations
+from comperdial.evaluation.options import Tables
 from comperdial.metrics import scoring
-from comperdial.metrics.local import FEATURES, Features, Fit, context_key, read_scores
+from comperdial.metrics.local import FEATURES, Coefficients, Features, Fit, context_key, read_scores
 from comperdial.stats.correlation import correlate
 
 Floats = npt.NDArray[np.float64]
 
+WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
+"""The variants of the model: with all parts, without each, with each alone."""
 # Digits of what is written: as many as hold on another machine, and more than scores need.
 _DIGITS = 10
 
@@ -277,3 +282,97 @@ def _written(model: Model, features: Features) -> dict[str, Any]:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
+
+
+# What each part contributes
+
+
+def variants(features: Features) -> dict[str, list[str]]:
+    """Return the parts that each variant of the model uses: all, without each, each alone."""
+    parts = list(features.parts)
+    return {
+        WHOLE: parts,
+        **{WITHOUT.format(part): [one for one in parts if one != part] for part in parts},
+        **{ALONE.format(part): [part] for part in parts},
+    }
+
+
+def ablation_scores(
+    sets: Sequence[FittedSet], features: Features, penalties: Sequence[float]
+) -> dict[str, pd.DataFrame]:
+    """Return table ``scores`` of each data set by all variants, fitted without the data set's group."""
+    frames: dict[str, list[pd.DataFrame]] = {one.dataset: [] for one in sets}
+    for name, parts in variants(features).items():
+        for dataset, values in held_out(sets, features, penalties, parts=parts).items():
+            units = next(one.units for one in sets if one.dataset == dataset)
+            frame = units.rename(columns={"context_id": "item_id"}).assign(
+                dataset=dataset,
+                level="turn",
+                metric="local",
+                output=name,
+                value=values,
+                cut=0,
+                signature=f"local|{name}",
+            )
+            frames[dataset].append(frame.dropna(subset=["value"]))
+    columns = schema.table("scores").columns
+    return {
+        dataset: schema.validate(pd.concat(parts, ignore_index=True)[columns], "scores")
+        for dataset, parts in frames.items()
+    }
+
+
+def ablation(
+    sets: Sequence[FittedSet],
+    folders: Mapping[str, Path],
+    features: Features,
+    protocol: Protocol,
+    *,
+    resamples: int,
+    seed: int,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Correlate the held-out scores of all variants with people's ratings.
+
+    Parameters
+    ----------
+    sets
+        The data sets of the protocol.
+    folders
+        The tables of each data set.
+    features, protocol
+        What the model looks at, and what it is fitted on.
+    resamples, seed
+        Of intervals and tests.
+
+    Returns
+    -------
+    tuple
+        Tables ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
+    """
+    also = [("local", name) for name in variants(features)]
+    found = []
+    for dataset, scores in ablation_scores(sets, features, protocol.penalties).items():
+        target = protocol.targets[dataset]
+        tables = replace(Tables.read(folders[dataset], []), scores=scores)
+        samples = tables.samples(["turn"], [target])
+        # No output is a main one: tests and intervals of Pearson and Spearman will do.
+        detail = Detail((), [target], resamples, seed, only=SHOWN, also=also)
+        found.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
+    made = [pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True)]
+    return made[0], made[1]
+
+
+def weights_frame(known: Coefficients) -> pd.DataFrame:
+    """Return the weight of each feature: of the final fit, and the least and greatest of the fits without a group."""
+    weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()}, index=known.features.names)
+    others = weights.drop(columns="")
+    part = {name: part for part, names in known.features.parts.items() for name in names}
+    return pd.DataFrame(
+        {
+            "part": [part[name] for name in weights.index],
+            "feature": weights.index,
+            "weight": weights[""].to_numpy(),
+            "lowest": others.min(axis=1).to_numpy(),
+            "highest": others.max(axis=1).to_numpy(),
+        }
+    )

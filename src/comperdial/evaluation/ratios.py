@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownN
 from comperdial.core.names import RATED_LEVELS, Output
 from comperdial.evaluation.rated import dataset_of, matched
 from comperdial.evaluation.samples import NAME, check_scores
+from comperdial.metrics import Metric, scoring
 from comperdial.perturbations import Perturbation
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 from comperdial.stats.means import TIED, group_means
@@ -283,3 +285,64 @@ class _Drops:
         found = share(self.drops > least, self.clusters)
         ties = float((self.drops == 0).mean()) if self.n else float("nan")
         return {"ratio": found.value, "low": found.low, "high": found.high, "ties": ties, "n": found.n}
+
+
+# Scoring a sample of the pairs
+
+
+def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random: np.random.Generator) -> pd.DataFrame:
+    """Return the contexts of pairs of some kinds, of each kind no more pairs than ``sample``, in the table's order."""
+    kinds = contexts["dialogue_id"].str.rpartition("-")[0]
+    chosen: set[str] = set()
+    for strategy in strategies:
+        names = sorted(contexts.loc[kinds == strategy, "dialogue_id"].unique())
+        order = random.permutation(len(names))[:sample]
+        chosen |= {names[place] for place in order}
+    return contexts[contexts["dialogue_id"].isin(chosen)]
+
+
+def score_pairs(
+    folder: str | Path,
+    metrics: Mapping[str, Metric],
+    output: str | Path,
+    *,
+    strategies: Sequence[str],
+    sample: int,
+    seed: int,
+    perturbations: Mapping[str, Perturbation],
+) -> pd.DataFrame:
+    """Score pairs of some kinds, drawn at random, and say how often the original's score is higher.
+
+    Parameters
+    ----------
+    folder
+        The tables of a set of pairs.
+    metrics
+        By the name to call each in the table.
+    output
+        The file of table ``scores`` to write.
+    strategies, sample
+        The kinds of pairs, and the most pairs of each.
+    seed
+        Of the draw.
+    perturbations
+        As in :func:`ratios`.
+
+    Returns
+    -------
+    DataFrame
+        Table ``ratios``.
+    """
+    tables = {
+        name: schema.read(Path(folder) / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")
+    }
+    tables["contexts"] = drawn(tables["contexts"], strategies, sample, np.random.default_rng(seed))
+    kept = tables["responses"]["context_id"].isin(tables["contexts"]["context_id"])
+    tables["responses"] = tables["responses"][kept]
+    with tempfile.TemporaryDirectory() as part:
+        for name, frame in tables.items():
+            schema.write(Path(part) / f"{name}.parquet", frame, name)
+        scoring.score_all(metrics, part, output)
+        pairs = PairSet.read(part)
+    scored = schema.read(output, "scores")
+    return ratios([pairs], {pairs.dataset: scored}, perturbations) if len(scored) else schema.empty("ratios")
