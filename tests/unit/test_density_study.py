@@ -152,7 +152,14 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
             "target": "overall",
             "main_target": None,
         }
-        about |= {"labels": {}, "not_run": {}, "recorded_of": {}, "metrics": ["bleu", "chrf", "density"]}
+        about |= {
+            "labels": {},
+            "not_run": {},
+            "recorded_of": {},
+            "metrics": ["bleu", "chrf", "density"],
+            "outputs": ["bleu:score"],
+            "judges": {},
+        }
         (tmp_path / f"{dataset}.json").write_text(json.dumps(about))
         inputs["about"].append(tmp_path / f"{dataset}.json")
         for name, records in (("correlations", results), ("pairs", pairs)):

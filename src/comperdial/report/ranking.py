@@ -65,23 +65,23 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
         columns = [*OF, *(f"{name}_{side}" for name in _NAME)]
         kept &= pd.MultiIndex.from_frame(pairs[columns]).isin(known)
     tests = dict(iter(corrected(pairs[kept], correction).groupby(OF, sort=False, observed=True)))
-    rank, count = pd.Series(pd.NA, index=correlations.index, dtype="Int32"), None
+    rows = correlations.reset_index(drop=True)
+    rank = pd.Series(pd.NA, index=rows.index, dtype="Int32")
     count = rank.copy()
-    for key, group in correlations.groupby(OF, sort=False, observed=True):
+    for key, group in rows.groupby(OF, sort=False, observed=True):
         if key not in tests or (tested := tests[key])["p_adjusted"].isna().all():
             continue
         ends = [pd.MultiIndex.from_frame(tested[[f"metric_{side}", f"output_{side}"]]) for side in "ab"]
-        names = pd.MultiIndex.from_frame(group[_NAME])
-        rows = group[names.isin(ends[0].append(ends[1]))]
-        place = {name: at for at, name in enumerate(rows[_NAME].itertuples(index=False, name=None))}
+        compared = group[pd.MultiIndex.from_frame(group[_NAME]).isin(ends[0].append(ends[1]))]
+        place = {name: at for at, name in enumerate(compared[_NAME].itertuples(index=False, name=None))}
         one, other = ([place[name] for name in side] for side in ends)
-        p = np.full((len(rows), len(rows)), np.nan)
+        p = np.full((len(compared), len(compared)), np.nan)
         p[one, other] = p[other, one] = tested["p_adjusted"].to_numpy(np.float64)
-        ranks = rank_clusters(rows["value"].to_numpy(np.float64, na_value=np.nan), p)
-        ranked = rows.index[ranks > 0]
+        ranks = rank_clusters(compared["value"].to_numpy(np.float64, na_value=np.nan), p)
+        ranked = compared.index[ranks > 0]
         rank[ranked] = ranks[ranks > 0]
         count[ranked] = int(tested["p_adjusted"].notna().sum())
-    return correlations.assign(rank=rank, tests=count)
+    return correlations.assign(rank=rank.array, tests=count.array)
 
 
 def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
