@@ -19,8 +19,6 @@ from comperdial.metrics import scoring
 from comperdial.metrics.local import Local
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
-from comperdial.report.document import rendered
-from comperdial.report.tables import correlation_document
 from comperdial.stats.comparison import benjamini_hochberg, holm
 from minidata import mini_items, write_mirror
 
@@ -621,30 +619,6 @@ def test_what_takes_long_on_a_large_file_is_left_out_in_one_line(root, monkeypat
     monkeypatch.setattr(Local, "unavailable", lambda _: None)
     shipped = read_entries(root / "params.yaml")
     assert "local" in default_metrics({"local": shipped["local"]}, 300)[0]
-
-
-def test_the_table_has_local_within_systems_beside_its_pooled_value():
-    rows = [
-        {
-            "dataset": "mine", "level": "turn", "against": "turn", "target": "overall", "metric": metric, "output": metric,
-            "grouping": grouping, "coefficient": "spearman", "value": value, "p": 0.001, "n": 40, "coverage": 1.0, "cut": 0,
-            "signature": f"{metric}|v:1",
-        }
-        for metric in ("local", "f1")
-        for grouping, value in (("pooled", 0.6), ("system", 0.25))
-    ]  # fmt: skip
-    columns = schema.table("correlations").columns
-    frame = schema.validate(pd.DataFrame(rows).reindex(columns=columns), "correlations")
-    made = correlation_document(frame, "Mine", "overall", {})
-    assert made.tidy.set_index("metric").loc["local", "within_systems"] == 0.25
-    text = rendered(made, "markdown", label="tab:x")
-    row = next(line for line in text.splitlines() if line.startswith("| local |"))
-    assert "0.600" in row
-    assert "0.250" in row
-    assert "`local` is weaker there" in text
-    # Tables without it are as they were.
-    without = correlation_document(frame[frame["metric"] == "f1"], "Mine", "overall", {})
-    assert "ithin systems" not in rendered(without, "markdown", label="tab:x")
 
 
 def test_a_column_goes_by_any_spelling_and_scores_of_other_contexts_are_left_out(tmp_path, capsys, caplog, monkeypatch):

@@ -1,13 +1,10 @@
 """What tables say of a correlation of a few systems, what is bold, and what a metric is called."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial.report.document import Document, Ranked, Section, html_page, latex, markdown
 from comperdial.report.labels import label
-from comperdial.report.tables import correlation_document
 from comperdial.stats.exact import MOST, exact_p
 
 
@@ -36,30 +33,6 @@ def row(metric, value, **changes):
     made |= {"grouping": "pooled", "coefficient": "spearman", "value": value, "low": None, "high": None, "p": 0.01}
     made |= {"loso_value": None, "loso_system": None, "n": 5, "rank": None, "coverage": 1.0, "cut": 0, "lacking": None}
     return made | {"signature": f"{metric}|v:1"} | changes
-
-
-def test_few_systems_have_two_digits_their_number_and_the_exact_p_and_the_best_stands_first():
-    found = pd.DataFrame([row("a", 0.8), row("b", 0.9, p_exact=1 / 12), row("c", 0.95, n=99, rank=1)])
-    document = correlation_document(found, "D", "Overall", {}, labels={"a": "A", "b:o": "B"})
-    assert [(cells[0], cells[2]) for cells in document.sections[0].rows] == [
-        ("c o", "0.950 #1"),
-        ("B", "0.90 (n 5, p 0.08)"),
-        ("A, o", "0.80 (n 5)"),
-    ]
-    assert any(note.startswith("A value of 10 systems or fewer") for note in document.notes)
-
-
-def test_the_best_cluster_is_bold_and_numbers_stand_to_the_right():
-    section = Section(
-        "S", [("", "Metric"), ("", "n"), ("V", "ours")], [["m", "12", Ranked("0.5 #1", 1)], ["k", "9", "–"]]
-    )
-    document = Document("T", "C.", [section], pd.DataFrame())
-    assert "|:--|--:|--:|\n| m | 12 | **0.5 #1** |" in markdown(document)
-    assert r"\begin{tabular}{lrr}" in latex(document, label="t")
-    assert r"\textbf{0.5 \#1}" in latex(document, label="t")
-    page = html_page(document)
-    assert "<td><b>0.5 #1</b>" in page
-    assert ".w1 td:nth-child(1) { text-align: left; }" in page
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,6 @@ from scipy import stats
 from comperdial import evaluation, schema
 from comperdial.evaluation.dimensions import dimension_correlations
 from comperdial.evaluation.rated import RatedSet
-from comperdial.report.compared import comparison_document
-from comperdial.report.document import html_page, latex, markdown, rendered
-from comperdial.report.leave_out import LEGEND
-from comperdial.report.plots import heatmap
-from comperdial.report.tables import correlation_document
 from comperdial.stats.leave_out import lowest_without, without_each_group
 
 PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -144,21 +139,6 @@ def test_each_level_leaves_out_each_system_in_turn(six, found, level):
     assert found.loc[found["grouping"] == "item", "loso_system"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("systems", "with_value"),
-    [(2, set()), (3, {"turn", "dialogue"}), (4, {"turn", "dialogue"}), (5, {"turn", "dialogue", "system"})],
-)
-def test_with_few_systems_there_is_no_value_and_the_table_says_why(systems, with_value):
-    scores, ratings, contexts = tables(systems)
-    made = evaluation.correlations(evaluation.samples(scores, ratings, contexts=contexts))
-    assert set(made.loc[made["loso_system"].notna(), "level"]) == with_value
-    notes = correlation_document(made, "Set D", "overall", {}).notes
-    said = [note for note in notes if note.startswith("No system is left out at")]
-    missing = set(made["level"]) - with_value
-    assert len(said) == bool(missing)
-    assert all(any(f"{level} level" in note for note in said) for level in missing)
-
-
 def test_a_study_leaves_out_systems_that_its_intervals_do_not_resample():
     scores, ratings, contexts = tables(3)
     known = RatedSet("d", "turn", ratings, contexts)
@@ -170,41 +150,3 @@ def test_a_study_leaves_out_systems_that_its_intervals_do_not_resample():
     )
     assert set(made.loc[made["metric"] == "easy", "loso_system"].dropna()) == {"s0"}
     assert made.groupby("dataset")["loso_system"].count().to_dict() == {"d": 6, "e": 0}
-
-
-def test_readers_see_the_mark_its_meaning_and_who_it_hangs_on(found):
-    document = correlation_document(found, "Set D", "overall", {})
-    row = found.query(
-        "level == 'turn' and metric == 'easy' and coefficient == 'pearson' and grouping == 'pooled'"
-    ).iloc[0]
-    assert row["loso_value"] < row["value"] / 2 and row["loso_system"] == "s0"
-    page = markdown(document)
-    assert f"{row['value']:.3f}‡ [" in page and f"{row['loso_value']:.3f} (s0)" in page
-    assert LEGEND in document.caption and "‡" in html_page(document) and r"\ddag{}" in latex(document, label="x")
-    flags = document.tidy.set_index(["level", "metric", "coefficient"])["loso_halved"]
-    assert flags["turn", "easy", "pearson"] and not flags["turn", "fair", "pearson"]
-    fair = correlation_document(found[found["metric"] == "fair"], "Set D", "overall", {})
-    assert "‡" not in fair.caption and not any("‡" in cell for s in fair.sections for r in s.rows for cell in r)
-
-    cells = heatmap.heatmap_frame(found, target="overall")
-    figure = heatmap.heatmap_figure(cells, title="Set D", target="overall")
-    assert sum("‡" in text.get_text() for text in figure.axes[0].texts) == cells["loso_halved"].sum() > 0
-    assert LEGEND in figure.get_label()
-
-    compared = comparison_document(
-        found, pd.DataFrame(columns=[*schema.table("comparisons").columns, "low", "high"]), schema.empty("ceilings"),
-        {("easy", "o"): "easy"}, ["pearson"], caption="A caption.",
-    )  # fmt: skip
-    assert f"{row['value']:.3f}‡" in rendered(compared, "text", label="x")
-    assert f"{row['loso_value']:.3f} (s0)" in rendered(compared, "text", label="x")
-    assert LEGEND in compared.caption
-
-
-def test_a_system_that_carries_everything_is_named_without_a_value(found):
-    row = found.query("level == 'turn' and metric == 'easy' and coefficient == 'pearson' and grouping == 'pooled'")
-    document = correlation_document(row.assign(loso_value=np.nan), "Set D", "overall", {})
-    assert "none (s0)" in markdown(document) and LEGEND in document.caption
-    falls = {-0.2: False, -0.19: True, 0.1: True, -0.4: False}
-    for left, expected in falls.items():
-        negative = correlation_document(row.assign(value=-0.4, loso_value=left), "Set D", "overall", {})
-        assert negative.tidy["loso_halved"].item() == expected

@@ -7,8 +7,6 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import ratings
-from comperdial.report.document import html_page, latex, markdown, write
-from comperdial.report.ratings import REPORTED, WIDTH, agreement_document, level_difference_document
 from comperdial.stats.agreement import alpha_interval, krippendorff_alpha
 
 RATERS = ["r1", "r2", "r3"]
@@ -137,17 +135,6 @@ def simulated(seed=0):
         (d, s): np.clip(np.round(rng.normal(3, 1) + rng.normal(0, 0.7, 3)), 1, 5) for d in dialogues for s in AGENTS
     }
     return both(turn_table(values), dialogue_table(dialogue)), contexts, values
-
-
-@pytest.fixture(scope="module")
-def frames():
-    rated, contexts, _ = simulated()
-    return ratings.alphas(rated, contexts, seed=1, resamples=20), ratings.annotator_bias(rated)
-
-
-@pytest.fixture(scope="module")
-def cases():
-    return ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS)
 
 
 class TestAlphas:
@@ -296,128 +283,3 @@ class TestLevelDifferences:
         assert len(ratings.table13_cases(BOTH, CONTEXTS, count=9)) == 5, "as many as there are"
         with pytest.raises(SchemaError, match="rated context"):
             ratings.level_differences(BOTH, CONTEXTS[1:])
-
-
-class TestAgreementDocument:
-    def test_alpha_then_annotators(self, frames, tmp_path):
-        found = agreement_document(*frames, "Mini", simulated=True, suffix=SIMULATED)
-        first, second = found.sections
-        assert [row[:2] for row in first.rows] == [
-            ["Turn level", "Overall"],
-            ["Dialogue level", "Overall"],
-            ["Dialogue level", "Engagingness"],
-            ["Dialogue level", "Fluency"],
-        ]
-        assert ("Ordinal alpha", "value") in first.columns
-        assert ("Interval alpha", "interval") in first.columns
-        value = frames[0].iloc[0]
-        assert first.rows[0][2] == f"{value['value']:.3f}"
-        assert first.rows[0][3] == f"{value['low']:.3f} to {value['high']:.3f}"
-        assert first.rows[3][2:4] == ["–", "– to –"]
-        assert len(second.rows) == 4 * len(RATERS)
-        assert all(len(row) == len(s.columns) for s in found.sections for row in s.rows)
-        tidy = found.tidy
-        assert not tidy.duplicated(["dataset", "level", "dimension", "annotator_id", "statistic"]).any()
-        assert len(tidy) == len(frames[0]) + 4 * len(frames[1])
-        write(found, tmp_path / "t")
-        again = pd.read_csv(tmp_path / "t.csv")
-        assert again.loc[0, "value"] == pytest.approx(value["value"], rel=1e-5)
-        assert "items,clusters" in (tmp_path / "t.csv").read_text()
-        assert f",{value['items']},{value['clusters']},3," in (tmp_path / "t.csv").read_text()
-
-    def test_the_paper_stands_in_a_note_only(self, frames):
-        for simulation, suffix in ((True, SIMULATED), (False, "")):
-            found = agreement_document(*frames, "Mini", simulated=simulation, suffix=suffix)
-            cells = " ".join(cell for s in found.sections for row in [*s.rows, *s.columns] for cell in row)
-            assert "ComperDial" not in cells + found.caption
-            assert found.notes[0].startswith(REPORTED)
-            assert ("simulated" in found.notes[0]) is simulation
-            assert found.caption.endswith(suffix)
-
-    def test_simulated_ratings_are_said_to_be(self, frames):
-        with pytest.raises(ValueError, match="SIMULATED:"):
-            agreement_document(*frames, "Mini", simulated=True)
-
-    def test_one_data_set_a_document(self, frames):
-        with pytest.raises(SchemaError, match="2 data sets in one table"):
-            agreement_document(frames[0], frames[1].assign(dataset="e"), "Mini", simulated=False)
-
-
-class TestTable13:
-    def document(self, cases, responses=RESPONSES, contexts=CONTEXTS):
-        return level_difference_document(cases, BOTH, contexts, responses, SYSTEMS, "Mini", suffix=SIMULATED)
-
-    def test_cases_first(self, cases):
-        found = self.document(cases)
-        assert found.caption.endswith(SIMULATED)
-        assert list(found.sections[0].columns[3:]) == [
-            ("Mean rating", "turns"),
-            ("Mean rating", "dialogue"),
-            ("Mean rating", "difference"),
-            ("Marked axes", "Engagingness"),
-            ("Marked axes", "Fluency"),
-        ]
-        assert found.sections[0].rows == [
-            ["(a)", "x", "s1", "4.00", "2.00", "-2.00", "2 of 3", "0 of 3"],
-            ["(b)", "x", "s2", "4.00", "3.00", "-1.00", "0 of 3", "1 of 3"],
-            ["(c)", "x", "s3", "4.00", "3.00", "-1.00", "0 of 3", "0 of 3"],
-        ]
-
-    def test_each_turn_with_the_gold_history_and_all_responses(self, cases):
-        found = self.document(cases)
-        assert [section.title for section in found.sections[1:]] == ["Turn 1", "Turn 2"]
-        for turn, section in enumerate(found.sections[1:]):
-            name = str(turn + 1)
-            assert section.rows == [
-                [name, "A", "", f"x asks {turn}", "–"],
-                [name, "B", "(a)", f"s1 to x-{turn}", "4.00"],
-                [name, "B", "(b)", f"s2 to x-{turn}", "4.00"],
-                [name, "B", "(c)", f"s3 to x-{turn}", "4.00"],
-                [name, "B", "Gold", f"x gold {turn}", "–"],
-                [name, "B", "Human", f"person to x-{turn}", "4.00"],
-            ]
-        assert "Human is person" in found.notes
-
-    def test_tidy_has_the_figures_beside_the_texts(self, cases, tmp_path):
-        tidy = self.document(cases).tidy
-        assert len(tidy) == 12
-        first = tidy[tidy["system_id"] == "s1"]
-        assert list(first["difference"]) == [-2, -2]
-        assert list(first["marks_Engagingness"]) == [2, 2]
-        assert tidy.loc[tidy["which"] == "Gold", "difference"].isna().all()
-        write(self.document(cases), tmp_path / "t")
-        assert len(pd.read_csv(tmp_path / "t.csv")) == 12
-
-    def test_tables_read_from_parquet_give_the_same(self, cases, tmp_path):
-        schema.write(tmp_path / "c.parquet", CONTEXTS, "contexts")
-        again = schema.read(tmp_path / "c.parquet", "contexts")
-        assert self.document(cases, contexts=again).sections == self.document(cases).sections
-
-    def test_a_response_that_is_missing_is_missing(self, cases):
-        gone = RESPONSES[(RESPONSES["context_id"] != "x-0") | ~RESPONSES["system_id"].isin(["s2", "person"])]
-        rows = self.document(cases, gone).sections[1].rows
-        assert [row[2:4] for row in rows[2:]] == [["(b)", "–"], ["(c)", "s3 to x-0"], ["Gold", "x gold 0"]]
-
-    def test_a_history_that_is_not_the_gold_one_is_shown_whole(self, cases):
-        other = CONTEXTS.copy()
-        index = other.index[other["context_id"] == "x-1"][0]
-        other.at[index, "history"] = [said("A", "quite"), said("B", "another"), said("A", "start")]
-        rows = self.document(cases, contexts=other).sections[2].rows
-        assert [row[3] for row in rows[:3]] == ["quite", "another", "start"]
-
-    def test_long_texts_go_on_in_the_next_row_and_stay_whole_in_the_csv(self, cases):
-        text = "a long | story_\n" * 20
-        found = self.document(cases, RESPONSES.assign(response=text))
-        lines = [row[3] for row in found.sections[1].rows]
-        assert max(map(len, lines)) <= WIDTH
-        assert " ".join(text.split()) in " ".join(lines)
-        assert found.tidy.loc[1, "text"] == text
-        assert all(
-            line.startswith(("#", "|", "-")) or not line or "Mini" in line for line in markdown(found).split("\n")
-        )
-        assert "SIMULATED" in latex(found, label="t")
-        assert "SIMULATED" in html_page(found)
-
-    def test_cases_of_several_dialogues_do_not_go_side_by_side(self):
-        with pytest.raises(SchemaError, match="not of one dialogue"):
-            self.document(ratings.level_differences(BOTH, CONTEXTS))

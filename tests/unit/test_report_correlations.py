@@ -109,7 +109,7 @@ def test_notes_name_what_is_partial_cut_or_not_run(made: Any) -> None:
     notes = made().notes
     for note in (
         "F1 (word): 50.0% of the rated responses of one have a score",
-        "F1 (word): the input of 3 responses of one was cut to fit the model",
+        "F1 (word): the input of 3 responses of one did not fit the model and was cut",
         "Chr: a note",
         "Not run: Chr: two has no references where Overall was rated",
         "Not run: BLEURT: no model",

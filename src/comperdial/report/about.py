@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.core.files import read_json
-from comperdial.core.names import output_name
+from comperdial.core.names import Output, output_name
 from comperdial.schema.dimensions import chosen_dimension
 
 
@@ -66,3 +66,30 @@ class About:
     def metrics(self, outputs: Iterable[str]) -> list[str]:
         """Return the metrics of METRIC:OUTPUT, each once."""
         return list(dict.fromkeys(output_name(name, "")[0] for name in outputs))
+
+
+HUMAN = ("human", "turns")
+"""The output that stands for people's own ratings of the turns of a dialogue."""
+
+
+def label(output: Output, labels: Mapping[str, str]) -> str:
+    """Return what an output is called.
+
+    Parameters
+    ----------
+    output
+        Metric and output.
+    labels
+        The names that ``params.yaml`` and the metrics' entries give, for ``METRIC:OUTPUT`` or for ``METRIC``
+        (``Plan.labels``). Where there is none, the metric's name and the output's; one name where they are the same.
+    """
+    metric, name = output
+    if found := labels.get(f"{metric}:{name}"):
+        return found
+    if output == HUMAN:
+        return "People, turn by turn"
+    # `chrf_raw chrf` and `f1 f1` say a name twice.
+    alike = metric == name or metric.startswith((f"{name}_", f"{name}-"))
+    if (called := labels.get(metric)) is not None:
+        return called if alike else f"{called}, {name}"
+    return metric if alike else name if name.startswith(metric) else f"{metric} {name}"

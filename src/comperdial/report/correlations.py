@@ -142,7 +142,12 @@ def checked_rows(rows: Sequence[Mapping[str, Any]], study: str) -> pd.DataFrame:
 
 
 def read(inputs: Inputs, about: About) -> pd.DataFrame:
-    """Return the correlations over all units of each data set in the dimension that its tables show.
+    """Return the correlations over all units of each data set in the dimension that its tables show, with ranks."""
+    return pooled(results(inputs, about))
+
+
+def results(inputs: Inputs, about: About) -> pd.DataFrame:
+    """Return the correlations of each data set in the dimension that its tables show.
 
     Ranks are made here: of the main outputs of each data set, with Holm's correction over all pairs of these.
     """
@@ -155,7 +160,7 @@ def read(inputs: Inputs, about: About) -> pd.DataFrame:
         if target not in rated:
             raise UnknownNameError("dimension", target, rated)
     found = found[found["target"] == found["dataset"].map(chosen)]
-    return pooled(ranked(found, inputs, about))
+    return ranked(found, inputs, about)
 
 
 def ranked(found: pd.DataFrame, inputs: Inputs, about: About) -> pd.DataFrame:
@@ -285,9 +290,11 @@ def _why_not(row: Record, results: pd.DataFrame, about: About, dataset: str, rec
 
 def why_no_scores(rows: pd.DataFrame) -> str | None:
     """Return why correlations of one output have no value; None if any of them covers something."""
-    if rows.empty or (rows["coverage"] != 0).any():
-        return None
-    row = rows.iloc[0]
+    return None if rows.empty or (rows["coverage"] != 0).any() else no_scores(rows.iloc[0].to_dict())
+
+
+def no_scores(row: Record) -> str:
+    """Return why a correlation covers nothing: what the data set lacks."""
     if isinstance(row["lacking"], str):
         return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')} where {row['target']} was rated"
     return f"no rated response of {row['dataset']} has a score"
@@ -601,14 +608,11 @@ def partial_notes(frame: pd.DataFrame, name: str = "label") -> list[str]:
             others = f"; the others lack {one['lacking']}" if isinstance(one["lacking"], str) else ""
             # Rounded down: what lacks one score is not whole.
             share = f"{math.floor(one['coverage'] * 1000 + 1e-9) / 10:.1f}%"
-            what = "rated responses" if units == "responses" else "turns of rated dialogues, on average,"
-            shares.append((one[name], f"{share} of the {what} of {one['dataset']} have a score{others}"))
+            text = f"{share} of the rated responses of {one['dataset']} have a score{others}"
+            if units == "dialogues":
+                text = f"of the rated dialogues of {one['dataset']}, {share} is scored, on average{others}"
+            shares.append((one[name], text))
         if one["cut"] > 0:
-            turns = "" if units == "responses" else ", in one turn or more"
-            cuts.append(
-                (
-                    one[name],
-                    f"the input of {one['cut']:.0f} {units} of {one['dataset']} was cut to fit the model{turns}",
-                )
-            )
+            text = f"the input of {one['cut']:.0f} {units} of {one['dataset']} did not fit the model and was cut"
+            cuts.append((one[name], text + (", in one turn or more" if units == "dialogues" else "")))
     return [*grouped_notes(shares, start=""), *grouped_notes(cuts, start="")]

@@ -2,182 +2,744 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import NothingToShowError
+from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import read_json
-from comperdial.report import comparison_tables, tables
-from comperdial.report import systems as of_systems
-from comperdial.report.about import About
-from comperdial.report.captions import SIMULATED, rated_by
-from comperdial.report.inputs import read_ratings, read_reported
-from comperdial.report.judges import judges_document, judges_frame
-from comperdial.report.ratings import agreement_document
-from comperdial.report.recorded_judges import recorded_judges_document, recorded_judges_frame
-from comperdial.report.render import Table, from_document
+from comperdial.core.names import RATED_LEVELS, output_name
+from comperdial.evaluation import aggregate
+from comperdial.evaluation.ratings import OVERALL, alphas, annotator_bias
+from comperdial.report import correlations as of_correlations
+from comperdial.report.about import About, label
+from comperdial.report.correlations import (
+    COEFFICIENTS,
+    LEGEND,
+    LEVELS,
+    MEASURES,
+    READING,
+    Record,
+    coefficient_of,
+    halved,
+    level_pairs,
+    level_title,
+    lowest,
+    no_scores,
+    over_tests,
+    pooled,
+    read_reported,
+    with_interval,
+)
+from comperdial.report.ranking import corrected, of_outputs, with_ranks
+from comperdial.report.render import Section, Table, count, ending, grouped_notes, number, rows_frame, spread
+from comperdial.stats import FEW_SYSTEMS, OF_SYSTEMS
+from comperdial.stats.correlation import ALPHA
 
 Inputs = Mapping[str, Sequence[Path]]
 Study = Mapping[str, Any]
 
+# The power that is taken to be enough.
+ENOUGH = 0.8
+# A matrix of more metrics cannot be read; the rest is in the CSV file.
+_MOST = 30
+_STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+_GROUPINGS = {"pooled": "pooled", "item": "by item", "system": "by system"}
+# A measure with its grouping, as tests and power have them; over all units or means of systems it is the measure alone.
+_GROUPED = {
+    measure if grouping == "pooled" else f"{measure}_{grouping}": name if grouping == "pooled" else f"{name} {within}"
+    for grouping, within in _GROUPINGS.items()
+    for measure, name in MEASURES.items()
+}
+# What is shown of a level; the CSV file has the rest.
+_SHOWN = {
+    "turn": ("spearman", "acc_eq"),
+    "dialogue": ("spearman", "acc_eq"),
+    "system": ("kendall", "accuracy", "acc_eq", "spa"),
+}
+# Sizes that tables show where there are several of them; which size is enough is looked up in all.
+_SIZES = (10, 15, 30, 50, 100, 300)
+_TESTS = {
+    "p": "our test",
+    "p_adjusted": "our test, Holm",
+    "p_fdr": "our test, FDR",
+    "p_wmt": "WMT's, one-sided",
+    "p_perm_both": "PERM-BOTH",
+    "p_williams": "Williams",
+}
+_VARIED = {
+    "systems": "Fewer systems",
+    "dialogues": "Fewer dialogues",
+    "annotators": "Fewer raters",
+    "samples": "Fewer answers of a judge",
+}
+_WHAT = ["level", "against", "coefficient"]
+_ALPHAS = {"ordinal": "Ordinal", "interval": "Interval", "nominal": "Nominal", "ratio": "Ratio"}
+_COUNTS = ("items", "clusters", "annotators", "ratings")
+_UNNAMED = ("system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating")
 
-def _about(inputs: Inputs) -> Mapping[str, Any]:
-    return About.read(inputs["about"]).only
+
+def _table(
+    inputs: Inputs, study: Study, frame: pd.DataFrame, sections: Sequence[Section], notes: Sequence[str], *more: str
+) -> Table:
+    """Return a table with the title and caption of its entry; ``more`` follows the caption."""
+    one, entry = About.read(inputs["about"]).only, study["entry"]
+    caption = " ".join(text for text in (entry["caption"], *more, ending(one["source"])) if text)
+    return Table(f"{entry['title']} {one['title']}", caption, frame, sections, notes)
 
 
-def _of(paths: Sequence[Path], outputs: Sequence[str]) -> list[Path]:
-    """Return the files of scores that hold some outputs."""
-    metrics = {output.rpartition(":")[0] for output in outputs}
-    return [path for path in paths if path.stem in metrics]
+def _ratings(inputs: Inputs) -> pd.DataFrame:
+    found = schema.read(inputs["ratings"][0], "ratings")
+    return found[found["source"] == About.read(inputs["about"]).only["source"]]
+
+
+# What was rated and scored
 
 
 def systems(inputs: Inputs, study: Study) -> Table:
     """Show every system with its ratings and scores."""
-    from comperdial.evaluation import aggregate
-
-    about = _about(inputs)
-    ratings = read_ratings(inputs["ratings"][0], about["source"])
-    scores = _of(inputs["scores"], about["systems_outputs"])
-    frame = of_systems.systems_frame(
+    about = About.read(inputs["about"])
+    one, labels, ratings = about.only, about.labels, _ratings(inputs)
+    metrics = set(about.metrics(one["systems_outputs"]))
+    scores = [path for path in inputs["scores"] if path.stem in metrics]
+    frame = systems_frame(
         schema.read(inputs["systems"][0], "systems"),
-        schema.read(inputs["responses"][0], "responses"),
+        responses := schema.read(inputs["responses"][0], "responses"),
         aggregate.read_scores(scores) if scores else schema.empty("scores"),
         ratings,
-        outputs=about["systems_outputs"],
-        dimension=About.read(inputs["about"]).dimension(about["dataset"], ratings["dimension"]),
+        outputs=one["systems_outputs"],
+        dimension=about.dimension(one["dataset"], ratings["dimension"]),
     )
+    texts = {
+        ("", "System"): frame["system_id"],
+        ("", "Kind"): frame["kind"],
+        ("", "Track"): frame["track"].replace("", None),
+        ("", "Responses"): frame["responses"].map(str),
+        ("Mean rating", "of turns"): frame["turn_rating"].map(_rated),
+        ("Mean rating", "of dialogues"): frame["dialogue_rating"].map(_rated),
+    }
+    outputs = [str(name) for name in frame if name not in _UNNAMED]
+    texts |= {("Mean score", label(output_name(name), labels)): frame[name].map(number) for name in outputs}
+    partial = [
+        f"{label(output_name(name), labels)}: {scored} of {frame['responses'].sum()} responses have a score"
+        for name, (scored, _) in frame.attrs.get("partial", {}).items()
+        if scored < frame["responses"].sum()
+    ]
+    cut = [
+        f"{label(output_name(name), labels)}: the input of {n} responses was cut to fit the model"
+        for name, (_, n) in frame.attrs.get("partial", {}).items()
+        if n
+    ]
+    unscored = [output_name(name) for name in frame.attrs.get("unscored", [])]
     # Beside the tables of a challenge: the submissions that could not be read.
     submissions = inputs["systems"][0].with_name("submissions.json")
     failed = read_json(submissions)["failed"] if submissions.is_file() else {}
-    return from_document(
-        of_systems.systems_document(
-            frame,
-            about["title"],
-            failed=failed,
-            not_run=about["not_run"],
-            labels=about["labels"],
-            suffix=rated_by(about["source"]),
-        )
-    )
+    notes = [
+        "The CSV file has a description of each system",
+        *(f"{label(name, labels)}: no response has a score" for name in unscored if name[0] not in one["not_run"]),
+        *partial,
+        *cut,
+        *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
+        *_not_run(one),
+    ]
+    section = Section(f"{len(responses):,} responses", pd.DataFrame(texts, dtype=object))
+    return _table(inputs, study, frame, [section], notes)
+
+
+def systems_frame(
+    systems: pd.DataFrame,
+    responses: pd.DataFrame,
+    scores: pd.DataFrame,
+    ratings: pd.DataFrame,
+    *,
+    outputs: Sequence[str],
+    dimension: str,
+) -> pd.DataFrame:
+    """Average ratings and scores over a system's turns and dialogues.
+
+    Parameters
+    ----------
+    systems, responses, scores, ratings
+        The tables of one data set; the ratings of one source.
+    outputs
+        Which scores, as ``metric:output``; one without any is left out and named in ``attrs["unscored"]``.
+    dimension
+        Which ratings.
+
+    Returns
+    -------
+    DataFrame
+        One row per system, references left out: kind, track, description, responses, ratings of turns and dialogues, then
+        one column per output. The best rated first; without ratings, by name. Its ``attrs`` say for each output how many
+        responses have a score and of how many of these the input was cut (``partial``).
+    """
+    frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
+    of_dimension = ratings[ratings["dimension"] == dimension]
+    # Items first, so that one with more raters does not weigh more.
+    rated = of_dimension.groupby(["level", "system_id", "item_id"])["rating"].mean()
+    rated = rated.groupby(["level", "system_id"]).mean()
+    for level in RATED_LEVELS:
+        frame[f"{level}_rating"] = rated[rated.index.get_level_values(0) == level].droplevel(0).reindex(frame.index)
+    of_turns = scores[scores["level"] == "turn"]
+    frame.insert(3, "responses", responses.groupby("system_id").size().reindex(frame.index).fillna(0).astype(int))
+    for name in outputs:
+        metric, output = output_name(name, where="tables.systems")
+        chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
+        if len(chosen):
+            frame.attrs.setdefault("partial", {})[name] = (len(chosen), int((chosen["cut"] > 0).sum()))
+            frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
+        else:
+            frame.attrs.setdefault("unscored", []).append(name)
+    if frame.empty:
+        raise SchemaError("no systems", expected="at least one that is no reference")
+    order = ["turn_rating", "dialogue_rating"]
+    return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
+
+
+def _rated(value: float) -> str:
+    return number(value) if pd.notna(value) else "not rated"
+
+
+def _not_run(one: Mapping[str, Any]) -> list[str]:
+    """Return notes on the metrics of a data set that were not run, by the names that tables give them."""
+    return grouped_notes((one["labels"].get(name, name), why) for name, why in sorted(one["not_run"].items()))
 
 
 def alpha(inputs: Inputs, study: Study) -> Table:
-    """Show how far the raters agree, and how each is biased."""
-    from comperdial.evaluation.ratings import alphas, annotator_bias
-
-    about = _about(inputs)
-    source, ending = about["source"], rated_by(about["source"])
-    ratings = read_ratings(inputs["ratings"][0], source)
+    """Show Krippendorff's alpha with intervals, and each annotator against the others."""
+    one, ratings = About.read(inputs["about"]).only, _ratings(inputs)
     contexts = schema.read(inputs["contexts"][0], "contexts")
-    measured = alphas(ratings, contexts, source=source, **about["agreement"])
-    if not measured["items"].any():
+    found = alphas(ratings, contexts, source=one["source"], **one["agreement"])
+    if not found["items"].any():
         raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
-    bias = annotator_bias(ratings, source=source)
-    return from_document(
-        agreement_document(measured, bias, about["title"], simulated=ending == SIMULATED, suffix=ending)
+    bias = annotator_bias(ratings, source=one["source"])
+    cells = {
+        "value": lambda cell: number(cell["value"]),
+        "interval": lambda cell: f"{number(cell['low'])} to {number(cell['high'])}",
+    }
+    labels = {"level_name": "Level", "dimension": "Dimension"}
+    shown = _in_order(found[found["metric"].isin(list(_ALPHAS))])
+    texts = spread(shown.assign(group=shown["metric"].map(_ALPHAS) + " alpha"), labels, "group", cells)
+    first = shown.drop_duplicates(["level", "dimension"])
+    for name in _COUNTS:
+        texts["Counts", name] = first[name].map(count).to_numpy()
+    against = {
+        "items": lambda row: count(row["n"]),
+        "mean": lambda row: number(row["mean"]),
+        "bias": lambda row: number(row["bias"], sign=True),
+        "spread": lambda row: number(row["spread"]),
+        "Spearman": lambda row: number(row["spearman"]),
+    }
+    own = _in_order(bias).assign(group="Against the others")
+    others = spread(own, {**labels, "annotator_id": "Annotator"}, "group", against)
+    simulated = ". The raters here are simulated: no value of theirs can be compared with these"
+    notes = [
+        "ComperDial reports a Krippendorff's alpha of 0.56 at turn level and 0.62 at dialogue level (section 5), of six "
+        "annotators and its own responses; it does not say with which level of measurement"
+        + (simulated if one["source"] == "simulated" else ""),
+        f"Intervals are percentiles of {found['resamples'].max():,} resamples ({found['confidence'].max():.0%}); at turn level "
+        "whole dialogues of one system are resampled, at dialogue level the rated dialogues",
+        "Counts are of items with two ratings or more, and their ratings; clusters are what was resampled",
+        "Bias is the mean difference from the mean of the other annotators of the same item; spread is the standard deviation "
+        "over that of the others; Spearman is the correlation with the mean of the others",
+    ]
+    long = bias.melt(
+        id_vars=["dataset", "level", "dimension", "annotator_id", "n"],
+        value_vars=["mean", "bias", "spread", "spearman"],
+        var_name="statistic",
+    ).rename(columns={"n": "items"})
+    ours = found.assign(statistic="alpha_" + found["metric"])
+    columns = ["dataset", "level", "dimension", "annotator_id", "statistic", "value", "low", "high", "confidence"]
+    both = pd.concat([ours, long], ignore_index=True).reindex(columns=[*columns, *_COUNTS, "resamples"])
+    # Counts stay whole numbers beside the gaps of the other kind.
+    both = both.astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
+    return _table(inputs, study, both, [Section("Krippendorff's alpha", texts), Section("Annotators", others)], notes)
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort by level, turns first, and dimension, the overall rating before its parts."""
+    order = frame["level"].map([*LEVELS].index)
+    made = frame.assign(order=order, part=frame["dimension"] != OVERALL, level_name=frame["level"].map(LEVELS))
+    return made.sort_values(["order", "part", "dimension"], kind="stable").drop(columns=["order", "part"])
+
+
+# How scores and ratings agree
+
+
+def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
+    """Return statistics of the rated dimension that tables show, without metrics that are apart."""
+    about, frame = About.read(inputs["about"]), schema.read(inputs[name][0], name)
+    if frame.empty:
+        raise NothingToShowError("it takes two metrics with scores, and three systems or more")
+    return frame[frame["target"] == about.dimension(about.only["dataset"], frame["target"])]
+
+
+def _results(inputs: Inputs) -> pd.DataFrame:
+    about = About.read(inputs["about"])
+    found = of_correlations.results(inputs, about)
+    found = found[~found["metric"].isin(about.only["apart"])]
+    names = zip(found["metric"], found["output"], strict=True)
+    return found.assign(label=[label(name, about.labels) for name in names])
+
+
+def _best_first(frame: pd.DataFrame, first: pd.Series) -> pd.DataFrame:
+    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last."""
+    values = frame[first].drop_duplicates(["metric", "output"]).set_index(["metric", "output"])["value"]
+    keys = pd.MultiIndex.from_frame(frame[["metric", "output"]])
+    return frame.assign(place=-values.reindex(keys).to_numpy()).sort_values(
+        ["place", "metric", "output"], kind="stable"
     )
+
+
+def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
+    """Name outputs apart that have the same label."""
+    several = frame.groupby("label")[["metric", "output"]].transform("nunique").max(axis=1) > 1
+    names = frame["label"] + " (" + frame["metric"] + ":" + frame["output"] + ")"
+    return frame.assign(label=frame["label"].where(~several, names))
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
-    """Show every value of every metric at each level."""
-    about, found = _ranked(inputs)
-    made = tables.correlation_document(
-        found,
-        about["title"],
-        _target(inputs, found),
-        about["not_run"],
-        labels=about["labels"],
-        suffix=rated_by(about["source"]),
+    """Show the correlations of every output of every metric, three coefficients at each level."""
+    one, everything = About.read(inputs["about"]).only, _results(inputs)
+    found = pooled(everything)
+    has_local = found["signature"].str.startswith("local|").any()
+    if has_local:
+        # `local` is weaker within systems, which its value over all does not show.
+        key = ["level", "against", "metric", "output", "coefficient"]
+        within = everything.loc[everything["grouping"] == "system", [*key, "value"]]
+        found = found.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
+    shown, sections = _distinct(found), []
+    for level, against in level_pairs(found):
+        part = shown[(shown["level"] == level) & (shown["against"] == against)]
+        cells: dict[str, Callable[[Record], str]] = {"value": with_interval}
+        if part["loso_system"].notna().any():
+            cells["without one system"] = lowest
+        if has_local and part["within_systems"].notna().any():
+            cells["within systems"] = _within
+        part = _best_first(part, part["coefficient"] == "spearman")
+        part = part.assign(group=part["coefficient"].map(COEFFICIENTS))
+        wide = spread(part, {"label": "Metric"}, "group", cells)
+        order = [name for name in COEFFICIENTS.values() if name in set(wide.columns.get_level_values(0))]
+        sections.append(Section(level_title(level, against), wide[order]))
+    signatures = dict(sorted(zip(found["metric"], found["signature"], strict=True)))
+    named = {str(name): one["labels"].get(name) or next(_labels_of(one, name), name) for name in signatures}
+    empty = found[found["coverage"] == 0].drop_duplicates(["metric", "output"])
+    weaker = (
+        "Within systems: the mean of the coefficients within each system, of metrics with `main`. `local` is weaker there, and "
+        "among responses of programs alone, than over all (docs/local-metric.md): `comperdial compare --subset kind=agent` "
+        "leaves human systems out"
     )
-    return from_document(made)
+    notes: list[str] = [
+        *READING,
+        *of_correlations.notes(found, {}),
+        *grouped_notes((row["label"], no_scores(row)) for row in empty.to_dict("records")),
+        *([weaker] if has_local else []),
+        *_not_run(one),
+        *(
+            f"{name if called == name else f'{called} ({name})'} is {signatures[name]}"
+            for name, called in named.items()
+        ),
+    ]
+    tidy: pd.DataFrame = (
+        found.assign(loso_halved=halved(found), p=_significant(found["p"], 2))
+        .drop(columns=["target", "grouping", "signature", "label", "rank_wmt"], errors="ignore")
+        .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
+        .sort_values(["metric", "output", "level", "against", "coefficient"])
+        .reset_index(drop=True)
+    )
+    legend = LEGEND if halved(found).fillna(False).any() else ""
+    return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.", legend)
+
+
+def _within(cell: Record) -> str:
+    return number(cell["within_systems"])
+
+
+def _labels_of(one: Mapping[str, Any], metric: str) -> Iterator[str]:
+    return (text for name, text in one["labels"].items() if name.startswith(f"{metric}:"))
+
+
+def _significant(values: pd.Series, digits: int = 3) -> pd.Series:
+    """Round numbers to significant digits: p-values need no more, and files of many are half as large."""
+    return values.map(lambda value: float(f"{value:.{digits}g}"), na_action="ignore")
 
 
 def measures(inputs: Inputs, study: Study) -> Table:
-    """Show other measures beside pooled correlations."""
-    about, found = _ranked(inputs)
-    return from_document(comparison_tables.measures_document(*_shown(inputs, about, found), **_named(about)))
+    """Show pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
+    found = _results(inputs)
+    beyond = (found["grouping"] != "pooled") | ~found["coefficient"].isin(list(COEFFICIENTS))
+    # Only these were looked at in detail; the table of all metrics has the others.
+    outputs = pd.MultiIndex.from_frame(found[["metric", "output"]])
+    detailed = found[outputs.isin(outputs[beyond])]
+    sections, shown = [], []
+    for level, against in level_pairs(found):
+        part = detailed[(detailed["level"] == level) & (detailed["against"] == against)]
+        kinds = [
+            (c, g)
+            for c in _SHOWN[level]
+            for g in _GROUPINGS
+            if ((part["coefficient"] == c) & (part["grouping"] == g)).any()
+        ]
+        if not kinds:
+            continue
+        first = (part["coefficient"] == kinds[0][0]) & (part["grouping"] == kinds[0][1])
+        part = _best_first(_distinct(part), first)
+        columns = {}
+        for coefficient, grouping in kinds:
+            own = part[(part["coefficient"] == coefficient) & (part["grouping"] == grouping)]
+            cells = [_measure(cell) for cell in own.to_dict("records")]
+            columns[MEASURES[coefficient], _GROUPINGS[grouping]] = pd.Series(cells, index=own["label"], dtype=object)
+            shown.append(own)
+        texts = pd.DataFrame(columns).reindex(part["label"].unique()).rename_axis(index="Metric")
+        sections.append(Section(level_title(level, against), texts))
+    marked = pd.concat(shown) if shown else detailed[:0]
+    estimate = ["value", "low", "high", "rank"]
+    tidy = found.loc[beyond, ["level", "against", "metric", "output", "grouping", "coefficient", *estimate, "n"]]
+    notes = [
+        "acc_eq: the share of pairs of systems that metric and ratings order alike, ties counted, with the threshold for a "
+        "metric's ties that serves it best (Deutsch et al. 2023)",
+        "SPA: soft pairwise accuracy: how alike the p-values are with which metric and ratings order each pair of systems "
+        "(Thompson et al. 2024)",
+        "By item: correlated over the systems within each context (of dialogues: within each dialogue), then averaged: what "
+        "makes one context harder than another does not count",
+        "The metrics are those with `main` in params.yaml, and the judges'",
+        "Intervals and ranks of the pooled correlations are in the table of all metrics, Pearson and Kendall by item in the "
+        "CSV file",
+        *READING,
+        *of_correlations.corrected_over(marked, {}),
+        *([of_correlations.FEW_NOTE] if (marked["n"] <= of_correlations.FEW).any() else []),
+    ]
+    legend = LEGEND if halved(marked).fillna(False).any() else ""
+    tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
+    return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.", legend)
 
 
-def comparisons(inputs: Inputs, study: Study) -> Table:
-    """Show the paired tests."""
-    about = _about(inputs)
-    _, found = main_results(inputs["pairs"][0].parent, about)
-    return from_document(comparison_tables.comparisons_document(*_shown(inputs, about, found), **_named(about)))
-
-
-def power(inputs: Inputs, study: Study) -> Table:
-    """Show how often a test finds a difference."""
-    about = _about(inputs)
-    found = schema.read(inputs["power"][0], "power")
-    return from_document(comparison_tables.power_document(*_shown(inputs, about, found), **_named(about)))
-
-
-def curves(inputs: Inputs, study: Study) -> Table:
-    """Show learning curves."""
-    about = _about(inputs)
-    shown = _shown(inputs, about, schema.read(inputs["curves"][0], "curves"))
-    return from_document(comparison_tables.curves_document(*shown, suffix=rated_by(about["source"])))
-
-
-def _ranked(inputs: Inputs) -> tuple[Mapping[str, Any], pd.DataFrame]:
-    """Return what is known of a data set, and its correlations, ranked."""
-    about = _about(inputs)
-    found, _ = main_results(inputs["correlations"][0].parent, about)
-    if found.empty:
-        raise NothingToShowError("there are no ratings that scores could be correlated with")
-    return about, found
+def _measure(cell: Record) -> str:
+    if cell["grouping"] == "pooled" and cell["coefficient"] in COEFFICIENTS:
+        # Its interval is in the table of all metrics.
+        return coefficient_of(cell)
+    # A mean over items and a share of pairs have no p of their own.
+    return with_interval(cell, starred=bool(pd.notna(cell["p"])))
 
 
 def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
-    from comperdial.report.ranking import corrected, with_ranks
-
     found = schema.read(folder / "correlations.parquet", "correlations")
     found = found[~found["metric"].isin(about["apart"])]
-    pairs = schema.read(folder / "pairs.parquet", "pairs")
-    if outputs := {*about["outputs"]}:
-        for side in "ab":
-            pairs = pairs[(pairs[f"metric_{side}"] + ":" + pairs[f"output_{side}"]).isin(outputs)]
+    pairs = of_outputs(schema.read(folder / "pairs.parquet", "pairs"), about["outputs"])
     return with_ranks(found, pairs), corrected(pairs)
 
 
-def _target(inputs: Inputs, found: pd.DataFrame) -> str:
-    about = About.read(inputs["about"])
-    return about.dimension(about.only["dataset"], found["target"])
+# Tests, power, curves
 
 
-def _shown(inputs: Inputs, about: Mapping[str, Any], found: pd.DataFrame) -> tuple[pd.DataFrame, str, str]:
+def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Iterate over levels and coefficients in order, each with its heading."""
+    for level, against in level_pairs(frame):
+        for coefficient in _GROUPED:
+            chosen = (frame["level"] == level) & (frame["against"] == against) & (frame["coefficient"] == coefficient)
+            if chosen.any():
+                yield f"{level_title(level, against)}, {_GROUPED[coefficient]}", frame[chosen]
+
+
+def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Name both metrics of each pair in one column each, and a coefficient with its grouping."""
+    grouped = pairs["grouping"] != "pooled"
+    names = pairs["coefficient"].where(~grouped, pairs["coefficient"] + "_" + pairs["grouping"])
+    sides = {side: list(zip(pairs[f"metric_{side}"], pairs[f"output_{side}"], strict=True)) for side in "ab"}
+    called = {name: label(name, labels) for names in sides.values() for name in names}
+    several = Counter(called.values())
+    called = {name: f"{text} ({':'.join(name)})" if several[text] > 1 else text for name, text in called.items()}
+    return pairs.assign(coefficient=names, **{side: [called[name] for name in of] for side, of in sides.items()})
+
+
+def comparisons(inputs: Inputs, study: Study) -> Table:
+    """Show between which metrics the paired tests find a difference: how many pairs, and a matrix for each pair of levels."""
+    one = About.read(inputs["about"]).only
+    found = corrected(of_outputs(_of_target(inputs, "pairs"), one["outputs"]))
     if found.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
-    return found, about["title"], _target(inputs, found)
+    chosen = _named(found, one["labels"])
+    rows, tested, matrices = [], {}, {}
+    for heading, of_sample in _samples(chosen):
+        counts = [
+            str(int((of_sample[test] < ALPHA).sum())) if of_sample[test].notna().any() else "–" for test in _TESTS
+        ]
+        rows.append([heading, str(len(of_sample)), *counts])
+        tested[heading] = int(of_sample["p"].notna().sum())
+        level, against, coefficient = (str(of_sample[name].iloc[0]) for name in _WHAT)
+        # One matrix a level: the others look much alike.
+        if coefficient in _SHOWN[level] or (level, against) not in matrices:
+            matrices[level, against] = _matrix(heading, of_sample)
+    columns = [("", "Level and coefficient"), ("Pairs", "all")]
+    columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
+    tests = ", ".join(sorted(set(chosen["test"].astype(str))))
+    notes = [
+        f"Our test: {tests}; Holm and FDR: corrected over the pairs of a row that it was made of, {over_tests(tested)}. The "
+        "matrices and the ranks of other tables are by it, after Holm",
+        "PERM-BOTH: mt-metrics-eval's permutation of the two metrics' scores; Williams: the test for two correlations that share "
+        "a variable. Both are here for comparison",
+        f"+: the metric of the row agrees better than that of the column, p < {ALPHA} after Holm; −: it agrees less; o: no "
+        "difference was found; a dash: not compared",
+        f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has every pair by "
+        "the main coefficients, a positive difference where a agrees better than b; pairs.parquet has them with more digits",
+        *_untested(chosen),
+    ]
+    tidy = wide_comparisons(chosen, list(_TESTS), [*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa"])
+    sections = [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()]
+    return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.")
 
 
-def _named(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {"labels": about["labels"], "suffix": rated_by(about["source"])}
+def _untested(pairs: pd.DataFrame) -> list[str]:
+    """Return which statistics of pairs of systems have values and no tests."""
+    of_systems = pairs[(pairs["level"] == "system") & (pairs["grouping"] == "pooled")]
+    missing = [MEASURES[name] for name in OF_SYSTEMS if name not in set(of_systems["coefficient"])]
+    if of_systems.empty or not missing:
+        return []
+    return [
+        f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for tests; "
+        f"accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
+    ]
+
+
+def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
+    won = pairs["a"].value_counts()
+    names = sorted({*pairs["a"], *pairs["b"]}, key=lambda name: (-int(won.get(name, 0)), name))
+    signs: dict[tuple[str, str], str] = {}
+    for pair in pairs[pairs["p_adjusted"].notna()].to_dict("records"):
+        found = pair["p_adjusted"] < ALPHA
+        signs[pair["a"], pair["b"]] = "+" if found else "o"
+        signs[pair["b"], pair["a"]] = "−" if found else "o"
+    rows = []
+    for place, name in enumerate(names[:_MOST], start=1):
+        of_row = [signs.get((name, other), "–") for other in names if other != name]
+        against = ["" if other == name else signs.get((name, other), "–") for other in names[:_MOST]]
+        rows.append([str(place), name, *(str(of_row.count(sign)) for sign in "+−o"), *against])
+    columns = [
+        ("", "No."),
+        ("", "Metric"),
+        *(("Metrics it is", text) for text in ("better than", "worse than", "like")),
+    ]
+    columns += [("Against", str(place)) for place in range(1, len(rows) + 1)]
+    return Section(heading, rows_frame(columns, rows))
+
+
+def wide_comparisons(pairs: pd.DataFrame, tests: Sequence[str], coefficients: Sequence[str]) -> pd.DataFrame:
+    """Return one row per pair, its columns once for each coefficient: half the bytes of one row each.
+
+    ``pairs`` has the metrics' names as a and b; in what is returned, a comes first in the alphabet.
+    """
+    turned = pairs["a"] > pairs["b"]
+    found = pairs.assign(
+        a=pairs["a"].where(~turned, pairs["b"]),
+        b=pairs["b"].where(~turned, pairs["a"]),
+        difference=pairs["difference"].where(~turned, -pairs["difference"]).round(3) + 0.0,
+        **{test: _significant(pairs[test], 2) for test in tests},
+    )
+    index, columns = ["level", "against", "a", "b"], ["difference", *tests]
+    wide = found.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
+    order = [(column, c) for c in coefficients if c in set(pairs["coefficient"].astype(str)) for column in columns]
+    wide = wide.reindex(columns=order).dropna(how="all")
+    wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in order])
+    return wide.reset_index()
+
+
+def power(inputs: Inputs, study: Study) -> Table:
+    """Show the chance that a paired test finds a difference between two metrics, by how much data there is."""
+    found = _of_target(inputs, "power")
+    # Of statistics within items and of pairs of systems, those that decide which metric picks the better one.
+    shown = found["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (found["grouping"] != "system")
+    shown |= found["coefficient"].isin(list(COEFFICIENTS)) & (found["grouping"] == "pooled")
+    chosen = _named(found[shown], About.read(inputs["about"]).labels)
+    sections: list[Section] = []
+    for heading, of_sample in _samples(chosen):
+        for varied, name in _VARIED.items():
+            part = of_sample[of_sample["varied"] == varied]
+            if len(part):
+                sections += _power_sections(f"{heading}, {varied}", part, name)
+    notes = [
+        f"Enough: the smallest number at which the chance reaches {ENOUGH:.0%}; a dash where none tried does",
+        "Numbers above what the data have are of more data of the same kind",
+        "The CSV file has every number and pair that was tried",
+        "Single tests, without a correction for many comparisons",
+    ]
+    return _table(inputs, study, wide_power(chosen), sections, notes, f"Rated: {found['target'].iloc[0]}.")
+
+
+def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[Section]:
+    tried = sorted(part["size"].unique())
+    shown = [size for size in tried if size in _SIZES]
+    sizes = shown if len(shown) > 1 else tried
+    wide = part.pivot_table(index=["a", "b", "difference"], columns="size", values="power", dropna=False).reset_index()
+    wide = wide.dropna(subset=tried, how="all")
+    columns = [(varied.replace("Fewer", "Number of"), str(size)) for size in sizes]
+    names = [*(f"{low:g} to {high:g}" for low, high in pairwise(_STEPS)), f"{_STEPS[-1]:g} and more"]
+    steps = pd.cut(wide["difference"].abs(), [*_STEPS, 2.1], right=False, labels=names)
+    rows = [
+        [str(step), str(len(group)), *(number(group[size].mean(), digits=2) for size in sizes)]
+        for step, group in wide.groupby(steps, observed=True)
+    ]
+    yield Section(f"{heading}: by difference", rows_frame([("", "Difference"), ("", "Pairs"), *columns], rows))
+    best = part["a"].value_counts()
+    if best.empty:
+        return
+    first = sorted(best.index, key=lambda name: (-int(best[name]), str(name)))[0]
+    rows = []
+    for pair in wide[wide["a"] == first].sort_values(["difference", "b"]).to_dict("records"):
+        enough = next((str(size) for size in tried if pair[size] >= ENOUGH), "–")
+        values = [number(pair[size], digits=2) for size in sizes]
+        rows.append([str(pair["b"]), number(pair["difference"]), *values, enough])
+    columns = [("", "Metric"), ("", "Difference"), *columns, ("Enough", f"{ENOUGH:.0%}")]
+    yield Section(f"{heading}: {first} against the others", rows_frame(columns, rows))
+
+
+def wide_power(power: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per pair, with its power or without, one column per size: a quarter of the bytes of one row each."""
+    index = ["level", "against", "coefficient", "varied", "a", "b", "difference"]
+    rounded = power.round({"power": 3, "difference": 5})
+    # A pivot table would leave out pairs without any power, or have a row of every combination.
+    wide = rounded.groupby([*index, "size"], observed=True)["power"].mean().unstack("size")
+    return wide.rename(columns="power_{}".format).rename_axis(columns=None).reset_index()
+
+
+def curves(inputs: Inputs, study: Study) -> Table:
+    """Show how the ranking of metrics on part of the data agrees with that on all of it."""
+    found = _of_target(inputs, "curves")
+    shown = (
+        found.assign(width=found["high"] - found["low"])
+        .groupby([*_WHAT, "varied", "size"], observed=True)
+        .agg(agreement=("agreement", "first"), width=("width", "median"), repeats=("repeats", "max"))
+        .reset_index()
+    )
+    sections = []
+    for varied, name in _VARIED.items():
+        part = shown[shown["varied"] == varied]
+        sizes = sorted(part["size"].unique())
+        rows = []
+        for heading, of_sample in _samples(part):
+            by_size = of_sample.set_index("size")
+            values = [by_size[column].get(size) for column in ("agreement", "width") for size in sizes]
+            rows.append([heading, *(number(value, digits=2) for value in values)])
+        columns = [("", "Level and coefficient")]
+        columns += [(group, str(size)) for group in ("Agreement of rankings", "Width of the band") for size in sizes]
+        if rows:
+            sections.append(Section(name, rows_frame(columns, rows)))
+    repeats = dict.fromkeys(str(int(value)) for value in (found["repeats"].min(), found["repeats"].max()))
+    notes = [
+        "Agreement of rankings: Kendall's tau of the metrics' ranking with that on all the data, the mean over the parts drawn; "
+        "1 is the same ranking",
+        "Width of the band: from 2.5 % to 97.5 % of the parts drawn, of a metric's correlation; the median over metrics",
+        f"Parts drawn of each size: {' to '.join(repeats)}",
+    ]
+    tidy = shown.round({"agreement": 4, "width": 4})
+    return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.")
+
+
+# Judges
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
-    """Show what judges were asked, and what came back."""
-    about = _about(inputs)
-    not_run = {name: why for name, why in about["not_run"].items() if name in about["judges"]}
-    labels = {name: one["label"] for name, one in about["judges"].items()}
+    """Show what judges were asked, what came back, what could not be read, and what it cost."""
+    one = About.read(inputs["about"]).only
+    labels = {name: entry["label"] for name, entry in one["judges"].items()}
     frame = judges_frame(inputs["judgements"])
-    return from_document(judges_document(frame, about["title"], labels, not_run, suffix=rated_by(about["source"])))
+    names = frame["metric"].map(lambda name: labels.get(name, name))
+    texts = {
+        ("", "Variant"): names,
+        ("judgements", "all"): frame["judgements"].map(count),
+        ("judgements", "distinct"): frame["answers"].map(count),
+        ("judgements", "not readable"): frame["failed"].map(count),
+        ("judgements", "by fresh samples"): frame["fresh"].map(count),
+        ("items", "without a score"): (frame["items"] - frame["scored"]).map(count),
+        ("tokens", "in"): frame["input_tokens"].map(count),
+        ("tokens", "out"): frame["output_tokens"].map(count),
+        ("cost", "US dollars"): frame["cost"].map(lambda cost: number(cost, digits=2)),
+    }
+    unread = zip(names, frame["failures"], strict=True)
+    not_run = {name: why for name, why in one["not_run"].items() if name in labels}
+    notes = [
+        "The judge `rules` is a program that counts words, no language model: its scores are no LLM's",
+        "A judgement that could not be read after the fresh samples is left out; an item without any has no score",
+        "Tokens of `rules` are words and marks",
+        *(f"{name}: not readable: {failures}" for name, failures in unread if failures),
+        *_not_run({**one, "not_run": not_run}),
+    ]
+    return _table(inputs, study, frame, [Section(one["title"], pd.DataFrame(texts, dtype=object))], notes)
+
+
+def judges_frame(paths: Sequence[str | Path]) -> pd.DataFrame:
+    """Count tables ``judgements``: one row per metric.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, level, metric; judgements; answers (distinct ones: equal responses of two systems are judged once);
+        failed (judgements that could not be read, fresh samples included); fresh (judgements that a first answer did not
+        give); items, scored (those with at least one judgement); rationales; input_tokens, output_tokens and cost of the
+        distinct answers (US dollars; missing where it is not known); failures (the five most frequent kinds).
+    """
+    rows = []
+    for path in paths:
+        content = schema.read(path, "judgements")
+        if content.empty:
+            continue
+        once = content.drop_duplicates("key")
+        items = content.groupby(["item_id", "system_id"])["value"].count()
+        rows.append(
+            {name: content[name].iloc[0] for name in ("dataset", "level", "metric")}
+            | {"judgements": len(content), "answers": len(once), "failed": int(content["failure"].notna().sum())}
+            | {"fresh": int((content["tries"] > 1).sum()), "items": len(items), "scored": int((items > 0).sum())}
+            | {"rationales": int(content["rationale"].notna().sum())}
+            # A sum of what is known would look like the whole.
+            | {
+                name: once[name].astype("float64").sum(skipna=False)
+                for name in ("input_tokens", "output_tokens", "cost")
+            }
+            | {"failures": "; ".join(content["failure"].value_counts().head(5).index)}
+        )
+    if not rows:
+        raise NothingToShowError("nothing was asked")
+    return pd.DataFrame(rows)
 
 
 def recorded_judges(inputs: Inputs, study: Study) -> Table:
-    """Show recorded answers of judges, beside the reported figures."""
-    about = _about(inputs)
-    known = {name: about["judges"][name] for name in about["recorded_judges"]}
+    """Show how many recorded answers of judges can be read, and how they agree with people, beside the reported figures."""
+    one = About.read(inputs["about"]).only
+    known = {name: one["judges"][name] for name in one["recorded_judges"]}
     counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
-    texts = ("metric", "dimension", "target", "why")
-    found = [read_reported(path, texts, values, given=counts) for path in inputs["coverage"]]
-    reported = read_reported(inputs["reported"][0], ("prompt", "dimension", "coefficient"), given=("value",))
-    prompts = {name: one["prompt"] for name, one in known.items()}
-    models = {name: one["model"] for name, one in known.items()}
-    frame = recorded_judges_frame(pd.concat(found, ignore_index=True), reported, prompts)
-    return from_document(recorded_judges_document(frame, about["title"], models, about["labels"]))
+    frame = read_reported(inputs["coverage"], ("metric", "dimension", "target", "why"), (*counts, *values))
+    reported = read_reported(inputs["reported"], ("prompt", "dimension", "coefficient"))
+    frame = frame.assign(prompt=frame["metric"].map({name: entry["prompt"] for name, entry in known.items()}))
+    for coefficient in ("pearson", "kendall"):
+        of = reported[reported["coefficient"] == coefficient].set_index(["prompt", "dimension"])["value"]
+        frame[f"reported_{coefficient}"] = of.reindex(
+            pd.MultiIndex.from_frame(frame[["prompt", "dimension"]])
+        ).to_numpy()
+    names = [label(name, one["labels"]) for name in zip(frame["metric"], frame["dimension"], strict=True)]
+    texts: dict[tuple[str, str], Any] = {("", "Judge"): names, ("", "Dimension"): frame["dimension"]}
+    for name, column in {"items": "items", "all": "answers", "not readable": "unread"}.items():
+        texts["answers", name] = frame[column].map(count)
+    for coefficient in ("pearson", "kendall"):
+        for name, whose in {"ours": "", "read as theirs": "owners_", "reported": "reported_"}.items():
+            texts[coefficient.title(), name] = frame[whose + coefficient].map(number)
+    compared = frame.drop_duplicates("dimension")[["dimension", "target"]]
+    notes = [
+        "Pearson pools all items; Kendall is tau-b within each context, averaged over contexts",
+        "Compared: " + ", ".join(f"{dimension} with {target}" for dimension, target in compared.to_numpy()),
+        "The model of each, as the source names it: "
+        + "; ".join(f"{name}: {of['model']}" for name, of in known.items()),
+        "Reported: Chiang and Lee 2023, where the files are those of a reported row",
+        'Read as theirs: the first digit after the last "rating:", which gives the reported values. It takes 0 of 0.5 and 2 of '
+        "2.5, the number of a list's item, and numbers outside the scale; ours does not",
+        *(
+            f"{name}: not readable: {why}"
+            for name, why in zip(names, frame["why"], strict=True)
+            if isinstance(why, str) and why
+        ),
+    ]
+    return _table(inputs, study, frame, [Section(one["title"], pd.DataFrame(texts, dtype=object))], notes)
