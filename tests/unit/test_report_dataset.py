@@ -192,6 +192,7 @@ def test_judges_are_counted_once_per_answer(tmp_path: Path) -> None:
         "metric": "v_j",
         "output": "o",
         "tries": 1,
+        "sample": 0,
         "input_tokens": 10,
         "output_tokens": 2,
     }
