@@ -145,8 +145,7 @@ def test_a_study_leaves_out_systems_that_its_intervals_do_not_resample():
     one = {"system_id": "chatbot"}
     apart = contexts.assign(dataset="e")
     unknown = [frame[frame["system_id"] == "s1"].assign(dataset="e", **one) for frame in (scores, ratings)]
-    made = dimension_correlations(
-        [known, RatedSet("e", "turn", unknown[1], apart)], {"d": scores, "e": unknown[0]}, resamples=0
-    )
+    sets = [(known, scores), (RatedSet("e", "turn", unknown[1], apart), unknown[0])]
+    made = pd.concat(dimension_correlations(*one_set, resamples=0) for one_set in sets)
     assert set(made.loc[made["metric"] == "easy", "loso_system"].dropna()) == {"s0"}
     assert made.groupby("dataset")["loso_system"].count().to_dict() == {"d": 6, "e": 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -116,51 +115,3 @@ def dataset_of(folder: Path, *tables: pd.DataFrame) -> str:
             f"tables of {len(names)} data sets: {', '.join(names)}", where=str(folder), expected="one data set a folder"
         )
     return names[0]
-
-
-def read_scores_by_dataset(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
-    """Read tables ``scores`` and give those of each data set, in the order of their names.
-
-    Raises
-    ------
-    SchemaError
-        When a score appears twice, or a metric's scores of one data set were made in two ways.
-    """
-    parts: dict[str, list[pd.DataFrame]] = {}
-    for path in paths:
-        frame = schema.read(path, "scores")
-        for dataset, part in frame.groupby("dataset", sort=True):
-            parts.setdefault(str(dataset), []).append(part)
-    key = list(schema.table("scores").key)
-    found = {}
-    for dataset in sorted(parts):
-        frame = pd.concat(parts[dataset], ignore_index=True)
-        if len(parts[dataset]) > 1 and (twice := frame.duplicated(key)).any():
-            first = frame[twice].iloc[0]
-            raise SchemaError(
-                f"metric {first['metric']!r}, output {first['output']!r} scores item {first['item_id']!r} twice",
-                where=f"dataset {dataset!r}",
-                expected="each score in one file",
-            )
-        ways = frame[["metric", "signature"]].drop_duplicates()
-        if (again := ways.duplicated("metric")).any():
-            raise SchemaError(
-                f"metric {ways.loc[again, 'metric'].iloc[0]!r} was made in several ways",
-                where=f"dataset {dataset!r}",
-                expected="one signature a metric",
-                hint="Score one of them under another --name",
-            )
-        found[dataset] = frame
-    return found
-
-
-def matched(scores: Mapping[str, pd.DataFrame], datasets: Sequence[str]) -> None:
-    """Refuse scores without tables, tables without scores, and a data set in two folders."""
-    if twice := sorted({name for name in datasets if list(datasets).count(name) > 1}):
-        raise SchemaError(f"two folders of data set {twice[0]!r}", where="--tables", expected="each data set once")
-    if lost := sorted(set(scores) - set(datasets)):
-        raise SchemaError(
-            f"scores of data set {lost[0]!r}, and no tables of it", where="--tables", expected="its folder of tables"
-        )
-    if lost := sorted(set(datasets) - set(scores)):
-        raise SchemaError(f"tables of data set {lost[0]!r}, and no scores of it", expected="a file with its scores")

@@ -1,0 +1,324 @@
+"""The study of LLMs as dialogue evaluators: correlations by dimension, ensembles, robustness ratios, and its tables."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from comperdial import schema
+from comperdial.cli import main
+from comperdial.config.studies import read_study
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
+from comperdial.evaluation.ensembles import Ensembles, averaged
+from comperdial.evaluation.rated import RatedSet
+from comperdial.evaluation.ratios import bounds_of, pairs_of, ratios
+from comperdial.schema.evaluated import DIMENSIONS
+from comperdial.studies import llm_evaluators
+
+DIALOGUE = DIMENSIONS["dialogue"]
+JUDGE, ASKED = "explicit-dialogue_rules", [f"implicit-{name}_lm" for name in DIALOGUE[:4]]
+VARIANTS = {f"implicit-{name}": {"labels": {"Yes": 1, "No": 0}, "dimensions": [name]} for name in DIALOGUE[:4]}
+STUDY = {
+    "ensembles": {"dimensions": [JUDGE], "models": {"two": [JUDGE, "words:mean"], "none": ["lost:mean", JUDGE]}},
+    "variants": VARIANTS,
+}
+
+
+def table(name, rows):
+    return schema.validate(pd.DataFrame(rows, columns=schema.table(name).columns), name)
+
+
+@pytest.fixture(scope="module")
+def rated():
+    """Thirty dialogues of one system, rated by people and in two rounds by gpt-4; scores of turns and of dialogues."""
+    rng = np.random.default_rng(4)
+    ratings, scores, contexts = [], [], []
+    for d in range(30):
+        truth = rng.normal()
+        for dimension in DIALOGUE:
+            for source, people in (("human", ("ann", "bob")), ("gpt-4", ("round-1", "round-2"))):
+                for who in people:
+                    value = np.clip(np.round(2 * truth + rng.normal()), -9, 9)
+                    ratings.append(("d", f"d{d}", "bot", who, None, dimension, float(value), -9.0, 9.0, source))
+            scored = {JUDGE: dimension, f"implicit-{dimension}_lm": dimension, "gpt-4_d": dimension}
+            for metric, output in scored.items():
+                if metric != "implicit-overall_lm":
+                    value, made = truth + rng.normal(), f"{metric}|service:rules|v:1"
+                    scores.append(("d", "dialogue", f"d{d}", "bot", metric, output, value, 0, made))
+        for t in range(2):
+            contexts.append(("d", f"d{d}t{t}", f"d{d}"))
+            scores.append(("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal(), 0, "words|v:1"))
+    contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
+    return RatedSet("d", "dialogue", table("dialogue_ratings", ratings), contexts), table("scores", scores)
+
+
+@pytest.fixture(scope="module")
+def found(rated):
+    scores = rated[1]
+    ensembles = Ensembles.of(STUDY["ensembles"], sorted(scores["metric"].unique()), VARIANTS)
+    return dimension_correlations(
+        *rated, ensembles=ensembles, outputs={("words", "mean")}, own={"gpt-4_d": "gpt-4"}, resamples=60, seed=1
+    )
+
+
+def one(frame, **which):
+    for column, value in which.items():
+        frame = frame[frame[column] == value]
+    assert len(frame) == 1
+    return frame.iloc[0]
+
+
+def means(rated, source, dimension):
+    chosen = rated.ratings[(rated.ratings["source"] == source) & (rated.ratings["dimension"] == dimension)]
+    return chosen.groupby(chosen.columns[1])["rating"].mean()
+
+
+@pytest.mark.parametrize("source", ["human", "gpt-4"])
+def test_correlations_are_scipys_apart_for_each_source(rated, found, source):
+    tables, scores = rated
+    words = scores[scores["metric"] == "words"]
+    own = words.groupby(words["item_id"].str.partition("t")[0])["value"].mean()
+    for name, of in {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}.items():
+        row = one(found, source=source, dimension="coherence", metric="words", coefficient=name)
+        expected = of(own, means(tables, source, "coherence").reindex(own.index))
+        assert (row["value"], row["p"]) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+        assert (row["n"], row["coverage"], row["level"]) == (30, 1.0, "dialogue")
+        assert row["low"] < row["value"] < row["high"]
+
+
+def test_ensembles_are_averages_and_a_judge_is_not_compared_with_its_own_ratings(rated, found):
+    tables, scores = rated
+    wide = scores[scores["level"] == "dialogue"].pivot(index="item_id", columns=["metric", "output"], values="value")
+    ratings = means(tables, "human", "overall").reindex(wide.index)
+    expected = {
+        f"ensemble-dimensions:{JUDGE}": wide[JUDGE][list(DIALOGUE[:4])].mean(axis=1),
+        "ensemble-dimensions:implicit_lm": wide[ASKED].mean(axis=1),
+    }
+    for metric, values in expected.items():
+        row = one(found, source="human", dimension="overall", metric=metric, coefficient="pearson")
+        assert row["value"] == pytest.approx(values.corr(ratings)) and "|scale:plain|" in row["signature"]
+    of_models = found[found["metric"] == "ensemble-models:two"]
+    assert {*of_models["output"]} == {*DIALOGUE} and not (found["metric"] == "ensemble-models:none").any()
+    assert {*found.loc[found["metric"] == "gpt-4_d", "source"]} == {"human"}
+    both = averaged(np.array([[1.0, 2.0, 3.0, np.nan], [5.0, 5.0, 5.0, 5.0]]), standardise=True)
+    np.testing.assert_allclose(both, [*(stats.zscore([1, 2, 3]) / 2), np.nan])
+
+
+def test_how_dimensions_go_together_is_pandas_corr(rated):
+    tables, scores = rated
+    frame = between_dimensions(tables, scores[scores["metric"] != "gpt-4_d"], Ensembles.of({}, ASKED, VARIANTS))
+    assert {*frame["who"]} == {"human", "gpt-4", JUDGE}, "implicit scoring lacks the overall score"
+    expected = means(tables, "gpt-4", "diversity").corr(means(tables, "gpt-4", "coherence"))
+    row = one(frame, who="gpt-4", dimension_a="diversity", dimension_b="coherence")
+    assert (row["value"], row["n"]) == (pytest.approx(expected), 30)
+
+
+# Robustness
+
+
+AIMS = {"dullness": SimpleNamespace(level="turn", dimensions=("interestingness", "specificity"), threshold=0.2)}
+BOUNDS = {("judge", "specificity"): (1.0, 5.0), ("len", "o"): (0.0, 10.0)}
+
+
+def fallen(drops, texts=None, bounds=BOUNDS, turns=1):
+    """Return the ratios of pairs whose judge and whose metric `len` fall from 4 and from 8 by some number."""
+    contexts, responses, scores = [], [], []
+    for k, drop in enumerate(drops):
+        for system in ("original", "perturbed"):
+            for t in range(turns):
+                item, text = f"dullness-{k:04d}-{system}-{t}", texts[k] if texts else f"text {k}"
+                contexts.append(("p", item, f"dullness-{k:04d}", t, [{"speaker": "A", "text": text}], [], []))
+                responses.append(("p", item, system, "yes"))
+                for name, start in ((("judge", "specificity"), 4.0), (("len", "o"), 8.0)):
+                    value = start - (0 if system == "original" else drop)
+                    scores.append(("p", "turn", item, system, *name, value, 0, f"{name[0]}|v:1"))
+    tables = (table("contexts", contexts), table("responses", responses))
+    return ratios(tables[0], pairs_of(*tables), table("scores", scores), AIMS, bounds=bounds)
+
+
+def test_a_ratio_is_the_share_of_pairs_that_fall_with_wilsons_interval():
+    # On a scale of 1 to 5 a drop of 0.8 is just the threshold of 0.2: no drop of more.
+    frame = fallen([0, 0, -1, 0.4, 0.8, 1, 2], turns=2)
+    any_drop = one(frame, metric="judge", dimension="specificity", threshold=0.0)
+    assert (any_drop["ratio"], any_drop["ties"], any_drop["n"]) == (pytest.approx(4 / 7), pytest.approx(2 / 7), 7)
+    wilson = stats.binomtest(4, 7).proportion_ci(method="wilson")
+    assert (any_drop["low"], any_drop["high"]) == (pytest.approx(wilson.low), pytest.approx(wilson.high))
+    row = one(frame, metric="judge", dimension="specificity", threshold=0.2)
+    assert (row["ratio"], row["lowest"], row["highest"]) == (pytest.approx(2 / 7), 1.0, 5.0)
+    assert {*fallen([1, 0], bounds={})["threshold"]} == {0.0}
+
+
+def test_pairs_of_one_original_are_no_independent_pairs():
+    drops = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0] * 4
+    alone, together = (
+        one(fallen(drops, texts), metric="len", dimension="specificity", threshold=0.0)
+        for texts in (None, [f"t{k // 5}" for k in range(40)])
+    )
+    assert alone["ratio"] == together["ratio"] == 0.5
+    assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(SchemaError, match="a score of 8, outside its bounds"):
+        fallen([1, 0], bounds={("len", "o"): (0.0, 5.0)})
+    with pytest.raises(UnknownNameError, match="perturbation 'dullness'"):
+        contexts = table("contexts", [("p", "c", "dullness-1", 0, [], [], [])])
+        responses = table("responses", [("p", "c", "original", "a"), ("p", "c", "perturbed", "b")])
+        ratios(contexts, pairs_of(contexts, responses), schema.empty("scores"), {})
+    with pytest.raises(SchemaError, match="dialogue 'dullness-1' has responses of original; expected a pair"):
+        pairs_of(contexts, responses[:1])
+    for value in ({"f1": 1}, {"f1": {"f1": [1, 0]}}, {"f1": {"f1": ["0", 1]}}):
+        with pytest.raises(ConfigError, match="bounds, f1"):
+            bounds_of(value)
+
+
+def test_commands_write_what_the_functions_return(rated, tmp_path):
+    tables, scores = rated
+    for name, frame in {"dialogue_ratings": tables.ratings, "contexts": full(tables.contexts)}.items():
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    schema.write(tmp_path / "scores.parquet", scores, "scores")
+    given = [str(tmp_path / "scores.parquet"), "--tables", str(tmp_path), "--output", str(tmp_path / "out.parquet")]
+    assert main(["dimensions", *given, "--resamples", "0", "--between", str(tmp_path / "b.parquet")]) == 0
+    made = schema.read(tmp_path / "out.parquet", "dimension_correlations")
+    key = list(schema.table("dimension_correlations").key)
+    expected = dimension_correlations(tables, scores, resamples=0).sort_values(key, ignore_index=True)
+    pd.testing.assert_frame_equal(made.sort_values(key, ignore_index=True), expected)
+    assert len(schema.read(tmp_path / "b.parquet", "between_dimensions")) == 4 * 10
+    assert main(["ratios", *given]) == 1, "these are no pairs"
+
+
+def full(contexts):
+    return table("contexts", [(*row, 0, [], [], []) for row in contexts.itertuples(index=False)])
+
+
+# Tables
+
+
+REPORTED = "source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation\n" + "".join(
+    f"z,{place},{dataset},dialogue,{dimension},M,{output},pearson,0.5,,,{perturbation}\n"
+    for place, dataset, output, perturbation in [
+        ("Table 2", "", "direct", ""), ("Table 4", "d", "pearson", ""), ("Table 5", "", "dimensions", ""),
+        ("Table 6", "", "models", ""), ("Table 8", "", "", "order_shuffle"),
+    ]
+    for dimension in (["coherence"] if place == "Table 8" else ["overall"] if place == "Table 5" else DIALOGUE)
+)  # fmt: skip
+
+
+@pytest.fixture
+def shown(found, tmp_path):
+    """Return a function that makes a table of the study from the small results."""
+    judged = {
+        JUDGE: {"judge": "rules", "service": "rules", "implicit": False, "variant": "explicit", "asked": True},
+        **{name: {"judge": "lm", "service": "x", "implicit": True, "asked": True} for name in ASKED},
+    }
+    about = {
+        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4", "outputs": ["words:mean"], "judges": judged,
+        "labels": {JUDGE: "Explicit by rules", "words": "Words"}, "not_run": {"lost": "no model", "other": "no model"},
+        "expected": {"f1": {"outputs": {"f1": ["references"]}}},
+    }  # fmt: skip
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    (tmp_path / "reported.csv").write_text(REPORTED)
+    study = {
+        **STUDY, "metrics": {"words": None, "f1": {"main": "f1"}, "lost": None}, "datasets": ["d"],
+        "recorded_judges": {"gpt-4_d": {"model": "gpt-4"}},
+    }  # fmt: skip
+
+    def make(function, **entry):
+        schema.write(tmp_path / "dimensions.parquet", found, "dimension_correlations")
+        files = {"correlations": "dimensions.parquet", "about": "about.json", "reported": "reported.csv"}
+        inputs = {name: [tmp_path / path] for name, path in files.items()}
+        entry = {"title": "T", "caption": "C", "reported_by": "human or gpt-4", **entry}
+        return getattr(llm_evaluators, function)(inputs, {**study, "entry": entry})
+
+    return make
+
+
+def value(found, **which):
+    return one(found, coefficient="pearson", **which)["value"]
+
+
+def test_means_are_apart_for_each_source_and_what_was_not_run_is_named(shown, found):
+    made = shown("means", place="Table 2")
+    titles = [section.title for section in made.sections]
+    assert titles == ["Ours, against ratings by people", "Ours, against ratings by GPT-4", "Reported"]
+    expected = value(found, source="human", dimension="overall", metric="words")
+    assert made.sections[0].frame.loc[("Words", "people"), ("Dialogue level", "Ovr")] == f"{expected:.3f}"
+    row = one(made.frame, evaluator="Words", rated_by="human")
+    assert (row["dialogue_overall"], row["dialogue_overall_of"]) == (round(expected, 4), 1)
+    assert ("GPT-4 (recorded)", "GPT-4") not in made.sections[1].frame.index
+    # One row for the variants of implicit scoring, without an average: no overall score was asked for.
+    assert made.sections[0].frame.loc[("Implicit by lm", "people")].isna().sum() == 8
+    assert "Dialogue level, no row, as the texts lack what is needed: f1 (references)" in made.notes
+    assert "Not run: lost: no model" in made.notes, "what other tables show is not named"
+
+
+def test_tables_of_ensembles_show_them_beside_their_members(shown, found):
+    made = shown("dimension_means", place="Table 5")
+    rows = made.frame[(made.frame["origin"] == "ours") & (made.frame["rated_by"] == "gpt-4")]
+    assert {*rows["evaluator"]} == {"Explicit by rules, a program", "Implicit by lm"}
+    row = one(rows, evaluator="Explicit by rules, a program", score="dimensions")
+    metric = f"ensemble-dimensions:{JUDGE}"
+    assert row["value"] == round(value(found, source="gpt-4", dimension="overall", metric=metric), 4)
+    made = shown("model_means", place="Table 6")
+    labels = made.sections[0].frame.index.get_level_values("Evaluator")
+    assert [*labels] == ["Explicit by rules, a program", "Words", "their mean"]
+    assert any(
+        note.startswith("none has no value, and no row, on any set: there are no scores of lost") for note in made.notes
+    )
+
+
+def test_rankings_and_the_list_of_all_correlations(shown, found):
+    made = shown("rankings", place="Table 4")
+    kept = found[(found["coefficient"] == "pearson") & (found["dimension"] == "overall")]
+    both = kept[kept["metric"].isin(["words"]) | ((kept["metric"] == JUDGE) & (kept["output"] == "overall"))]
+    wide = both.pivot(index="metric", columns="source", values="value")
+    row = one(made.frame, dimension="overall")
+    assert (row["evaluators"], row["ours"]) == (2, pytest.approx(wide.corr(method="spearman").loc["human", "gpt-4"]))
+    made = shown("every_correlation")
+    assert [section.title for section in made.sections] == ["D, rated by people", "D, rated by GPT-4"]
+    row, full = (
+        one(made.frame, metric="words", source="human"),
+        one(found, metric="words", source="human", dimension="overall", coefficient="pearson"),
+    )
+    assert (row["ovr"], row["ovr_low"], row["n"]) == (round(full["value"], 3), round(full["low"], 2), 30)
+    cell = made.sections[0].frame.loc["Words", ("Pearson", "Ovr")]
+    assert cell == f"{full['value']:.3f} [{full['low']:.2f}, {full['high']:.2f}]"
+
+
+def test_robustness_is_beside_the_papers(shown, tmp_path):
+    frame = fallen([1, 0, 2, 0]).assign(perturbation="order_shuffle", dimension="coherence", level="dialogue")
+    frame = frame.drop_duplicates(["metric", "threshold"])
+    schema.write(tmp_path / "ratios.parquet", frame, "ratios")
+    shown("every_correlation")
+    inputs = {
+        name: [tmp_path / f"{name}.{end}"]
+        for name, end in (("ratios", "parquet"), ("about", "json"), ("reported", "csv"))
+    }
+    entry = {"title": "T", "caption": "C", "place": "Table 8"}
+    made = llm_evaluators.robustness(inputs, {"entry": entry, "metrics": {"len": {"main": "o"}}})
+    assert [section.title for section in made.sections] == [
+        "p: a drop above δ",
+        "p: any drop",
+        "p, reported: a drop above δ",
+    ]
+    row = one(made.frame, origin="ours", evaluator="len")
+    assert (row["order_shuffle_coherence_any_drop"], row["order_shuffle_coherence_n"]) == (0.5, 4)
+    assert made.sections[1].frame.loc["len", ("Perturbation", "Avg")] == "0.500"
+    assert one(made.frame, origin="reported")["order_shuffle_coherence_above_delta"] == 0.5
+
+
+def test_the_studys_tables_name_functions_and_files_that_exist(root, monkeypatch):
+    monkeypatch.chdir(root)
+    study = read_study("llm_evaluators")
+    for entry in (study["tables"] | study["figures"]).values():
+        assert callable(getattr(llm_evaluators, entry["function"]))
+        assert all((root / path).is_file() for path in entry["inputs"].values() if "{" not in path)
+    reported = pd.read_csv(root / "studies/llm_evaluators/reported.csv")
+    assert {entry["place"] for entry in study["tables"].values() if "place" in entry} <= {*reported["place"]}
+    assert (
+        reported["value"].between(-1, 1).all() and not reported.duplicated(list(reported.columns.drop("value"))).any()
+    )
