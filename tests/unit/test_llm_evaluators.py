@@ -43,7 +43,9 @@ def rated():
             for source, people in (("human", ("ann", "bob")), ("gpt-4", ("round-1", "round-2"))):
                 for who in people:
                     value = np.clip(np.round(2 * truth + rng.normal()), -9, 9)
-                    ratings.append(("d", f"d{d}", "bot", who, None, dimension, float(value), -9.0, 9.0, source))
+                    ratings.append(
+                        ("d", "dialogue", f"d{d}", "bot", who, None, dimension, float(value), -9.0, 9.0, source)
+                    )
             scored = {JUDGE: dimension, f"implicit-{dimension}_lm": dimension, "gpt-4_d": dimension}
             for metric, output in scored.items():
                 if metric != "implicit-overall_lm":
@@ -53,7 +55,7 @@ def rated():
             contexts.append(("d", f"d{d}t{t}", f"d{d}"))
             scores.append(("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal(), 0, "words|v:1"))
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return RatedSet("d", "dialogue", table("dialogue_ratings", ratings), contexts), table("scores", scores)
+    return RatedSet("d", "dialogue", table("ratings", ratings), contexts), table("scores", scores)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def one(frame, **which):
 
 def means(rated, source, dimension):
     chosen = rated.ratings[(rated.ratings["source"] == source) & (rated.ratings["dimension"] == dimension)]
-    return chosen.groupby(chosen.columns[1])["rating"].mean()
+    return chosen.groupby("item_id")["rating"].mean()
 
 
 @pytest.mark.parametrize("source", ["human", "gpt-4"])
@@ -178,7 +180,7 @@ def test_what_cannot_be_compared_is_refused():
 
 def test_commands_write_what_the_functions_return(rated, tmp_path):
     tables, scores = rated
-    for name, frame in {"dialogue_ratings": tables.ratings, "contexts": full(tables.contexts)}.items():
+    for name, frame in {"ratings": tables.ratings, "contexts": full(tables.contexts)}.items():
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     schema.write(tmp_path / "scores.parquet", scores, "scores")
     given = [str(tmp_path / "scores.parquet"), "--tables", str(tmp_path), "--output", str(tmp_path / "out.parquet")]

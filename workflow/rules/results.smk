@@ -52,3 +52,69 @@ rule robustness:
         "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
         " {params.levels} --seed {params.seed} --coefficient {params.coefficient} --repeats {params.repeats}"
         " --curves {output.curves} --power {output.power} > {log} 2>&1"
+
+
+# The study of LLMs as evaluators correlates by rated dimension and by who rated, and counts how often scores fall.
+EVALUATORS = S.studies.get("llm_evaluators", {})
+
+
+def evaluators(dataset):
+    """Return what the study compares on a data set: its metrics, judges and recorded judges."""
+    metrics = [name for name in EVALUATORS.get("metrics", {}) if S.scored_by(dataset, name)]
+    return [*metrics, *judged(dataset), *S.recorded_judges_of(dataset)]
+
+
+rule dimensions:
+    input:
+        tables("{dataset}", "contexts", "systems", "ratings"),
+        scores=lambda wildcards: [score_file(wildcards.dataset, name) for name in evaluators(wildcards.dataset)],
+        study="studies/llm_evaluators/study.yaml",
+    output:
+        correlations="results/{dataset}/dimensions.parquet",
+        between="results/{dataset}/between_dimensions.parquet",
+    params:
+        outputs=lambda wildcards: [
+            output
+            for name in evaluators(wildcards.dataset)
+            if name in S.metrics
+            for output in S.main_outputs(name, wildcards.dataset)[:1]
+        ],
+        resamples=EVALUATORS.get("resamples"),
+        seed=EVALUATORS.get("seed"),
+        code=code("evaluation", "stats"),
+    log:
+        "logs/dimensions/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.sets_of.get("llm_evaluators", [])),
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    message:
+        "{wildcards.dataset}: correlate scores with the ratings of each dimension, by who rated"
+    shell:
+        "comperdial dimensions {input.scores} --tables data/tables/{wildcards.dataset} --study {input.study}"
+        " --outputs {params.outputs} --resamples {params.resamples} --seed {params.seed}"
+        " --between {output.between} --output {output.correlations} > {log} 2>&1"
+
+
+rule ratios:
+    input:
+        tables("{dataset}", "contexts", "responses"),
+        scores=lambda wildcards: [score_file(wildcards.dataset, name) for name in evaluators(wildcards.dataset)],
+        about="results/{dataset}/about.json",
+    output:
+        "results/{dataset}/ratios.parquet",
+    params:
+        code=code("evaluation", "stats"),
+    log:
+        "logs/ratios/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PAIRED),
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    message:
+        "{wildcards.dataset}: how often scores fall when a text was made worse"
+    shell:
+        "comperdial ratios {input.scores} --tables data/tables/{wildcards.dataset} --about {input.about}"
+        " --output {output} > {log} 2>&1"

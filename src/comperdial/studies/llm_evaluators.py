@@ -20,7 +20,7 @@ from comperdial.evaluation.ratios import read_pairs
 from comperdial.judges.prompting import find_question
 from comperdial.perturbations import PERTURBATIONS
 from comperdial.report.about import About
-from comperdial.report.render import Section, Table, grouped_notes, interval, number
+from comperdial.report.render import SIMULATED, Section, Table, grouped_notes, interval, number
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats.agreement import krippendorff_alpha
 
@@ -181,11 +181,14 @@ def _reported(inputs: Inputs, study: Study) -> pd.DataFrame:
     return frame[frame["place"] == study["entry"]["place"]]
 
 
-def _table(study: Study, frame: pd.DataFrame, sections: Mapping[str, pd.DataFrame], notes: Iterable[str] = ()) -> Table:
+def _table(
+    known: _Known, frame: pd.DataFrame, sections: Mapping[str, pd.DataFrame], notes: Iterable[str] = ()
+) -> Table:
     """Return a table with the title, the caption and the first notes of its entry, and the sections that have rows."""
-    entry = study["entry"]
+    entry = known.study["entry"]
     kept = [Section(title, cells) for title, cells in sections.items() if len(cells)]
-    return Table(entry["title"], entry["caption"], frame, kept, [*entry.get("notes", ()), *notes])
+    caption = entry["caption"] + f" {SIMULATED}" * known.about.simulated
+    return Table(entry["title"], caption, frame, kept, [*entry.get("notes", ()), *notes])
 
 
 def _by_source(names: Iterable[str]) -> list[str]:
@@ -287,7 +290,7 @@ def means(inputs: Inputs, study: Study) -> Table:
     both = pd.concat([ours, printed], ignore_index=True).round({"value": 4})
     both = both.rename(columns={"label": "evaluator", "source": "rated_by"})
     tidy = _wide(both, ["origin", "evaluator", "rated_by"], ["level", "dimension"], ["value", "sets", "of"], "value")
-    return _table(study, tidy, sections, known.notes(kept))
+    return _table(known, tidy, sections, known.notes(kept))
 
 
 def _tidy(*means: pd.DataFrame) -> pd.DataFrame:
@@ -312,7 +315,7 @@ def dimension_means(inputs: Inputs, study: Study) -> Table:
     columns = [(level, name) for level in LEVELS.values() for name in names.values()]
     labels = {"label": "Evaluator", "by": "Rated by"}
     sections = {title: _sheet(rows, labels, columns) for title, rows in _by_origin(texts).items()}
-    return _table(study, _tidy(ours, printed), sections, known.sample_notes(overall[overall["score"] == "direct"]))
+    return _table(known, _tidy(ours, printed), sections, known.sample_notes(overall[overall["score"] == "direct"]))
 
 
 def model_means(inputs: Inputs, study: Study) -> Table:
@@ -364,7 +367,7 @@ def model_means(inputs: Inputs, study: Study) -> Table:
         lost = of.loc[~of["metric"].isin(valued["metric"]), "metric"].unique()
         why = f": there are no scores of {', '.join(map(known.label, lost))}" if len(lost) else ""
         notes.append(f"{name} has no value, and no row, on any set{why}")
-    return _table(study, _tidy(ours, printed), sections, [*notes, *known.sample_notes(both)])
+    return _table(known, _tidy(ours, printed), sections, [*notes, *known.sample_notes(both)])
 
 
 # Table 4, and every correlation.
@@ -405,7 +408,7 @@ def rankings(inputs: Inputs, study: Study) -> Table:
         f"Ranked here: {', '.join(_once(ranked['label'])) or 'none'}",
         *([f"Evaluators ranked, ours: {', '.join(counts)}"] if counts else []),
     ]
-    return _table(study, tidy, sections, [*notes, *known.sample_notes(ranked)])
+    return _table(known, tidy, sections, [*notes, *known.sample_notes(ranked)])
 
 
 def every_correlation(inputs: Inputs, study: Study) -> Table:
@@ -433,7 +436,7 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
         sets.setdefault(text, []).append(known.title(str(dataset)))
     notes = [f"{', '.join(names)}, scores of {text}" for text, names in sets.items()]
     notes += [*known.sample_notes(found), *known.not_asked_notes(), *known.not_run_notes()]
-    return _table(study, _every(found), sections, notes)
+    return _table(known, _every(found), sections, notes)
 
 
 def _halved(frame: pd.DataFrame) -> pd.Series:
@@ -503,7 +506,7 @@ def rounds(inputs: Inputs, study: Study) -> Table:
             ("Alpha", "Krippendorff's alpha"),
         )
     }
-    return _table(study, found.round(4), sections)
+    return _table(known, found.round(4), sections)
 
 
 def data_sets(inputs: Inputs, study: Study) -> Table:
@@ -544,7 +547,7 @@ def data_sets(inputs: Inputs, study: Study) -> Table:
             texts = ["–" if pd.isna(low) else f"{low:.2f} to {high:.2f}" for low, high in ends]
             made["Agreement, ours", RATERS[source]] = pd.Series(texts, rows.index)
         sections[title] = pd.DataFrame(made)
-    return _table(study, found, sections)
+    return _table(known, found, sections)
 
 
 def _numbers(values: pd.Series, digits: int) -> pd.Series:
@@ -637,7 +640,7 @@ def perturbations(inputs: Inputs, study: Study) -> Table:
         if columns:
             sections[f"Made here, pairs: {title.lower()}"] = _sheet(rows, {"set": "Data set"}, columns)
     here = ours[ours["perturbation"].isin(made["perturbation"])]
-    return _table(study, tidy, sections, here["title"] + ", as made here: " + here["about"])
+    return _table(known, tidy, sections, here["title"] + ", as made here: " + here["about"])
 
 
 def robustness(inputs: Inputs, study: Study) -> Table:
@@ -682,7 +685,7 @@ def robustness(inputs: Inputs, study: Study) -> Table:
         *(f"Scores of {text}" for text in shares),
         *known.not_run_notes(),
     ]
-    return _table(study, _ratios_tidy(found, printed), sections, notes)
+    return _table(known, _ratios_tidy(found, printed), sections, notes)
 
 
 def _aims(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -745,7 +748,8 @@ def questions(inputs: Inputs, study: Study) -> Table:
     rows = {level: pd.DataFrame({"dimension": of, "level": level}) for level, of in DIMENSIONS.items()}
     every = {level: of.merge(frame, how="left", on=["level", "dimension"]) for level, of in rows.items()}
     sections = {title: every[level][[*heads]].rename(columns=heads) for level, title in LEVELS.items()}
-    return _table(study, frame, sections, _Known(inputs, study).not_asked_notes())
+    known = _Known(inputs, study)
+    return _table(known, frame, sections, known.not_asked_notes())
 
 
 # Figures 3 and 4.
