@@ -15,7 +15,7 @@ from comperdial.challenge.roster import files_of as roster_files
 from comperdial.config import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
-from comperdial.core.files import write_json
+from comperdial.core.files import write_text
 from comperdial.core.names import perturbed, unperturbed
 from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
@@ -38,9 +38,10 @@ except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
 
 # Commands read params.yaml, or the file that says what the command line changed.
-if workflow.is_main_process and config != load_yaml("params.yaml"):
-    write_json(".snakemake/params.json", config)
 if config != load_yaml("params.yaml"):
+    if workflow.is_main_process:
+        # In the order of its entries, which is that of tables.
+        write_text(".snakemake/params.json", json.dumps(config))
     os.environ[VARIABLE] = ".snakemake/params.json"
 if config["mirror"]:
     os.environ.setdefault(MIRROR_VARIABLE, config["mirror"])

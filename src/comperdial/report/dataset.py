@@ -347,7 +347,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
     ]
     tidy: pd.DataFrame = (
         found.assign(loso_halved=halved(found), p=_significant(found["p"], 2))
-        .drop(columns=["target", "grouping", "signature", "label", "rank_wmt"], errors="ignore")
+        .drop(columns=["target", "grouping", "signature", "label"], errors="ignore")
         .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
         .sort_values(["metric", "output", "level", "against", "coefficient"])
         .reset_index(drop=True)

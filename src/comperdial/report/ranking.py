@@ -48,7 +48,9 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
 
 
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
-    """Add ``rank`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
+    """Add ``rank``, ``rank_wmt`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
+
+    ``rank`` is by the corrected p of the paired test, ``rank_wmt`` by the p of WMT's permutation test, as WMT ranks.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
     tests = dict(iter(corrected(pairs[kept], correction).groupby(OF, sort=False, observed=True)))
     rows = correlations.reset_index(drop=True)
     rank = pd.Series(pd.NA, index=rows.index, dtype="Int32")
-    count = rank.copy()
+    wmt, count = rank.copy(), rank.copy()
     for key, group in rows.groupby(OF, sort=False, observed=True):
         if key not in tests or (tested := tests[key])["p_adjusted"].isna().all():
             continue
@@ -75,13 +77,18 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
         compared = group[pd.MultiIndex.from_frame(group[_NAME]).isin(ends[0].append(ends[1]))]
         place = {name: at for at, name in enumerate(compared[_NAME].itertuples(index=False, name=None))}
         one, other = ([place[name] for name in side] for side in ends)
-        p = np.full((len(compared), len(compared)), np.nan)
-        p[one, other] = p[other, one] = tested["p_adjusted"].to_numpy(np.float64)
-        ranks = rank_clusters(compared["value"].to_numpy(np.float64, na_value=np.nan), p)
-        ranked = compared.index[ranks > 0]
-        rank[ranked] = ranks[ranks > 0]
-        count[ranked] = int(tested["p_adjusted"].notna().sum())
-    return correlations.assign(rank=rank.array, tests=count.array)
+        values = compared["value"].to_numpy(np.float64, na_value=np.nan)
+        for clusters, column in ((rank, "p_adjusted"), (wmt, "p_wmt")):
+            if tested[column].isna().all():
+                continue
+            p = np.full((len(compared), len(compared)), np.nan)
+            p[one, other] = p[other, one] = tested[column].to_numpy(np.float64)
+            ranks = rank_clusters(values, p)
+            ranked = compared.index[ranks > 0]
+            clusters[ranked] = ranks[ranks > 0]
+            if column == "p_adjusted":
+                count[ranked] = int(tested[column].notna().sum())
+    return correlations.assign(rank=rank.array, rank_wmt=wmt.array, tests=count.array)
 
 
 def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
