@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from comperdial.core.errors import FileError
 from comperdial.config.records import ARCHIVE, FOLDER, pack, unpack
+from comperdial.core.errors import FileError
 
 
 def record_name(output):

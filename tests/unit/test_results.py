@@ -35,7 +35,8 @@ def folder(tmp_path_factory):
     contexts = contexts.assign(references=[[]] * DIALOGUES, facts=[[]] * DIALOGUES)
     ratings = [
         units.rename(columns={"context_id": "item_id"}).assign(
-            level="turn", annotator_id=name, position=None, dimension="Overall", rating=(truth + rng.normal(size=len(units))).clip(-9, 9),
+            level="turn", annotator_id=name, position=None, dimension="Overall",
+            rating=(truth + rng.normal(size=len(units))).clip(-9, 9),
             scale_min=-9.0, scale_max=9.0, source=source,
         )
         for name, source in (("r1", "human"), ("r2", "human"), ("g", "gpt-4"))

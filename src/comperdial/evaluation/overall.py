@@ -440,7 +440,7 @@ def read_samples(
     *,
     level: str,
     source: str,
-    targets: Mapping[str, str | None],
+    targets: Mapping[str, str | None] | None = None,
 ) -> dict[str, Sample]:
     """Read what a board compares: of each data set the units of a level, in the dimension nearest to overall quality.
 
@@ -455,7 +455,7 @@ def read_samples(
     level, source
         ``turn`` or ``dialogue``; whose ratings.
     targets
-        The dimension of each data set's catalogue entry, if it names one.
+        The dimension to take of each data set; default: the one that is nearest to overall quality.
     """
     frames = [schema.read(path, "scores") for path in scores]
     every = pd.concat(frames, ignore_index=True) if frames else schema.empty("scores")
@@ -467,7 +467,7 @@ def read_samples(
         ratings = ratings[ratings["level"] == level]
         if not len(own) or not (ratings["source"] == source).any():
             continue
-        target = chosen_dimension(targets.get(name), None, ratings.loc[ratings["source"] == source, "dimension"])
+        target = chosen_dimension((targets or {}).get(name), None, ratings.loc[ratings["source"] == source, "dimension"])
         systems = folder / "systems.parquet"
         for sample in paired_samples(
             own,
