@@ -1,5 +1,6 @@
 """Runs of a small invented data set: what is made, what a change reruns, and what stops a run."""
 
+import os
 import re
 import sys
 
@@ -12,7 +13,6 @@ from minidata import mini_items, write_mirror
 from workdir import planned
 
 SCORES = "results/usr_persona/scores/{}.parquet"
-TABLES = ("correlations", "judges")
 CORRELATED = {f"results/usr_persona/{name}.parquet" for name in ("correlations", "ceilings", "pairs")}
 FROM_SCORES = (
     CORRELATED
@@ -51,7 +51,9 @@ def test_a_metric_s_option_reruns_its_scores_and_what_follows(finished):
     finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
     finished.snakemake()
     made = finished.rewritten(before)
-    assert made == FROM_SCORES | {SCORES.format("bleu_raw"), "results/usr_persona/about.json"}
+    # Tables read about.json, which has the metrics' signatures.
+    judges = {f"results/usr_persona/tables/judges.{form}" for form in ("md", "tex", "csv", "html")}
+    assert made == FROM_SCORES | judges | {SCORES.format("bleu_raw"), "results/usr_persona/about.json"}
     assert "epsilon:0.1" in (finished.path / "results/usr_persona/tables/correlations.csv").read_text()
 
 
@@ -73,6 +75,8 @@ def test_one_changed_rating_changes_the_correlations_as_it_should(finished):
     assert response["model"] == "Copier" and response["Overall"][0] == 3
     response["Overall"][0] = 5
     write_mirror(finished.path, items).replace(finished.path / "data/sources.yaml")
+    # data/raw has the file with the old checksum: nothing replaces it but this command, which the error names.
+    finished.run("comperdial", "fetch", "mini_ratings")
     finished.snakemake("results/studies/usr/tables/usr.html", "results/usr_persona/tables/judges.html")
     now = finished.outputs()
     for name in (SCORES.format("f1"), "results/usr_persona/tables/judges.csv"):
@@ -90,26 +94,30 @@ def test_one_changed_rating_changes_the_correlations_as_it_should(finished):
     assert found["value"].tolist() == [pytest.approx(expected, abs=1e-9)]
 
 
-def test_parts_give_the_bytes_of_a_whole_and_one_that_fails_runs_again_alone(fresh):
+def test_parts_give_the_bytes_of_a_whole_and_one_that_fails_runs_again_alone(finished):
     target = SCORES.format("f1")
-    fresh.snakemake(target)
-    whole = (fresh.path / target).read_bytes()
-    params = yaml.safe_load((fresh.path / "params.yaml").read_text())
-    (fresh.path / "params.yaml").write_text(yaml.safe_dump(params | {"shards": {"default": 1, "usr_persona": 3}}))
-    # A folder where the second part is to be written.
-    fault = fresh.path / "results/usr_persona/parts/f1/2-of-3.parquet/x"
-    fault.mkdir(parents=True)
-    said = fresh.snakemake("--keep-going", target, check=False)
-    assert "score part 2-of-3 with f1" in said and "Error in rule score_part" in said
-    parts = fault.parents[1]
-    assert {path.name for path in parts.iterdir() if path.is_file()} == {"1-of-3.parquet", "3-of-3.parquet"}
-    fault.rmdir()
-    fault.parent.rmdir()
-    said = fresh.snakemake(target)
-    assert "score part 2-of-3" in said and "score part 1-of-3" not in said
-    assert (fresh.path / target).read_bytes() == whole
+    whole = (finished.path / target).read_bytes()
+    params = yaml.safe_load((finished.path / "params.yaml").read_text())
+    (finished.path / "params.yaml").write_text(yaml.safe_dump(params | {"shards": {"default": 1, "usr_persona": 3}}))
+    # The command itself, except that the second part fails as long as a file is there.
+    fault, programs = finished.path / "fault", finished.path / "bin"
+    fault.touch()
+    programs.mkdir()
+    command = finished.run("sh", "-c", "command -v comperdial").stdout.strip()
+    failing = f"case \"$*\" in *2-of-3*) if [ -e {fault} ]; then echo 'this node is gone' >&2; exit 1; fi;; esac"
+    (programs / "comperdial").write_text(f'#!/bin/sh\n{failing}\nexec {command} "$@"\n')
+    (programs / "comperdial").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    said = finished.run("snakemake", "--cores", "2", "--keep-going", target, check=False, PATH=path).stdout
+    assert "this node is gone" in said
+    parts = finished.path / "results/usr_persona/parts/f1"
+    assert {path.name for path in parts.iterdir()} == {"1-of-3.parquet", "3-of-3.parquet"}
+    fault.unlink()
+    said = finished.snakemake(target)
+    assert "score part 2-of-3 with f1" in said and "score part 1-of-3" not in said
+    assert (finished.path / target).read_bytes() == whole
     assert not [*parts.glob("*.parquet")], "parts are gone once they are merged"
-    assert "Nothing to be done" in fresh.snakemake("-n", target)
+    assert "Nothing to be done" in finished.snakemake("-n", target)
 
 
 def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
