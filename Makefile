@@ -110,8 +110,8 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	comperdial readme results/studies/usr/tables/usr.csv --output docs/results.md
 	comperdial readme results/studies/local_metrics/tables/local_metrics.csv --output docs/results.md
 	for study in usr local_metrics overall; do cp results/studies/$$study/figures/$$study.png docs/images/; done
-	comperdial ledger export
-	comperdial ledger publish
+	comperdial judge export-answers data/ledger/published.parquet
+	comperdial judge export-answers data/ledger/demo.parquet --dataset demo --texts
 	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from comperdial.judges.base import Form
-from comperdial.judges.parse import parse
+from comperdial.judges.parsing import Form, parse
 from comperdial.judges.prompting import Prompt, inline, load, render
 from comperdial.judges.services.rules import Request, Text, rate, read, respond
 

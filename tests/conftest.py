@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -68,14 +67,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def processes() -> multiprocessing.context.ForkServerContext:
-    """Return how processes of judges are started, which have imported everything by then."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["faultserver", "comperdial.judges.ask", "comperdial.judges.services.openai"])
-    return context
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from comperdial import schema
-from comperdial.judges.items import Turns, items_of
-from comperdial.judges.scores import Tally, in_memory, judge_items
-from comperdial.judges.services.rules import Rules
-from comperdial.judges.tasks import Judging, Task
+from comperdial.config.registry import completed
+from comperdial.judges.items import Item, message
+from comperdial.judges.tasks import Judging, read_judging
 
 
 def write_tables(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -47,22 +44,16 @@ def write_tables(folder: Path, rows: list[dict[str, Any]]) -> Path:
     return folder
 
 
-def judged(
-    judging: Judging, task: Task, folder: Path, turns: Turns | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
-    """Have the data set judged; return scores, judgements and what came of it."""
-    items = items_of(judging, task, folder, turns)
-    return in_memory(lambda sink: judge_items(judging, task, items, sink, dataset="mine"))
+def judging_of(server: dict[str, Any], folder: Path, **judging: Any) -> Judging:
+    """Return the package's variants, and a judge ``server`` beside ``rules``, with answers in a folder of their own."""
+    names = ("cpds-d", "cpds-d-ref", "cpds-s", "cpds-s-ref", "cpds-dial", "original-s")
+    config = completed({"judging": {"variants": dict.fromkeys(names)}})
+    entry = {"service": "openai", "model": "m", "parameters": {"max_tokens": 20}, **server}
+    judges = {"rules": {"service": "rules", "explain": True}, "server": entry}
+    asked = {"judges": {"default": ["rules"]}, "ledger": str(folder / "ledger"), **judging}
+    return read_judging(judges, {**config["judging"], **asked})
 
 
-def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Return how often ``rules`` is asked each prompt, from now on."""
-    seen: Counter[str] = Counter()
-    complete = Rules.complete
-
-    async def counting(self, messages, parameters):
-        seen[messages[0]["content"]] += 1
-        return await complete(self, messages, parameters)
-
-    monkeypatch.setattr(Rules, "complete", counting)
-    return seen
+def chats(count: int) -> list[Item]:
+    """Return so many items to judge."""
+    return [Item("mine", f"c{number}", "bot", message(f"How human is number {number}?")) for number in range(count)]

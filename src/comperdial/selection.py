@@ -29,7 +29,7 @@ from comperdial.data.export import published_files
 from comperdial.data.readers.table import rated, texts
 from comperdial.data.recorded.entries import read_entries
 from comperdial.judges.recorded import find as answer_format
-from comperdial.judges.recorded.entries import read_recorded_judges
+from comperdial.judges.recorded import read_recorded_judges
 from comperdial.judges.scores import slug
 from comperdial.judges.tasks import (
     DEFAULT,

@@ -10,7 +10,7 @@ from scipy import stats
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.parse import parse
+from comperdial.judges.parsing import parse
 from comperdial.judges.recorded import find
 from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
 

@@ -15,11 +15,13 @@ from comperdial.config.parameters import json_schema, read_parameters
 from comperdial.config.registry import completed, registered
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue, read_lock
-from comperdial.judges.prices import Prices
+from comperdial.judges.prices import find_price
 from comperdial.studies import with_studies
 
 
-@pytest.mark.parametrize("read", [load_yaml, load_catalogue, read_lock, read_roster, read_raters, Prices.read])
+@pytest.mark.parametrize(
+    "read", [load_yaml, load_catalogue, read_lock, read_roster, read_raters, lambda path: find_price(path, "m")]
+)
 def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     path = tmp_path / "file.yaml"
     path.write_text("gpt-4:\n- {from: 2024-01-01, input: 10,\n   output: 30, source: s, input: 0}\n")

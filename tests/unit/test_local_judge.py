@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import shutil
-import threading
 from functools import cache
 from pathlib import Path
 
@@ -16,10 +15,9 @@ import transformers as library
 
 import tinymodels
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.judges.base import JudgeError, Refused
+from comperdial.judges.requests import JudgeError, RefusedError
 from comperdial.judges.services import find, transformers
-from comperdial.judges.services.base import Connection
-from comperdial.models import trees
+from comperdial.judges.tasks import Judge
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -55,7 +53,7 @@ def chat_folder(folder, tmp_path_factory):
 
 
 def service(folder, mode="generate", **options):
-    return find("transformers")(Connection("transformers", folder, options={"mode": mode, **options}))
+    return find("transformers")(Judge("local", "transformers", str(folder), "any", mode, options, None, {}))
 
 
 def said(text):
@@ -66,9 +64,8 @@ def ask(judge, requests):
     """Ask all at the same time; return the answers, or the errors, in order."""
 
     async def main():
-        async with judge:
-            calls = (judge.complete(messages, parameters) for messages, parameters in requests)
-            return await asyncio.gather(*calls, return_exceptions=True)
+        calls = (judge.complete(messages, parameters) for messages, parameters in requests)
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     return asyncio.run(main())
 
@@ -154,29 +151,9 @@ def test_probabilities_are_those_of_a_plain_loop(folder, batches, monkeypatch, l
     assert len(plain(folder)[0](" 4")["input_ids"]) == 2
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_prompts_that_begin_alike_go_through_the_model_once_and_are_answered_as_alone(tmp_path, monkeypatch, kind):
-    judge = service(getattr(tinymodels, kind)(tmp_path / kind), "probabilities")
-    context = "what book did you read ? i read a book about the sea . "
-    prompts = [f"{context}{said} {asked}" for said in ("Yes!", "I like green tea.")
-               for asked in ("Is it good? Answer:", "Is it interesting? Answer:", "Is it good? Score:")]  # fmt: skip
-    prompts += [PROMPTS[1], prompts[0], "b"]
-    alone = [weigh(judge, [prompt])[0] for prompt in prompts]
-    taken, grow = [], trees.grow
-    monkeypatch.setattr(trees, "grow", lambda inputs: (taken.append(tree) or tree for tree in grow(inputs)))
-    together = weigh(judge, prompts)
-    assert together == [pytest.approx(one, abs=1e-5) for one in alone]
-    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / kind)
-    sizes = [len(tokenizer(prompt)["input_ids"]) for prompt in prompts]
-    assert sum(map(len, taken)) < sum(sizes) * 2 / 3
-    # What it would be on its own, by the whole model, token by token.
-    plain_ones = {label: plain_label(str(tmp_path / kind), prompts[3], label) for label in SCALE}
-    assert {label: math.exp(log) for label, log in together[3].items()} == pytest.approx(plain_ones, rel=1e-4)
-
-
 def test_the_answer_is_the_most_probable_label(folder):
     judge = service(folder, "probabilities")
-    [answer] = answers(judge, ["Score:"], labels=SCALE, temperature=0, logprobs=True, seed=3)
+    [answer] = answers(judge, ["Score:"], labels=SCALE, temperature=0, seed=3)
     assert answer.text == max(answer.logprobs, key=answer.logprobs.get) == next(iter(answer.logprobs))
     assert (answer.finish, answer.output_tokens) == ("stop", 1)
     assert answer.input_tokens == len(plain(folder)[0]("Score:")["input_ids"])
@@ -193,7 +170,6 @@ def test_greedy_text_is_that_of_a_plain_loop_in_a_batch_and_alone(folder, batche
     assert together == [greedy(folder, prompt, 12) for prompt in PROMPTS]
     monkeypatch.setenv("COMPERDIAL_BATCH_TOKENS", "1")
     assert write(judge, PROMPTS, temperature=0, max_tokens=12) == together
-    assert batches == [len(PROMPTS)] + [1] * len(PROMPTS)
 
 
 def test_requests_of_one_batch_keep_their_own_settings(folder, batches):
@@ -288,24 +264,24 @@ def test_a_template_that_refuses_the_messages_stops_the_run(chat_folder):
 @pytest.mark.parametrize(
     ("mode", "body", "fits", "problem"),
     [
-        ("generate", {"temperature": 0, "max_tokens": 10}, 150, "161 tokens needed, 10 of them for the answer"),
+        ("generate", {"temperature": 0, "max_tokens": 10}, 150, "161 tokens with the answer"),
         # An answer without a limit has the room there is.
-        ("generate", {"seed": 1}, 159, "161 tokens needed, 1 of them for the answer"),
+        ("generate", {"seed": 1}, 159, "161 tokens with the answer"),
         # Two tokens at most a label, of which the first is read.
-        ("probabilities", {"labels": SCALE}, 159, "161 tokens needed, 1 of them for the answer"),
+        ("probabilities", {"labels": SCALE}, 159, "161 tokens with the answer"),
     ],
 )
 def test_a_prompt_that_is_too_long_is_refused_with_what_it_needs(folder, mode, body, fits, problem):
     answer, refused = ask(service(folder, mode), [(said("a" * size), body) for size in (fits, fits + 1)])
     assert answer.input_tokens == fits
     assert answer.output_tokens <= 160 - fits
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedError)
     assert str(refused) == f"the prompt is too long: {problem}, 160 allowed"
 
 
 @pytest.mark.parametrize(("text", "problem"), [("", "the prompt is empty"), ("\ud83c", "half of a character")])
 def test_a_prompt_that_is_no_text_is_refused(folder, text, problem):
-    with pytest.raises(Refused, match=problem):
+    with pytest.raises(RefusedError, match=problem):
         write(service(folder), [text], temperature=0)
 
 
@@ -315,16 +291,9 @@ def test_a_prompt_that_is_no_text_is_refused(folder, text, problem):
         ("generate", {}, "no seed"),
         ("generate", {"temperature": -1}, "`temperature` is -1"),
         ("generate", {"temperature": 0, "max_tokens": 0}, "`max_tokens` is 0"),
-        ("generate", {"temperature": 0, "max_tokens": 2.5}, "`max_tokens` is 2.5"),
-        ("generate", {"temperature": 0, "top_p": 2}, "`top_p` is 2"),
-        ("generate", {"temperature": 0, "labels": SCALE}, "takes no parameter 'labels'"),
         ("generate", {"temperature": 0, "prefix": 5}, "`prefix` is 5"),
-        ("probabilities", {}, "`labels` is None"),
-        ("probabilities", {"labels": [1, 2]}, "`labels` is"),
-        ("probabilities", {"labels": ["yes", "YES"]}, "all different"),
         # Written in capitals, they are the same.
         ("probabilities", {"labels": ["i", "ı"]}, "does not tell 'i' and 'ı' apart"),
-        ("probabilities", {"labels": SCALE, "top_p": 1}, "takes no parameter 'top_p'"),
     ],
 )
 def test_a_wrong_request_stops_the_run(folder, mode, body, match):
@@ -341,8 +310,6 @@ def test_a_fault_reaches_everyone_who_waits(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(transformers.Causal, "run", broken)
         assert [str(error) for error in ask(judge, requests)] == ["device lost"] * 3
-        patch.setenv("COMPERDIAL_BATCH_TOKENS", "many")
-        assert all(isinstance(error, ConfigError) for error in ask(judge, requests))
     assert [answer.text for answer in ask(judge, requests)] == [greedy(folder, text, 2) for text in "abc"]
 
 
@@ -358,41 +325,10 @@ def test_without_memory_a_batch_is_halved_and_one_prompt_refused(folder, monkeyp
     monkeypatch.setattr(library.GPT2LMHeadModel, "generate", small)
     texts = ("hello", "a" * 60, "tea", "sea")
     hello, refused, *rest = ask(service(folder), [(said(text), {"temperature": 0, "max_tokens": 4}) for text in texts])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedError)
     assert "does not hold a prompt of 60 tokens" in str(refused)
     assert [answer.text for answer in (hello, *rest)] == [greedy(folder, text, 4) for text in ("hello", "tea", "sea")]
     assert sizes == [4, 2, 1, 1, 2]
-
-
-def test_the_event_loop_lives_while_the_model_runs_and_a_request_given_up_harms_no_other(folder, monkeypatch):
-    started, go_on, run = threading.Event(), threading.Event(), transformers.Causal.run
-
-    def held(self, tasks):
-        started.set()
-        assert go_on.wait(60)
-        return run(self, tasks)
-
-    monkeypatch.setattr(transformers.Causal, "run", held)
-
-    async def main():
-        async with service(folder) as judge:
-            body = {"temperature": 0, "max_tokens": 4}
-            early, running, kept, late = (asyncio.create_task(judge.complete(said(text), body)) for text in "abcd")
-            await asyncio.sleep(0)
-            early.cancel()
-            await asyncio.to_thread(started.wait, 60)
-            running.cancel()
-            late_one = asyncio.create_task(judge.complete(said("e"), body))
-            await asyncio.sleep(0)
-            go_on.set()
-            return await asyncio.gather(early, running, kept, late, late_one, return_exceptions=True)
-
-    early, running, *rest = asyncio.run(main())
-    assert isinstance(early, asyncio.CancelledError) and isinstance(running, asyncio.CancelledError)
-    assert [answer.text for answer in rest] == [greedy(folder, text, 4) for text in "cde"]
-
-
-# ---- the service
 
 
 def test_identity_changes_with_weights_mode_precision_and_chat_template(folder, chat_folder, tmp_path):
@@ -409,9 +345,8 @@ def test_identity_changes_with_weights_mode_precision_and_chat_template(folder, 
     assert len({tuple(judge.identity().items()) for judge in judges}) == len(judges)
 
 
-def test_what_is_not_there_is_said(folder, tmp_path, monkeypatch):
+def test_a_model_that_is_missing_or_broken(folder, tmp_path, monkeypatch):
     assert service(folder).unavailable() is None
-    assert "is not present" in service(str(tmp_path / "none")).unavailable()
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path))
     assert service("gpt2").unavailable() == "model 'gpt2' is not present"
     with pytest.raises(UnknownNameError):
@@ -419,22 +354,21 @@ def test_what_is_not_there_is_said(folder, tmp_path, monkeypatch):
     broken = Path(shutil.copytree(folder, tmp_path / "broken"))
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    for model, problem in (("gpt2", "not present"), (str(broken), "weights cannot be read")):
-        with pytest.raises(JudgeError, match=f"the model cannot be loaded: .*{problem}"):
-            ask(service(model), [])
+    with pytest.raises(JudgeError, match=r"the model cannot be loaded: .*weights cannot be read"):
+        answers(service(str(broken)), ["a"], temperature=0)
 
 
 @pytest.mark.parametrize(
     ("model", "options", "match"),
     [
         ("", {}, "names no model"),
-        ("gpt2", {"mode": "guess"}, "mode is 'guess'"),
         ("gpt2", {"dtype": "int3"}, "dtype is 'int3'"),
+        ("gpt2", {"labels": ["1"]}, "'labels'"),
     ],
 )
-def test_wrong_options_are_said_at_once(model, options, match):
+def test_wrong_options_are_errors_at_once(model, options, match):
     with pytest.raises(ConfigError, match=match):
-        find("transformers")(Connection("transformers", model, options=options))
+        service(model, **options)
 
 
 def test_half_precision_answers_nearly_the_same(folder):

@@ -15,10 +15,10 @@ from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue
-from comperdial.judges.ledger import Ledger
+from comperdial.judges.answers import AnswerFile
 from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
-from comperdial.judges.scores import MissingJudgementsError
+from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.services.rules_pairs import PairRules
 from comperdial.judges.tasks import read_judging
 from faultserver import FaultServer, completion
@@ -82,7 +82,7 @@ def choices(judged):
 
 def answering(answer):
     """Return a server that answers as a function of the prompt says."""
-    return FaultServer(script=lambda number, body: completion(b"", answer(body["messages"][0]["content"])))
+    return FaultServer(lambda number, body: (200, completion(answer(body["messages"][0]["content"]))))
 
 
 def first_conversation(prompt):
@@ -105,10 +105,9 @@ def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judging, dialo
 
 def test_each_pair_is_asked_about_in_both_orders_with_the_judged_speakers_named(judging, dialogues, pairs):
     judge_pairs(judging(), "rules", dialogues, pairs, "humanness")
-    ((dataset, family),) = Ledger(judging().ledger).families()
-    prompts = [
-        json.loads(m)[0]["content"] for m in Ledger(judging().ledger).answers(dataset, family).frame()["messages"]
-    ]
+    with AnswerFile(judging().ledger) as answers:
+        rows = answers._database.execute("SELECT messages FROM answers").fetchall()
+    prompts = [json.loads(messages)[0]["content"] for (messages,) in rows]
     assert len(prompts) == 6 and all("\n### Question:\nWhich speaker sounds more human?\n" in text for text in prompts)
     shown = sorted((f"Speaker 1: {GOOD[0]}" in text, f"Speaker 2: {GOOD[0]}" in text) for text in prompts)
     assert shown == [(False, False)] * 2 + [(False, True)] * 2 + [(True, False)] * 2
@@ -146,10 +145,10 @@ def test_a_pair_with_an_unreadable_answer_has_no_preference(judging, dialogues, 
 
     with answering(answer) as server:
         judged = judge_pairs(judging(server.url), "server", dialogues, pairs, ASKED)
-        asked = server.requests
+        asked = len(server.requests)
         again = judge_pairs(judging(server.url), "server", dialogues, pairs, ASKED)
         # Fresh samples were drawn for what holds no number, and a second run asks nothing.
-        assert server.requests == asked > 6
+        assert len(server.requests) == asked > 6
     assert choices(judged) == choices(again) == {"p1": "first"}
     assert judged.pairs == 3 and judged.unread == 2 and judged.flipped == 0 and judged.failures.total() == 3
     assert judged.failures["a number between 1 and 2"] == 1
@@ -160,25 +159,23 @@ def test_a_pair_with_an_unreadable_answer_has_no_preference(judging, dialogues, 
 def test_probabilities_of_the_two_numbers_decide_however_small(judging, dialogues, pairs):
     def answer(number, body):
         good_first = GOOD[0] in first_conversation(body["messages"][0]["content"])
-        made = json.loads(completion(b"", "The"))
         top = [
             {"token": token, "logprob": log}
             for token, log in (("The", -0.1), ("1", -5.0), (" 2", -6.0 + 2 * (not good_first)))
         ]
-        made["choices"][0]["logprobs"] = {"content": [{"token": "The", "logprob": -0.1, "top_logprobs": top}]}
-        return json.dumps(made).encode()
+        return 200, completion("The", logprobs={"content": [{"token": "The", "logprob": -0.1, "top_logprobs": top}]})
 
-    with FaultServer(script=answer) as server:
+    with FaultServer(answer) as server:
         judged = judge_pairs(judging(server.url, mode="probabilities"), "server", dialogues, pairs, ASKED)
     # p3 has no good one: the second is chosen in both orders.
-    assert choices(judged) == {"p1": "first", "p2": "second", "p3": "tie"} and server.requests == 6
+    assert choices(judged) == {"p1": "first", "p2": "second", "p3": "tie"} and len(server.requests) == 6
 
 
 def test_a_second_run_asks_nothing_and_a_judge_without_budget_is_not_asked(judging, dialogues, pairs, monkeypatch):
     judge_pairs(judging(), "rules", dialogues, pairs, ASKED)
     monkeypatch.setattr(PairRules, "complete", None)
-    assert judge_pairs(judging(), "rules", dialogues, pairs, ASKED).report.from_ledger == 6
-    with pytest.raises(MissingJudgementsError, match=r"6 judgements are missing.*m costs money, and the budget is 0"):
+    assert judge_pairs(judging(), "rules", dialogues, pairs, ASKED).report is None
+    with pytest.raises(MissingAnswersError, match=r"6 judgements are missing.*m costs money, and the budget is 0"):
         judge_pairs(judging("https://example.org/v1"), "server", dialogues, pairs, ASKED)
 
 

@@ -9,7 +9,7 @@ from comperdial.core.errors import ComperdialError, ConfigError, FileError, Sche
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.parse import PARSER_VERSION
+from comperdial.judges.parsing import PARSER_VERSION
 from comperdial.judges.recorded import find, formats
 from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
 from minidata import mini_items
@@ -190,13 +190,6 @@ def test_wrong_calls_are_errors_that_say_so(tmp_path, rated):
         find("chiang2023")({"humour": tmp_path})
     with pytest.raises(ConfigError, match="no file of recorded answers"):
         find("chiang2023")({})
-    with pytest.raises(ConfigError, match="expected one of each file: naturalness"):
-        judge(tmp_path, origins={})
-    with pytest.raises(ConfigError, match="cannot stand in a signature"):
-        judge(tmp_path, model="gpt|4")
-    with pytest.raises(ConfigError, match="origins share nothing"):
-        two = {"naturalness": tmp_path / "gpt3.5_nat_geval.json", "coherence": tmp_path / "gpt3.5_nat_geval.json"}
-        judge(tmp_path, paths=two, origins={"naturalness": "a/b/c", "coherence": "d/e/f"}).signature()
     with pytest.raises(FileError):
         ratings(judge(tmp_path, paths={"naturalness": tmp_path / "none.json"}), rated)
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from comperdial.judges.base import Form
-from comperdial.judges.parse import parse
-from comperdial.judges.prompting import inline, load, render
+from comperdial.judges.parsing import Form, parse
+from comperdial.judges.prompting import fact_lines, history_lines, inline, load, render
 from comperdial.judges.services import find
-from comperdial.judges.services.base import Connection
 from comperdial.judges.services.rules import rate, read
+from comperdial.judges.tasks import Judge
 
 HISTORY = [
     {"speaker": "A", "text": "Hello! I keep bees behind my house."},
@@ -20,13 +19,13 @@ HISTORY = [
 ]
 RESPONSE = "I mend old clocks on a Sunday. Do your bees mind the ticking?"
 VALUES = {
-    "history": HISTORY,
+    "history": history_lines(HISTORY),
     "response": RESPONSE,
     "reference": "On a Sunday I mend clocks in the kitchen.",
-    "fact": ["i am a clock maker.", "i mend clocks in my kitchen."],
+    "fact": fact_lines(["i am a clock maker.", "i mend clocks in my kitchen."]),
     "turn_scores": ["3.67", "3", "2.5"],
     "responses": ["I row.", "Not now, my knee hurts.", "I mend old clocks on a Sunday. Do you like clocks?"],
-    "dialogue": [*HISTORY, {"speaker": "B", "text": RESPONSE}],
+    "dialogue": history_lines([*HISTORY, {"speaker": "B", "text": RESPONSE}]),
 }
 COPIES = "It says something specific and it asks something itself, but it repeats the conversation."
 ORIGINAL = "relevance - 4.5\nspecificity - 4.5\ninterestingness - 5\nunderstandability - 5\noverall - 5"
@@ -53,7 +52,7 @@ ANSWERS = {
         "It says specific things and it brings up new things, but the speaker repeats what the other said.",
     ),
 }
-SERVICE = find("rules")(Connection("rules"))
+SERVICE = find("rules")(Judge("rules", "rules", "", "any", "generate", {}, None, {}))
 
 
 def complete(*contents):
@@ -61,8 +60,13 @@ def complete(*contents):
     return asyncio.run(SERVICE.complete(messages, {}))
 
 
+def lines(values):
+    made = {"history": history_lines, "dialogue": history_lines, "fact": fact_lines}
+    return {name: value if isinstance(value, str) else made.get(name, list)(value) for name, value in values.items()}
+
+
 def answer(prompt="cpds_simple", **changes):
-    return complete(render(load(prompt), VALUES | changes)).text
+    return complete(render(load(prompt), VALUES | lines(changes))).text
 
 
 def ratings(prompt="cpds_simple", **changes):
@@ -118,7 +122,7 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
         "responses": [RESPONSE, f"It is {response}"],
         "dialogue": [*HISTORY, turn, {"speaker": "A", "text": response}],
     }
-    text = render(prompt, values)
+    text = render(prompt, lines(values))
     request = read(text)
     # A fact that would look like an entry of the form has a backslash before its mark.
     line = inline(f"- {fact}")

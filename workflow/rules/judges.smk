@@ -23,7 +23,7 @@ rule judge:
         turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
         code=code("judges"),
     shell:
-        "comperdial judge-run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns:q}"
+        "comperdial judge run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns:q}"
         " --output {output.scores} --judgements {output.judgements} > {log} 2>&1"
 
 
@@ -44,5 +44,5 @@ rule import_answers:
         checksums=lambda wildcards: [file.sha256 for file in S.recorded_judges[wildcards.metric].files.values()],
         code=code("judges/recorded"),
     shell:
-        "comperdial judge-import data/tables/{wildcards.dataset} --metric {wildcards.metric}"
+        "comperdial judge import data/tables/{wildcards.dataset} --metric {wildcards.metric}"
         " --output {output.scores} --judgements {output.judgements} --coverage {output.coverage} > {log} 2>&1"

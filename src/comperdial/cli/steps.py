@@ -1,4 +1,4 @@
-"""Commands that the workflow's rules run, and a person can type: read, judge, execute a notebook, make a page."""
+"""Commands that the workflow's rules run, and a person can type: read, execute a notebook, make a page."""
 
 from __future__ import annotations
 
@@ -21,21 +21,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--output", type=output_folder, metavar="FOLDER", help="default: data/tables/NAME")
     add_rated_file(command)
     command.set_defaults(run=_read)
-
-    command = commands.add_parser("judge-run", help="ask a judge of params.yaml about a data set")
-    command.add_argument("folder", type=Path, help="the data set's tables")
-    command.add_argument("--metric", required=True, metavar="VARIANT_JUDGE")
-    command.add_argument("--turns", type=Path, help="scores of the turns, which a judge of dialogues is given")
-    command.add_argument("--output", type=output_file, required=True, help="table scores, a .parquet file")
-    command.add_argument("--judgements", type=output_file, required=True, help="table judgements, a .parquet file")
-    command.set_defaults(run=_judge)
-    command = commands.add_parser("judge-import", help="read the answers of a judge that others recorded")
-    command.add_argument("folder", type=Path, help="the data set's tables")
-    command.add_argument("--metric", required=True, metavar="NAME", help="an entry of recorded_judges")
-    command.add_argument("--output", type=output_file, required=True, help="table scores, a .parquet file")
-    command.add_argument("--judgements", type=output_file, required=True, help="table judgements, a .parquet file")
-    command.add_argument("--coverage", type=output_file, required=True, help="a .csv file: what could not be read")
-    command.set_defaults(run=_import)
 
     command = commands.add_parser("notebook", help="execute a notebook, and write its page")
     command.add_argument("notebook", type=Path, help="a jupytext file of notebooks/")
@@ -114,44 +99,6 @@ def _chosen_files(params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         file_name(path): {"file": path} for path in params.get("datasets") or [] if Path(path).suffix in TABLE_SUFFIXES
     }
-
-
-def _judge(options: argparse.Namespace) -> None:
-    from comperdial.judges.scores import write_judged
-    from comperdial.selection import Selection
-
-    selection, dataset = Selection.read(), options.folder.name
-    task = selection.tasks.get(dataset, {}).get(options.metric)
-    if task is None:
-        raise UnknownNameError("judge's metric", options.metric, selection.tasks.get(dataset, {}), where=dataset)
-    write_judged(
-        selection.judging,
-        task,
-        options.folder,
-        options.output,
-        options.judgements,
-        dataset=dataset,
-        turns=options.turns,
-    )
-
-
-def _import(options: argparse.Namespace) -> None:
-    from comperdial.judges.recorded.taking import take_answers
-    from comperdial.selection import Selection
-
-    selection = Selection.read()
-    if options.metric not in selection.recorded_judges:
-        raise UnknownNameError("recorded judge", options.metric, selection.recorded_judges)
-    entry = selection.recorded_judges[options.metric]
-    take_answers(
-        {"name": entry.name, "format": entry.format, "model": entry.model, "prompt": entry.prompt},
-        {dimension: file.name for dimension, file in entry.files.items()},
-        options.folder,
-        options.output,
-        catalogue=Path(selection.config["catalogue"]),
-        judgements_to=options.judgements,
-        coverage_to=options.coverage,
-    )
 
 
 def _notebook(options: argparse.Namespace) -> None:

@@ -235,7 +235,6 @@ class Judge(Strict):
     free: Maybe[Flag] = None
     concurrency: Maybe[Count] = None
     requests_per_minute: Maybe[AboveZero] = None
-    tokens_per_minute: Maybe[AboveZero] = None
     timeout: Maybe[AboveZero] = None
     attempts: Maybe[Count] = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,12 @@ from comperdial.challenge.api import Completion
 from comperdial.config.checking import Expected, Maybe, Strict, Text, VariableName, checked, rule
 from comperdial.config.secrets import refuse_secrets
 from comperdial.core.errors import ConfigError
-from comperdial.judges.ask import Asker, Limits
-from comperdial.judges.base import Answer, Family, JudgeError, Message, Parsed, canonical, key
-from comperdial.judges.ledger import Ledger
-from comperdial.judges.prices import PRICES, Price, Prices, estimate_input, estimate_tokens
-from comperdial.judges.services import find
-from comperdial.judges.services.base import Connection, Service, address
-
-_DATASET = "api-track"
+from comperdial.judges.answers import AnswerFile
+from comperdial.judges.asking import Asker
+from comperdial.judges.prices import FREE, PRICES, Price, estimate_input, estimate_tokens, find_price
+from comperdial.judges.requests import Answer, Family, JudgeError, Message, Request, encode
+from comperdial.judges.services import Service, address, find
+from comperdial.judges.tasks import ANY_ROLE, Judge
 
 
 class ChatApi:
@@ -32,78 +29,52 @@ class ChatApi:
 
     Parameters
     ----------
-    service
-        Who answers.
-    parameters
-        What is sent with each call, beside the length that the agent asks for.
     price, budget
         Of the model, and what all calls together may cost, in US dollars. A service that costs money needs both.
-    limits
-        How often to try, and how long to wait.
-    ledger
-        Where answers are kept: a run that asks the same again, in the same order, has the same answers and pays
-        nothing. A second process that asks the same at the same time waits for the first. None: nothing is kept.
+    attempts
+        How often to try a call.
+    answers
+        Where answers are kept: a run that asks the same again, in the same order, has the same answers and pays nothing.
+        None: nothing is kept.
 
     Attributes
     ----------
     known
-        How many calls the ledger answered.
-
-    Raises
-    ------
-    ConfigError
-        When a budget could not be kept.
-    JudgeError
-        When the service cannot answer here.
+        How many calls were answered from there.
     """
 
     def __init__(
         self,
         service: Service,
         *,
-        parameters: Mapping[str, Any] | None = None,
-        price: Price | None = None,
+        price: Price = FREE,
         budget: float | None = None,
-        limits: Limits | None = None,
-        ledger: Ledger | None = None,
+        attempts: int = 6,
+        answers: Path | None = None,
     ) -> None:
-        if service.paid and budget is None:
+        if service.paid and not budget:
             raise ConfigError(
-                f"the service {service.name} costs money, and there is no budget",
+                f"{service.judge.model} costs money, and there is no budget",
                 expected="`budget`: US dollars that a run may cost",
             )
-        if budget is not None and budget <= 0:
-            raise ConfigError(f"the budget is {budget!r}", expected="US dollars above 0, or no budget")
+        if why := service.unavailable():
+            raise JudgeError(f"{service.judge.model} cannot be asked: {why}")
         self.known = 0
         # How often each request was made in this run: an agent that asks twice wants two answers.
         self._asked: Counter[str] = Counter()
-        self._guard = threading.Lock()
         self._stack = ExitStack()
-        model = service.connection.model
-        name = re.sub("[^A-Za-z0-9._-]+", "-", model).lstrip(".") or service.name
-        identity = {**(parameters or {}), **service.identity()}
-        family = Family(name, service.name, model, identity, "of an agent", "")
         with self._stack:
-            opened = (ledger or Ledger(None)).open(_DATASET, family, paid=service.paid)
-            self._writer = self._stack.enter_context(opened)
-            self._asker = Asker(
-                service,
-                self._writer,
-                # Each request says how long its answer may be.
-                parameters={**identity, "max_tokens": 1},
-                read=lambda completion: Parsed({}),
-                limits=limits or Limits(attempts=6),
-                price=price,
-                budget=budget,
-                # One agent's mistakes are not another's.
-                accept_refused=True,
-            )
+            self._answers = self._stack.enter_context(AnswerFile(answers, "api-track"))
+            self._stack.enter_context(self._answers.asking())
+            before = self._answers.spent
+            limit = None if budget is None else before + budget
+            connection = {**service.judge.connection, "attempts": attempts}
+            # One agent's mistakes are not another's.
+            self._asker = Asker(service, self._answers, connection, price=price, budget=limit, accept_refused=True)
             # A service belongs to one event loop, and agents are run from several threads.
             runner = self._stack.enter_context(asyncio.Runner())
             self._loop = runner.get_loop()
-            asking = self._asker.asking()
-            runner.run(asking.__aenter__())
-            self._stack.callback(lambda: runner.run(asking.__aexit__(None, None, None)))
+            self._stack.callback(lambda: runner.run(service.close()))
             thread = threading.Thread(target=self._loop.run_forever, name="chat-api", daemon=True)
             thread.start()
             self._stack.callback(thread.join)
@@ -122,14 +93,11 @@ class ChatApi:
 
     @property
     def spent(self) -> float:
-        """Return what the calls have cost so far, in US dollars; those that may have been charged at their most."""
-        return self._asker.report.paid
+        """Return what the calls have cost so far, in US dollars; those that may have been billed at their most."""
+        return self._asker.report.cost + self._asker.report.charged
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Estimate how many input tokens the messages cost, without calling and without the model's own tokenizer.
-
-        See :func:`~comperdial.judges.prices.estimate_tokens`. What a call did cost, the service says.
-        """
+        """Estimate how many input tokens the messages cost, without calling."""
         return estimate_input(messages)
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> Completion:
@@ -140,22 +108,31 @@ class ChatApi:
         JudgeError
             When there is no answer, or the call might pass the budget and is not made.
         """
-        request = canonical({"max_tokens": max_tokens, "messages": [dict(message) for message in messages]})
-        with self._guard:
-            sample = self._asked[request]
-            self._asked[request] += 1
-        reply = self._answer(request, sample).completion
-        read = self.count(messages) if reply.input_tokens is None else reply.input_tokens
-        written = estimate_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        return Completion(reply.text, read, written)
+        asked = self._ask(encode(messages), max_tokens)
+        answer = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        read = self.count(messages) if answer.input_tokens is None else answer.input_tokens
+        written = estimate_tokens(answer.text) if answer.output_tokens is None else answer.output_tokens
+        return Completion(answer.text, read, written)
 
-    def _answer(self, request: str, sample: int) -> Answer:
-        """Return what the ledger has, or else what the service says, which it has from then on."""
-        if kept := self._writer.get(key(self._writer.family.id, request, sample)):
-            with self._guard:
-                self.known += 1
-            return kept
-        return asyncio.run_coroutine_threadsafe(self._asker.require(request, sample), self._loop).result()
+    async def _ask(self, messages: str, max_tokens: int) -> Answer:
+        service = self._asker.service
+        judge = service.judge
+        parameters = {**judge.parameters, **service.identity(), "max_tokens": max_tokens}
+        family = Family(judge.name, judge.service, judge.model, parameters, "of an agent", "")
+        name = f"{max_tokens} {messages}"
+        request = Request(family, messages, self._asked[name])
+        self._asked[name] += 1
+        answer = self._answers.get(request.key)
+        if answer is not None:
+            self.known += 1
+        else:
+            answer = await self._asker.ask(request)
+        if answer is None:
+            stopped = self._asker.report.stopped
+            raise stopped or JudgeError(next(reversed(self._asker.report.failures), "no answer"))
+        if answer.refused:
+            raise JudgeError(f"the service refuses the request: {answer.text}")
+        return answer
 
 
 class _Entry(Strict):
@@ -192,31 +169,31 @@ def make_api(options: Mapping[str, Any], where: str, *, prices: Path = PRICES, l
 
     Raises
     ------
-    ConfigError
-        Names the entry at fault.
-    JudgeError
-        When the service cannot answer here.
+    ConfigError, JudgeError
+        Name the entry at fault.
     """
     entry = checked(_Entry, options, where)
     try:
         refuse_secrets(entry.parameters, "parameters")
-        connection = Connection(
+        connection = {name: value for name in ("key", "base_url") if (value := getattr(entry, name))}
+        identity = {"base_url": address(entry.base_url)} if entry.base_url else {}
+        judge = Judge(
+            entry.model,
             entry.service,
             entry.model,
-            base_url=entry.base_url,
-            key_variable=entry.key,
-            identity={"base_url": address(entry.base_url)} if entry.base_url else {},
+            ANY_ROLE,
+            "generate",
+            entry.parameters,
+            None,
+            connection,
+            None,
+            identity,
         )
-        service = find(entry.service)(connection)
-        price = Prices.read(prices).find(entry.model) if service.paid else None
-        return ChatApi(
-            service,
-            parameters=entry.parameters,
-            price=price,
-            budget=entry.budget,
-            ledger=Ledger(ledger) if ledger else None,
-        )
-    except ConfigError as error:
-        raise ConfigError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
-    except JudgeError as error:
-        raise JudgeError(error.problem, where=where, expected=error.expected, hint=error.hint) from error
+        service = find(entry.service)(judge)
+        price = find_price(prices, entry.model) if service.paid else FREE
+        # Not the judges' file: agents may be run while judges are asked.
+        answers = ledger / "api-track.sqlite" if ledger else None
+        return ChatApi(service, price=price, budget=entry.budget, answers=answers)
+    except (ConfigError, JudgeError) as error:
+        kind = JudgeError if isinstance(error, JudgeError) else ConfigError
+        raise kind(error.problem, where=where, expected=error.expected, hint=error.hint) from error

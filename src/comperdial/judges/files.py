@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from comperdial.config.checking import VariableName, checked
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data.own_files import spoken
 from comperdial.judges.items import Item, context_values, turn_item
-from comperdial.judges.ledger import Ledger
 from comperdial.judges.prompting import Prompt
-from comperdial.judges.scores import MissingJudgementsError, Refusals, Tally, in_memory, judge_items
-from comperdial.judges.services.base import address
-from comperdial.judges.tasks import (
-    ANY_ROLE,
-    Judge,
-    Judging,
-    Task,
-    family_of,
-    sample_counts,
-    service_of,
-    to_pay,
-    unasked,
-    unpaid,
-)
+from comperdial.judges.scores import Judged, judge_items
+from comperdial.judges.services import address
+from comperdial.judges.tasks import ANY_ROLE, Judge, Judging, Task, sample_counts, unasked
 from comperdial.metrics.score_files import Records, read_records
 
 _NAME = re.compile("[a-z0-9][a-z0-9.-]*")
@@ -40,7 +26,7 @@ def server_judge(
 ) -> Judge:
     """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
 
-    Its answers in the ledger are those of this URL and model, whatever its name.
+    Its answers are those of this URL and model, whatever its name.
 
     Parameters
     ----------
@@ -114,27 +100,22 @@ def judge_file(
     judging: Judging,
     task: Task,
     path: str | Path,
-    refusals: Refusals = Refusals(),  # noqa: B008 - it cannot be changed
-) -> tuple[pd.DataFrame, pd.DataFrame, Tally]:
+    *,
+    ask_again: Collection[str] = (),
+    accept_refused: bool = False,
+) -> Judged:
     """Have the responses of a JSONL, CSV or Parquet file judged.
 
     Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
     who take turns: the last utterance before the response is A's, the one before that B's. Of several references the
     prompt is given the first. A record without the reference that the prompt needs is not judged, and counted in
     ``lacking``; without history or facts the prompt says that there are none. The file's column ``dataset``, or else its
-    name, is its part of the ledger.
-
-    Returns
-    -------
-    tuple
-        Tables ``scores`` and ``judgements``, and what came of it.
+    name, names the data set.
 
     Raises
     ------
     SchemaError
         When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
-    ConfigError
-        When the data set's name cannot be one in the ledger.
     ComperdialError
         As in :func:`comperdial.judges.scores.judge_items`.
     """
@@ -149,38 +130,15 @@ def judge_file(
             raise SchemaError(
                 f"no column {column!r}", where=str(path), expected=f"one: the prompt {prompt.name} shows the {field}"
             )
-    dataset = _dataset(judging, task, records, path)
-    items, total = _items(records, prompt), len(records.responses)
-    try:
-        return in_memory(
-            lambda sink: judge_items(judging, task, items, sink, dataset=dataset, total=total, refusals=refusals)
-        )
-    except MissingJudgementsError as error:
-        hint = f"Nothing was asked: {why_silent(judging, task)}"
-        raise MissingJudgementsError(error.problem, where=task.name, hint=hint) from error
-
-
-def why_silent(judging: Judging, task: Task) -> str:
-    """Say why a judge was asked nothing."""
-    if why := unpaid(judging, task):
-        return f"{why}. {to_pay(judging, task)}"
-    return str(service_of(task).unavailable())
-
-
-def _dataset(judging: Judging, task: Task, records: Records, path: Path) -> str:
     names = list(records.responses["dataset"].unique())
     if len(names) > 1:
         raise SchemaError(
             f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
             where=f"{path}, column 'dataset'",
-            expected="one: a data set has its own part of the ledger",
+            expected="one",
         )
-    try:
-        Ledger(judging.ledger).folder(names[0], family_of(judging, task))
-    except ConfigError as error:
-        hint = "A data set is called like its file, unless the file has a column 'dataset'"
-        raise ConfigError(error.problem, where=str(path), expected=error.expected, hint=hint) from error
-    return str(names[0])
+    items = list(_items(records, prompt))
+    return judge_items(judging, task, items, dataset=str(names[0]), ask_again=ask_again, accept_refused=accept_refused)
 
 
 def _items(records: Records, prompt: Prompt) -> Iterator[Item]:

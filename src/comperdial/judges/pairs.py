@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,14 @@ from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
 from comperdial.challenge.pairs.preferences import checked_preferences
 from comperdial.challenge.pairs.questions import chosen, read_questions
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.files import check_columns, read_table, read_text
-from comperdial.judges.ask import Report
-from comperdial.judges.base import Form
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.files import check_columns, read_table
+from comperdial.judges.asking import Report
 from comperdial.judges.items import Item, message
-from comperdial.judges.ledger import Ledger
-from comperdial.judges.prompting import OURS, Prompt, render
-from comperdial.judges.scores import MissingJudgementsError, Refusals, in_memory, judge_items
-from comperdial.judges.tasks import Judging, Task, Variant, family_of, service_of, to_pay, unpaid
+from comperdial.judges.parsing import Form
+from comperdial.judges.prompting import Prompt, load, render
+from comperdial.judges.scores import judge_items
+from comperdial.judges.tasks import Judging, Task, Variant
 from comperdial.stats.proportions import Share, share
 
 SIDES = ("first", "second")
@@ -37,7 +36,6 @@ PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id",
 
 Dialogues = Mapping[tuple[str, str], Dialogue]
 
-_PROMPT = Path(__file__).parent / "prompts" / "pair.md"
 # The answers, and the one who is judged in the conversation shown first and second.
 _LABELS = {"1": 1.0, "2": 2.0}
 _OTHER = "Other"
@@ -57,7 +55,7 @@ class Pairs:
     Attributes
     ----------
     dataset
-        The data set's name: its part of the ledger.
+        The data set's name: its part of the answers.
     pairs
         One row a pair, with the columns of :data:`PAIR`.
     votes
@@ -113,7 +111,7 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
         raise SchemaError(
             f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
             where=f"{where}, column 'dataset'",
-            expected="one: a data set has its own part of the ledger",
+            expected="one: a data set has its own part of the answers",
         )
     pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
     if (again := pairs["pair_id"].duplicated()).any():
@@ -131,22 +129,15 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _PairJudging(Judging):
-    """A configuration whose judges are asked about pairs."""
-
-    def prompt(self, task: Task) -> Prompt:
-        """Return the prompt, which is ours whatever ``prompts`` says."""
-        return Prompt(task.variant.name, read_text(_PROMPT), OURS)
-
-
 def _task(judging: Judging, name: str) -> Task:
     if name not in judging.judges:
         raise UnknownNameError("judge", name, judging.judges, where="--judge")
     judge = judging.judges[name]
     labels = _LABELS if judge.mode == "probabilities" else {}
     form = Form(("choice",), "choice", 1.0, 2.0, {"choice": ("speaker", "conversation")})
-    variant = Variant("pair", "Pair", "pair", ("dialogue",), form, (1,), _RETRIES, None, (), False, labels)
+    variant = Variant(
+        "pair", "Pair", "pair", ("first", "second", "question"), form, (1,), _RETRIES, None, (), False, labels
+    )
     of_pairs = replace(judge, service=_OF_PAIRS.get(judge.service, judge.service), items=None, explain=None)
     return Task(of_pairs, variant, 1)
 
@@ -209,7 +200,9 @@ def judge_pairs(
     dialogues: Dialogues,
     pairs: Pairs,
     question: str,
-    refusals: Refusals = Refusals(),  # noqa: B008 - it cannot be changed
+    *,
+    ask_again: Collection[str] = (),
+    accept_refused: bool = False,
 ) -> Judged:
     """Ask a judge which dialogue of each pair is better, either one first; what the ledger holds is not asked again.
 
@@ -235,33 +228,21 @@ def judge_pairs(
         As in :func:`comperdial.judges.scores.judge_items`.
     """
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
-    task, asked = (
-        _task(judging, judge),
-        _PairJudging(**{one.name: getattr(judging, one.name) for one in fields(Judging)}),
-    )
+    task = _task(judging, judge)
     wanted = _sample(pairs.pairs, judging.judges[judge].items)
     _check_dialogues(wanted, dialogues)
-    _check_dataset(asked, task, pairs)
-    items = _items(pairs.dataset, wanted, dialogues, asked.prompt(task), text)
-    try:
-        _, judgements, tally = in_memory(
-            lambda sink: judge_items(
-                asked, task, items, sink, dataset=pairs.dataset, total=2 * len(wanted), refusals=refusals
-            )
-        )
-    except MissingJudgementsError as error:
-        why = unpaid(asked, task)
-        why = f"{why}. {to_pay(asked, task)}" if why else str(service_of(task).unavailable())
-        raise MissingJudgementsError(error.problem, where=judge, hint=f"Nothing was asked: {why}") from error
+    items = list(_items(pairs.dataset, wanted, dialogues, load("pair"), text))
+    found = judge_items(judging, task, items, dataset=pairs.dataset, ask_again=ask_again, accept_refused=accept_refused)
+    judgements, failures = found.judgements, Counter(found.failures)
     shown, values = judgements["system_id"], judgements["value"].astype(float)
     if not task.variant.labels:
         between = values.notna() & ~values.isin(_LABELS.values())
-        tally.failures += Counter({"a number between 1 and 2": int(between.sum())})
+        failures += Counter({"a number between 1 and 2": int(between.sum())})
         values = values.mask(between)
     chose = [_choice(*row) for row in zip(shown, values, strict=True)]
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": shown, "choice": chose})
-    found = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
-    return replace(found, failures=tally.failures, report=tally.report)
+    combined = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
+    return replace(combined, failures=failures, report=found.report)
 
 
 def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Judged:
@@ -325,14 +306,6 @@ def _check_dialogues(pairs: pd.DataFrame, dialogues: Dialogues) -> None:
                     where=f"pair {pair!r}",
                     expected=f"one of the {len(dialogues):,} dialogues given",
                 )
-
-
-def _check_dataset(judging: Judging, task: Task, pairs: Pairs) -> None:
-    try:
-        Ledger(judging.ledger).folder(pairs.dataset, family_of(judging, task))
-    except ConfigError as error:
-        hint = "A data set is called like the file of pairs, unless that has a column 'dataset'"
-        raise ConfigError(error.problem, where="pairs", expected=error.expected, hint=hint) from error
 
 
 def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, prompt: Prompt, question: str) -> Iterator[Item]:

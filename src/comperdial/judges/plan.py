@@ -1,140 +1,122 @@
-"""What judging would cost, before anything is asked: calls, tokens and money."""
+"""What asking would cost, before anything is sent: calls, tokens and money."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
+from comperdial.core.errors import ConfigError
 from comperdial.core.terminal import money
-from comperdial.judges.base import key
+from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import items_of
-from comperdial.judges.ledger import Answers, Ledger
-from comperdial.judges.prices import FREE, Prices, estimate_input, most_input, most_output
-from comperdial.judges.scores import known_sum, turns_to_count
-from comperdial.judges.tasks import Judging, Task, family_of, service_of
+from comperdial.judges.judging import Judgements
+from comperdial.judges.prices import FREE, estimate_input, find_price
+from comperdial.judges.requests import MissingAnswersError
+from comperdial.judges.scores import turn_scores
+from comperdial.judges.tasks import Judging, Task, service_of, slug, step_of
 
-# Estimates: tokens that one rating takes in an answer ("humanness - 4" and the line's end), and that a rationale takes.
-_A_RATING = 6
-_A_RATIONALE = 60
+# Tokens that a rating takes in an answer, and that a rationale takes: estimates.
+_A_RATING, _A_RATIONALE = 6, 60
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
-    """What one task would ask.
+    """What a task would ask of a data set: the calls that have no answer yet.
 
-    Attributes
-    ----------
-    calls
-        Requests that the scores need: what several systems said alike is asked once.
-    known
-        Of these, those that the ledger has answered.
-    input_tokens, output_tokens
-        Of the remaining calls, estimated: see :func:`~comperdial.judges.prices.estimate_tokens`. Fresh samples for
-        answers that cannot be read come on top.
-    cost, worst
-        US dollars: expected, and at worst (a token a byte, answers as long as they may be), which is what the budget
-        sets aside. None where no price is known, or no limit.
-    note
-        What else there is to know.
+    Fresh samples for answers that cannot be read come on top. ``cost`` is an estimate, ``worst`` what the budget sets
+    aside: a token a byte, answers as long as they may be. Both are None if no price is known.
     """
 
     dataset: str
     task: Task
-    calls: int
-    known: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
-    worst: float | None
+    judgements: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    worst: float | None = 0.0
     note: str = ""
 
+    @property
+    def model(self) -> str:
+        """Return who answers."""
+        return self.task.judge.model or self.task.judge.service
 
-def plan(judging: Judging, task: Task, folder: str | Path, *, dataset: str) -> Plan:
-    """Count what a task would ask of a data set, and price it.
 
-    Of a task at dialogue level whose turns are not all judged yet, each counts as the middle of the scale: the prompts'
-    length is the same.
+def plan(judging: Judging, task: Task, folder: Path, *, dataset: str) -> Plan:
+    """Count and price what a task would ask of a data set.
+
+    Of a task at dialogue level whose turns are not all judged yet, each counts as the middle of the scale: the prompts
+    are as long.
     """
-    family = family_of(judging, task)
-    turns, note = None, ""
+    found, judgements, turns = Plan(dataset, task), Judgements(judging, task), None
     if task.variant.turns:
-        turns, whole = turns_to_count(judging, task, folder, dataset=dataset)
-        note = "" if whole else "its turns are not all judged yet: counted as if they were"
-    price = FREE if not service_of(task).paid else Prices.read(judging.prices).find(task.judge.model)
-    calls = known = tokens = most = 0
-    with closing(Ledger(judging.ledger).answers(dataset, family)) as answers:
-        per_call = _output_tokens(task, answers)
-        seen: set[str] = set()
-        for item in items_of(judging, task, folder, turns):
-            if item.messages is None or (first := key(family.id, item.messages, 0)) in seen:
+        try:
+            turns = turn_scores(judging, task, folder, dataset)
+        except MissingAnswersError:
+            turns = _middle(judging, task, folder)
+            found.note = "its turns are not all judged yet: counted as if they were"
+    price = FREE
+    if service_of(task).paid:
+        try:
+            price = find_price(judging.prices, task.judge.model)
+        except ConfigError as error:
+            found.cost = found.worst = None
+            found.note = error.problem
+    sent = task.judge.parameters
+    written = 1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain
+    with AnswerFile(judging.ledger, dataset) as answers:
+        for requests in judgements.missing(answers, items_of(judging, task, folder, turns)):
+            found.judgements += 1
+            if not requests:
                 continue
-            seen.add(first)
-            answered = sum(key(family.id, item.messages, sample) in answers for sample in range(task.samples))
-            calls += task.samples
-            known += answered
-            if left := task.samples - answered:
-                chat = json.loads(item.messages)
-                tokens += left * estimate_input(chat)
-                most += left * most_input(chat)
-    left, limit = calls - known, most_output(task.judge.parameters)
-    cost = worst = None
-    if price is not None:
-        cost = price.of(tokens, left * per_call)
-        worst = None if limit is None and price is not FREE else price.of(most, left * (limit or 0))
-    return Plan(dataset, task, calls, known, tokens, left * per_call, cost, worst, note)
+            chat = requests[0].chat
+            tokens = estimate_input(chat)
+            found.calls += 1
+            found.input_tokens += tokens
+            found.output_tokens += written
+            if found.cost is not None and found.worst is not None:
+                found.cost += price.of(tokens, written)
+                found.worst += price.at_worst(chat, sent)
+    return found
 
 
-def _output_tokens(task: Task, answers: Answers) -> int:
-    """Return how long an answer is: as long as those in the ledger were, or else an estimate."""
-    known = answers.frame()["output_tokens"].dropna()
-    if len(known):
-        return int(np.ceil(np.mean(known)))
-    return 1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain
+def _middle(judging: Judging, task: Task, folder: Path) -> pd.DataFrame:
+    """Return scores in the middle of the scale for all turns of a task."""
+    step = step_of(judging, task)
+    form = step.variant.form
+    items = [item for item in items_of(judging, step, folder) if item.messages]
+    frame = pd.DataFrame([(item.dataset, item.item_id, item.system_id) for item in items])
+    frame.columns = pd.Index(["dataset", "item_id", "system_id"])
+    return frame.assign(level="turn", output=slug(form.main), value=(form.low + form.high) / 2)
 
 
-_HEAD = (
-    "data set", "metric", "model", "calls", "known", "to ask", "tokens in", "tokens out", "US dollars", "at most",
-)  # fmt: skip
-
-
-def as_text(plans: Iterable[Plan]) -> str:
+def as_text(plans: Sequence[Plan]) -> str:
     """Return plans as a table for a terminal, with a total for each model."""
-    plans = list(plans)
-    by_model: dict[str, list[Plan]] = {}
-    for plan in plans:
-        by_model.setdefault(_model(plan), []).append(plan)
-    rows = [_HEAD, *(_cells(plan.dataset, plan.task.name, [plan]) for plan in plans)]
-    rows += [_cells("all", "", of_model) for of_model in by_model.values()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if n < 3 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+    rows = [
+        {
+            "data set": plan.dataset,
+            "metric": plan.task.name,
+            "model": plan.model,
+            "judgements": plan.judgements,
+            "calls": plan.calls,
+            "tokens in": plan.input_tokens,
+            "tokens out": plan.output_tokens,
+            "US dollars": plan.cost,
+            "at most": plan.worst,
+        }
+        for plan in plans
     ]
+    frame = pd.DataFrame(rows)
+    counts = ["judgements", "calls", "tokens in", "tokens out"]
+    totals = frame.groupby("model", sort=False)[[*counts, "US dollars", "at most"]].sum(min_count=1).reset_index()
+    frame = pd.concat([frame, totals.assign(**{"data set": "all", "metric": ""})], ignore_index=True)
+    for name in counts:
+        frame[name] = [f"{number:,}" for number in frame[name]]
+    for name in ("US dollars", "at most"):
+        frame[name] = ["no price" if pd.isna(value) else money(value) for value in frame[name].astype(float)]
     notes = [f"{plan.task.name}: {plan.note}" for plan in plans if plan.note]
-    return "\n".join([*(line.rstrip() for line in lines), *notes])
-
-
-def _model(plan: Plan) -> str:
-    return plan.task.judge.model or plan.task.judge.service
-
-
-def _cells(dataset: str, metric: str, plans: list[Plan]) -> tuple[str, ...]:
-    calls, known, *tokens = (
-        sum(getattr(plan, name) for plan in plans) for name in ("calls", "known", "input_tokens", "output_tokens")
-    )
-    counts = [f"{number:,}" for number in (calls, known, calls - known, *tokens)]
-    sums = [known_sum([plan.cost for plan in plans]), known_sum([plan.worst for plan in plans])]
-    return (
-        dataset,
-        metric,
-        _model(plans[0]),
-        *counts,
-        *("no price" if m is None else money(m).lstrip("$") for m in sums),
-    )
+    return "\n".join([frame.to_string(index=False), *notes])

@@ -1,66 +1,31 @@
-"""What judgements cost: a table of prices with dates, and an estimate of tokens."""
+"""What calls cost: prices by model and day, an estimate of tokens, and the most that a call can be billed."""
 
 from __future__ import annotations
 
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from comperdial.config.checking import Expected, FromZero, Maybe, Strict, Text, read_checked, rule
+from comperdial.config.checking import Expected, FromZero, Maybe, Strict, Text, read_checked
 from comperdial.core.errors import ConfigError
-from comperdial.judges.base import Message
+from comperdial.judges.requests import Answer, Message
 
 PRICES = Path("data/prices.yaml")
-_OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
-_MILLION = 1_000_000
 
-# OpenAI's chat format: so many tokens around each message, and so many that open the answer.
-_A_MESSAGE = 4
-_AN_ANSWER = 3
-# What a server's chat template may put before the messages (a date, a standing instruction).
-_TEMPLATE = 64
+# OpenAI's chat format: tokens around each message, and those that open the answer.
+_A_MESSAGE, _AN_ANSWER = 4, 3
+# What a server's chat template may put before the messages.
+_A_TEMPLATE = 64
 _PIECE = re.compile(r"\s?\w+|[^\w\s]+|\n+")
-_LETTERS = 8
 
 
-@dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens of a model, from a day on.
+class Price(Strict):
+    """US dollars per million tokens, from a day on."""
 
-    Attributes
-    ----------
-    batch
-        The share of it that the Batch API charges; None where the service has none.
-    """
-
-    model: str
-    since: datetime.date
-    input: float
-    output: float
-    batch: float | None = None
-    source: str = ""
-    note: str = ""
-
-    def of(self, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float:
-        """Return US dollars.
-
-        Raises
-        ------
-        ConfigError
-            When a batch is asked for and the price list has no factor for it.
-        """
-        if batch and self.batch is None:
-            raise ConfigError(f"no batch price is known for {self.model}", expected="`batch` in the price list")
-        share = (self.batch or 0.0) if batch else 1.0
-        return (input_tokens * self.input + output_tokens * self.output) * share / _MILLION
-
-
-class _Entry(Strict):
     since: Annotated[datetime.date, Field(alias="from"), Expected("a date such as 2024-01-25")]
     input: FromZero
     output: FromZero
@@ -68,83 +33,74 @@ class _Entry(Strict):
     batch: Maybe[FromZero] = None
     note: str = ""
 
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """Return US dollars."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
-def _one_a_day(entries: list[_Entry]) -> list[_Entry]:
-    if len({entry.since for entry in entries}) < len(entries):
-        raise rule("two prices begin on the same day", "one price a day")
-    return entries
+    def at_worst(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> float:
+        """Return the most that a call can cost: a token a byte, and an answer as long as it may be."""
+        return self.of(most_input(chat), most_output(parameters) or 0) if self.input or self.output else 0.0
+
+    def of_answer(self, answer: Answer, chat: Sequence[Message], parameters: Mapping[str, Any]) -> float:
+        """Return what an answer cost: the most that it can have cost if the usage is missing, zero or impossible."""
+        read, written = answer.input_tokens or 0, answer.output_tokens or 0
+        if read and (written or not answer.text) and not is_impossible(answer, chat, parameters):
+            return self.of(read, written)
+        return max(self.of(read, written), self.at_worst(chat, parameters))
 
 
-_Entries = Annotated[list[_Entry], Field(min_length=1), AfterValidator(_one_a_day)]
-
-FREE = Price("", datetime.date.min, 0.0, 0.0, 1.0, source="answers of this machine's own cost nothing")
+FREE = Price.model_validate({"from": datetime.date.min, "input": 0, "output": 0, "source": "this machine"})
 
 
-class Prices:
-    """The price list: ``find`` says what a model costs on a day."""
+def find_price(path: Path, model: str, day: datetime.date | None = None) -> Price:
+    """Return the price of a model on a day; default: today.
 
-    def __init__(self, prices: Mapping[str, Sequence[Price]], where: str = "") -> None:
-        self._prices = {model: sorted(entries, key=lambda price: price.since) for model, entries in prices.items()}
-        self.where = where
-
-    @classmethod
-    def read(cls, path: Path = PRICES) -> Prices:
-        """Read and check a price list.
-
-        Raises
-        ------
-        FileError
-            When it cannot be read.
-        ConfigError
-            When an entry is not a price; names the model.
-        """
-        content = read_checked(dict[str, _Entries], path)
-        prices = {
-            model: [Price(model, e.since, e.input, e.output, e.batch, e.source, e.note) for e in entries]
-            for model, entries in content.items()
-        }
-        return cls(prices, str(path))
-
-    def find(self, model: str, day: datetime.date | None = None) -> Price | None:
-        """Return the price on a day (default: today), or None where none is known."""
-        day = day or datetime.datetime.now(datetime.UTC).date()
-        known = [price for price in self._prices.get(model, ()) if price.since <= day]
-        return known[-1] if known else None
+    Raises
+    ------
+    ConfigError
+        When the list has none, or an entry is not a price.
+    """
+    content = read_checked(dict[str, list[Price]], path)
+    day = day or datetime.datetime.now(datetime.UTC).date()
+    known = [price for price in content.get(model, []) if price.since <= day]
+    if not known:
+        raise ConfigError(
+            f"no price of {model}",
+            where=str(path),
+            expected="one: US dollars per million tokens",
+            hint="For a server that costs nothing, say so: `free: true` in params.yaml, --free on the command line",
+        )
+    return max(known, key=lambda price: price.since)
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text, without the tokeniser's tables, which would have to be fetched.
+    """Estimate the tokens of a text, without a model's own tokenizer.
 
     A word with the space before it is a token for each eight letters begun, a run of punctuation or of line ends is
-    one, and each character beyond ASCII adds one. Held against tiktoken's cl100k_base and o200k_base: 7 and 9 % above
-    on 2,000 responses of the demo, 11 and 13 % above on its 105 contexts with their facts, 2 and 1 % below on 15 pages
-    of this repository's documentation. It is an estimate; other models have other tokenisers.
+    one, and each character beyond ASCII adds one. Compared with tiktoken's cl100k_base and o200k_base: 7 and 9 % above
+    on 2,000 responses of the demo, 11 and 13 % above on its contexts.
     """
     pieces = _PIECE.findall(text)
-    tokens = sum(1 + (len(piece) - 1) // _LETTERS for piece in pieces)
-    if not text.isascii():
-        tokens += sum(character > "\x7f" for character in text)
-    return tokens
+    return sum(1 + (len(piece) - 1) // 8 for piece in pieces) + sum(character > "\x7f" for character in text)
 
 
-def estimate_input(messages: Sequence[Message]) -> int:
+def estimate_input(chat: Sequence[Message]) -> int:
     """Estimate the tokens that a request is billed for: its messages, and the format around them."""
-    return _AN_ANSWER + sum(_A_MESSAGE + estimate_tokens(message["content"]) for message in messages)
+    return _AN_ANSWER + sum(_A_MESSAGE + estimate_tokens(message["content"]) for message in chat)
 
 
-def least_input(messages: Sequence[Message]) -> int:
-    """Estimate the fewest tokens that a request can have: one a word or run of punctuation, and one for four other letters."""
-    pieces = (piece for message in messages for piece in _PIECE.findall(message["content"]))
-    return sum(1 if piece.isascii() else -(-len(piece) // 4) for piece in pieces)
-
-
-def most_input(messages: Sequence[Message]) -> int:
-    """Return the most tokens that a request can be billed for: a token is a byte of UTF-8 at least."""
-    sizes = (len(message["content"].encode(errors="replace")) for message in messages)
-    return _TEMPLATE + sum(_A_MESSAGE + size for size in sizes)
+def most_input(chat: Sequence[Message]) -> int:
+    """Return the most tokens that a chat can be billed for: a token is one byte of UTF-8 at least."""
+    return _A_TEMPLATE + sum(_A_MESSAGE + len(message["content"].encode(errors="replace")) for message in chat)
 
 
 def most_output(parameters: Mapping[str, Any]) -> int | None:
-    """Return the most tokens that an answer may have, by the request's own limit; None without one."""
-    limits = [parameters[name] for name in _OUTPUT_LIMITS if parameters.get(name) is not None]
-    return max(limits) if limits else None
+    """Return the most tokens that an answer may have; None without a limit."""
+    limits = [parameters[name] for name in ("max_completion_tokens", "max_tokens") if parameters.get(name)]
+    return int(max(limits)) if limits else None
+
+
+def is_impossible(answer: Answer, chat: Sequence[Message], parameters: Mapping[str, Any]) -> bool:
+    """Return whether a service counted more tokens than a call can have."""
+    most = most_output(parameters)
+    return (answer.input_tokens or 0) > most_input(chat) or (most is not None and (answer.output_tokens or 0) > most)

@@ -18,8 +18,8 @@ from comperdial.data import sources
 from comperdial.data.catalogue import CATALOGUE, load_catalogue
 from comperdial.data.preferences import preference_reader
 from comperdial.data.readers.base import get
-from comperdial.judges.base import unfinished
 from comperdial.judges.pairs import PAIR, Judged, Pairs, agreement, combine, majority, of_votes
+from comperdial.judges.requests import unfinished
 from comperdial.stats.proportions import Share
 
 DATASETS = ("llmbar_natural", "llmbar_mt_bench", "llmfao")

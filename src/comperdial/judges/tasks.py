@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
-import json
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,15 +15,12 @@ from comperdial.config.checking import Lines, checked
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
 from comperdial.judges import prompting
-from comperdial.judges.base import CUT, Completion, Family, Form, Parsed, canonical, unfinished
-from comperdial.judges.ledger import Ledger
-from comperdial.judges.parse import PARSER_VERSION, parse
-from comperdial.judges.prices import most_output
+from comperdial.judges.answers import AnswerFile
+from comperdial.judges.parsing import PARSER_VERSION, Form
+from comperdial.judges.probabilities import check_labels, scale_labels
 from comperdial.judges.prompting import Prompt
-from comperdial.judges.services import find, services
-from comperdial.judges.services.base import Connection, Service, address
-from comperdial.judges.thoughts import has_thoughts
-from comperdial.judges.weighting import UnweightedError, check_labels, expected_score_of_logs, scale_labels
+from comperdial.judges.requests import Family, canonical
+from comperdial.judges.services import Service, address, find, services
 from comperdial.schema.evaluated import DIMENSIONS
 
 ANY_ROLE = "any"
@@ -264,10 +258,8 @@ def sample_counts(variant: Variant, judge: Judge) -> tuple[int, ...]:
 
 # What a judge's answers do not depend on: how it is reached, and how fast.
 CONNECTION = (
-    "base_url", "key", "free", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts",
+    "base_url", "key", "free", "concurrency", "requests_per_minute", "timeout", "attempts",
 )  # fmt: skip
-# Of the section `judging`: where things lie and what they may cost, which no score depends on.
-SETTINGS = ("ledger", "prices", "budget")
 
 
 def read_judging(
@@ -464,31 +456,18 @@ VERSION = 1
 
 def service_of(task: Task) -> Service:
     """Make the service that answers a task."""
-    judge = task.judge
-    connection = Connection(
-        judge.service,
-        model=judge.model,
-        base_url=judge.connection.get("base_url"),
-        key_variable=judge.connection.get("key"),
-        timeout=judge.connection.get("timeout"),
-        options={**judge.parameters, "mode": judge.mode},
-        identity=judge.identity,
-    )
-    service = find(judge.service)(connection)
-    if "free" in judge.connection:
-        service.paid = not judge.connection["free"]
-    return service
+    return find(task.judge.service)(task.judge)
 
 
 def unpaid(judging: Judging, task: Task) -> str | None:
-    """Say why a judge is not asked for lack of money, in a few words; None if it is free or there is a budget."""
+    """Return why a judge is not asked for lack of money; None if it is free or there is a budget."""
     if not service_of(task).paid or judging.budget:
         return None
     return f"{task.judge.model} costs money, and the budget is 0"
 
 
 def to_pay(judging: Judging, task: Task) -> str:
-    """Say what lets a judge be asked that is taken for one that costs money."""
+    """Return what to do so that a judge is asked that is taken for one that costs money."""
     priced = f"a price of {task.judge.model} in {judging.prices} and a budget (`judging.budget`, --budget)"
     url = task.judge.connection.get("base_url")
     if url is None or "free" in task.judge.connection:
@@ -499,27 +478,34 @@ def to_pay(judging: Judging, task: Task) -> str:
     )
 
 
+def silent(judging: Judging, task: Task) -> str | None:
+    """Return why a judge cannot be asked here, with what to do about it; None if it can."""
+    if why := unpaid(judging, task):
+        return f"{why}. {to_pay(judging, task)}"
+    return service_of(task).unavailable()
+
+
 def family_of(judging: Judging, task: Task) -> Family:
-    """Return what the answers to a task depend on, beside the item: their family in the ledger."""
+    """Return what the answers to a task depend on, beside the messages."""
     judge, service = task.judge, service_of(task)
     prompt = judging.prompt(task)
     parameters = {**judge.parameters, **service.identity()}
     if judge.mode == "probabilities":
-        parameters |= service.weighting(labels(task))
+        parameters |= service.weighting(tuple(labels(task)))
     return Family(judge.name, judge.service, judge.model, parameters, prompt.name, prompt.hash)
 
 
-def labels(task: Task) -> tuple[str, ...]:
-    """Return the texts whose probability is asked for: a variant's labels, or the whole numbers of its scale.
+def labels(task: Task) -> dict[str, float]:
+    """Return the labels whose probabilities are asked for: a variant's, or the whole numbers of its scale.
 
     Raises
     ------
     ConfigError
         When a variant asks for several ratings, or its scale is not of whole numbers: one token cannot hold that.
     """
-    if task.variant.labels:
-        return tuple(task.variant.labels)
     form = task.variant.form
+    if task.variant.labels:
+        return dict(task.variant.labels)
     if len(form.dimensions) > 1:
         raise ConfigError(
             f"{task.variant.name} asks for {len(form.dimensions)} ratings at once",
@@ -527,7 +513,7 @@ def labels(task: Task) -> tuple[str, ...]:
             expected="one rating a prompt with `mode: probabilities`",
             hint="Use `mode: generate` for such variants",
         )
-    return scale_labels(form.low, form.high)
+    return {label: float(label) for label in scale_labels(form.low, form.high)}
 
 
 def signature(judging: Judging, task: Task) -> str:
@@ -555,10 +541,7 @@ def signature(judging: Judging, task: Task) -> str:
 
 
 def known_signature(judging: Judging, task: Task) -> str | None:
-    """Return :func:`signature`, or None where it cannot be said here: a model is not present, or cannot be asked this.
-
-    For whoever looks for scores made elsewhere; why there is none, :func:`unavailable` says.
-    """
+    """Return :func:`signature`, or None if it is not known here: a local model is missing, or cannot be asked this."""
     try:
         return signature(judging, task)
     except ComperdialError:
@@ -580,10 +563,10 @@ def _spelled(value: object) -> str:
 
 
 def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
-    """Say why a task cannot run here, in a few words; None if it can.
+    """Return why a task cannot run here, in a few words; None if it can.
 
-    A service that costs money is asked within a budget only; without one, and of a judge that cannot be reached here, what
-    lies in the ledger is used.
+    A service that costs money is asked within a budget only. Of a judge that cannot be asked here, the answers that
+    there are already are used.
     """
     try:
         family = family_of(judging, task)
@@ -592,92 +575,10 @@ def unavailable(judging: Judging, task: Task, dataset: str) -> str | None:
     service = service_of(task)
     if not service.paid and service.unavailable() is None:
         return None
-    if Ledger(judging.ledger).holds(dataset, family):
-        return None
-    # The same wherever there is no budget, whatever keys lie in the environment: the reason stands in tables.
+    with AnswerFile(judging.ledger) as answers:
+        if answers.has(dataset, family.id):
+            return None
+    # The same wherever there is no budget, whatever keys the environment has: tables show the reason.
     if service.paid and (why := unpaid(judging, task)):
         return f"not asked: {why}"
     return service.unavailable()
-
-
-OUTSIDE = "outside"
-"""The output that says how much probability the judge gave to what is not on the scale."""
-MOST_OUTSIDE = 0.5
-"""With more of the probability than this outside the scale, an answer was about to be no rating."""
-
-
-def reader(task: Task) -> Callable[[Completion], Parsed]:
-    """Return what reads a task's answers: the text, or the probabilities of the scale's or the variant's labels."""
-    form = task.variant.form
-    if values := task.variant.labels:
-        # The paper's value is relative to the labels, however probable they are: how much is beside them is told apart.
-        return functools.partial(_weighted, form=form, scale=values, most_outside=1.0)
-    if task.judge.mode == "probabilities":
-        scale = {text: float(text) for text in labels(task)}
-        return functools.partial(_weighted, form=form, scale=scale, most_outside=MOST_OUTSIDE)
-    # Judges answer few different texts to thousands of prompts.
-    cached = functools.lru_cache(maxsize=1 << 16)(functools.partial(parse, form=form))
-    most = most_output(task.judge.parameters)
-
-    def read(completion: Completion) -> Parsed:
-        why = unfinished(completion.finish)
-        if not completion.finish and most is not None and (completion.output_tokens or 0) >= most:
-            why = CUT
-        return Parsed({}, failure=why) if why else cached(completion.text)
-
-    return read
-
-
-def _weighted(completion: Completion, form: Form, scale: Mapping[str, float], most_outside: float) -> Parsed:
-    # What the first token says, no limit cuts.
-    if (why := unfinished(completion.finish)) not in (None, CUT):
-        return Parsed({}, failure=why)
-    if not completion.text:
-        return Parsed({}, failure="an empty answer")
-    if has_thoughts(completion.text):
-        return Parsed({}, failure="the first token is of thoughts, not of an answer")
-    try:
-        found = expected_score_of_logs(completion.logprobs or {}, scale)
-    except UnweightedError as error:
-        return Parsed({}, failure=error.problem)
-    if found.outside > most_outside:
-        return Parsed({}, failure=f"{found.outside:.0%} of the probability is outside the scale")
-    return Parsed({form.main: found.value, OUTSIDE: found.outside})
-
-
-SETTINGS_VARIABLE = "COMPERDIAL_JUDGING"
-"""The environment variable in which the workflow says how judges are reached, and what they may cost."""
-
-
-def sections_of(task: Task, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the sections say of one task: all that decides what is asked and how it is read."""
-    names = [name for name in (task.variant.turns, task.variant.name) if name]
-    judge = {key: value for key, value in config["judges"][task.judge.name].items() if key not in (*CONNECTION, "role")}
-    judging = {
-        "judges": {DEFAULT: [task.judge.name]},
-        # Roles say who asks a variant, which is settled here; labels are the tables'.
-        "variants": {
-            name: {
-                key: value
-                for key, value in config["judging"]["variants"][name].items()
-                if key not in ("roles", "label")
-            }
-            for name in names
-        },
-        "prompts": config["judging"].get("prompts", "ours"),
-    }
-    return {"judges": {task.judge.name: judge}, "judging": judging}
-
-
-def connections(judges: Mapping[str, Any] | None, judging: Mapping[str, Any] | None) -> str:
-    """Return, as JSON, what the sections say beside that, for :data:`SETTINGS_VARIABLE`."""
-    reached = {name: {key: entry[key] for key in CONNECTION if key in entry} for name, entry in (judges or {}).items()}
-    settings = {key: judging[key] for key in SETTINGS if judging and key in judging}
-    return json.dumps({"judges": reached, "judging": settings}, sort_keys=True)
-
-
-def read_sections(sections: Mapping[str, Any]) -> Judging:
-    """Put together what :func:`sections_of` and the environment's :func:`connections` say."""
-    reached = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
-    judges = {name: {**entry, **reached.get("judges", {}).get(name, {})} for name, entry in sections["judges"].items()}
-    return read_judging(judges, {**sections["judging"], **reached.get("judging", {})})

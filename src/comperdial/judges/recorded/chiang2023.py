@@ -12,7 +12,7 @@ from comperdial.core.errors import SchemaError
 from comperdial.data.readers.base import get
 from comperdial.data.recorded._usr_items import DIMENSIONS, read_items
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.recorded.base import AnswerFormat, Row, frame
+from comperdial.judges.recorded import AnswerFormat, Row, frame
 
 # What a prompt is given, in the order in which it stands there.
 _PARTS = ("source", "context", "system_output")

@@ -11,7 +11,7 @@ from comperdial.core.errors import SchemaError
 from comperdial.data.readers._comp import numbered
 from comperdial.data.readers._rounds import ROUNDS, SHORT, read_rounds
 from comperdial.data.recorded.base import Rated
-from comperdial.judges.recorded.base import AnswerFormat, Row, frame, systems_of
+from comperdial.judges.recorded import AnswerFormat, Row, frame, systems_of
 
 
 class Gpt4Rounds(AnswerFormat):

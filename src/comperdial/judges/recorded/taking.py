@@ -15,15 +15,14 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import sha256, write_text
 from comperdial.data import sources
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded.base import Rated
 from comperdial.data.recorded.entries import origin
-from comperdial.judges.parse import PARSER_VERSION, parse
-from comperdial.judges.recorded import find
-from comperdial.judges.recorded.base import systems_of
+from comperdial.judges.parsing import PARSER_VERSION, parse
+from comperdial.judges.recorded import find, systems_of
 from comperdial.stats.correlation import correlate
 
 log = logging.getLogger(__name__)
@@ -106,21 +105,6 @@ class RecordedJudge:
     paths: Mapping[str, Path]
     origins: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        if set(self.paths) != set(self.origins):
-            raise ConfigError(
-                f"origins are of {', '.join(sorted(self.origins)) or 'nothing'}",
-                where=f"recorded judge {self.name!r}",
-                expected=f"one of each file: {', '.join(sorted(self.paths))}",
-            )
-        for text in (self.model, self.prompt, *self.origins.values()):
-            if not text.strip() or set(text) & set("|\n\r"):
-                raise ConfigError(
-                    f"{text!r} cannot stand in a signature",
-                    where=f"recorded judge {self.name!r}",
-                    expected="one line of text without a bar (|)",
-                )
-
     def signature(self) -> str:
         """Return what a score of this judge depends on.
 
@@ -133,11 +117,6 @@ class RecordedJudge:
         else:
             digest = hashlib.sha256("".join(f"{name} {sum}\n" for name, sum in digests.items()).encode()).hexdigest()
             origin = posixpath.commonpath(map(posixpath.dirname, self.origins.values()))
-            if not origin:
-                raise ConfigError(
-                    f"origins share nothing: {', '.join(sorted(self.origins.values()))}",
-                    expected="files of one repository",
-                )
         parts = [
             f"format:{self.format}", f"prompt:{self.prompt}", f"model:{self.model}", f"from:{origin}",
             f"sha256:{digest[:12]}", f"samples:{reader.samples}", "mean", f"parser:{PARSER_VERSION}",

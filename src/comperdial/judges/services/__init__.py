@@ -1,34 +1,106 @@
-"""What answers a judge's prompts. The files of this package are the services, by the names of their modules."""
+"""What answers a judge's prompts. A service is a class with the members of :class:`Service`, in one file."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from comperdial.core.plugins import load_class, module_names
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.judges.requests import Answer, Message
 
 if TYPE_CHECKING:
-    from comperdial.judges.services.base import Service
+    from comperdial.judges.tasks import Judge
 
-__all__ = ["find", "services"]
+_CLASSES = {"openai": "OpenAI", "rules": "Rules", "rules_pairs": "PairRules", "transformers": "Transformers"}
 
-_HELPERS = frozenset({"base"})
+
+class Service:
+    """Answers chats.
+
+    Attributes
+    ----------
+    deterministic
+        The same prompt always has the same answer: there is one sample only.
+    needs_seed
+        Each request brings a seed, so that the same request has the same answer again.
+    paid
+        Its answers cost money.
+    remote
+        It is behind a network: what it answers may be an error page.
+    concurrency
+        How many calls are under way at a time, unless the judge's entry says so.
+    """
+
+    deterministic = False
+    needs_seed = False
+    remote = False
+    paid = False
+    concurrency = 16
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+
+    def identity(self) -> dict[str, Any]:
+        """Return what answers depend on beside the judge's parameters; it is not sent."""
+        return dict(self.judge.identity)
+
+    def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the parameters that ask for the probabilities of labels instead of a text.
+
+        Raises
+        ------
+        ConfigError
+            When the service cannot give them.
+        """
+        raise ConfigError(f"service {self.judge.service!r} gives no probabilities", expected="`mode: generate`")
+
+    def unavailable(self) -> str | None:
+        """Return why the service cannot answer here, or None. Starts nothing and asks nobody."""
+        return None
+
+    async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
+        """Answer a chat once.
+
+        Raises
+        ------
+        TransientError, RefusedError, JudgeError
+            When another attempt may succeed; when this request is refused; when no request can be answered.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Release what the service holds."""
 
 
 def services() -> tuple[str, ...]:
     """Return the names of all services."""
-    return module_names(__name__, _HELPERS)
+    return tuple(name for name in _CLASSES if name != "rules_pairs")
 
 
-@cache
 def find(name: str) -> type[Service]:
-    """Return a service by name.
+    """Return a service by name."""
+    if name not in _CLASSES:
+        raise UnknownNameError("service", name, services())
+    found: type[Service] = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])
+    return found
+
+
+def address(url: str) -> str:
+    """Return a URL without user, password and query.
 
     Raises
     ------
-    UnknownNameError
-        When there is no such service; names the nearest ones.
+    ConfigError
+        When it is not a URL of a server. The message does not show it: it may hold a password.
     """
-    from comperdial.judges.services.base import Service
-
-    return load_class(__name__, name, Service, kind="service", helpers=_HELPERS)  # type: ignore[type-abstract]
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError("base_url is not a valid URL", expected="one such as http://localhost:8000/v1")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"

@@ -14,11 +14,11 @@ from functools import lru_cache
 from itertools import combinations
 from operator import eq, itemgetter
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from comperdial.config import load_yaml
-from comperdial.judges.base import Completion, Message
-from comperdial.judges.services.base import Service
+from comperdial.judges.requests import Answer, Message
+from comperdial.judges.services import Service
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
@@ -27,20 +27,19 @@ VERSION = 1
 class Rules(Service):
     """The rule-based judge."""
 
-    name: ClassVar[str] = "rules"
-    deterministic: ClassVar[bool] = True
-    concurrency: ClassVar[int] = 512
+    deterministic = True
+    concurrency = 512
 
     def identity(self) -> dict[str, Any]:
         """Return the version of the rules."""
         return {"rules": VERSION}
 
-    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
+    async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Answer as a chat model would, with words and marks counted as tokens."""
-        return respond(messages)
+        return respond(chat)
 
 
-def respond(messages: Sequence[Message]) -> Completion:
+def respond(messages: Sequence[Message]) -> Answer:
     """Return the form of a prompt filled in, or a sentence without a number that says why it cannot be rated."""
     prompt = "\n".join([message["content"] for message in messages])
     try:
@@ -56,7 +55,7 @@ def respond(messages: Sequence[Message]) -> Completion:
             answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
         if request.instructions.rationale:
             answer = f"{answer}\nRationale: {why}"
-    return Completion(answer, "stop", tokens, count_tokens(answer), f"rules-{VERSION}")
+    return Answer(answer, "stop", tokens, count_tokens(answer), f"rules-{VERSION}")
 
 
 def rate(request: Request) -> tuple[dict[str, float], str]:

@@ -1,23 +1,17 @@
-"""A causal language model on this machine, by what it writes or by how probable it finds each label of the scale.
+"""A causal language model on this machine, by what it writes or by how probable it finds each label of a scale.
 
 The parameters are OpenAI's (``temperature``, ``top_p``, ``max_tokens``), with some more:
 
-- ``labels`` (mode ``probabilities``): the scale's labels, as texts. The answer is the most probable one, and
-  ``logprobs`` has each label's log probability over the model's whole vocabulary, so that what is outside the scale is
-  known exactly. A label of several tokens has the product of their probabilities; a label's spellings (with and
-  without a space before it; for words, the usual cases) are summed.
+- ``labels`` (mode ``probabilities``): the labels, as texts. The answer is the most probable one, and ``logprobs`` has each
+  label's log probability over the model's whole vocabulary. A label of several tokens has the product of their
+  probabilities; its spellings (with and without a space before it; for words, the usual cases) are summed.
 - ``prefix``: how the answer begins, such as ``- Overall:``.
 - ``chat_template_kwargs``: what the model's chat template is given, such as ``{"enable_thinking": false}``.
-- ``seed`` (mode ``generate``, needed above temperature 0): the same prompt and seed have the same answer.
+- ``seed`` (mode ``generate``): the same prompt and seed have the same answer.
 
 A prompt is written with the tokenizer's chat template if it has one, else as plain text with a blank line between
-messages. Texts in it that the tokenizer would read as one of its special tokens are broken up with a space. A prompt
-that is too long for the model is refused: a part of a prompt is another prompt.
-
-Requests that wait at the same time go through the model as one batch, and each is answered as it would be alone: rows
-are padded on the left, with a mask and with positions that start at each prompt's first token. In mode ``probabilities``
-prompts that begin alike, such as questions about one response, are one row: a tree of tokens, each of which sees only
-those before it in its own prompts. What prompts share goes through the model once.
+messages. Texts in it that the tokenizer would read as one of its special tokens are broken up with a space. Requests
+that wait at the same time go through the model as one batch, and each is answered as it would be alone.
 """
 
 from __future__ import annotations
@@ -25,45 +19,38 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-import logging
 import re
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from comperdial import models
 from comperdial.core.errors import ComperdialError, ConfigError
-from comperdial.judges.base import Completion, JudgeError, Message, Refused
-from comperdial.judges.services.base import Connection, Service
-from comperdial.models import runtime, trees
+from comperdial.judges.requests import Answer, JudgeError, Message, RefusedError
+from comperdial.judges.services import Service
+from comperdial.models import runtime
 
 if TYPE_CHECKING:
     import torch
 
-log = logging.getLogger(__name__)
+    from comperdial.judges.tasks import Judge
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
 
-MODES = ("generate", "probabilities")
 MAX_TOKENS = 512
 """How long an answer may be where a request does not say and the model has room."""
-LEAST = -9999.0
-"""Stands for a probability of 0, which JSON has no logarithm for; OpenAI uses the same number."""
-
-_TEMPLATE = "chat_template.jinja"
-_COMMON = {"temperature", "seed", "prefix", "chat_template_kwargs", "max_tokens", "max_completion_tokens"}
-_KNOWN = {"generate": _COMMON | {"top_p"}, "probabilities": _COMMON | {"labels", "logprobs", "top_logprobs"}}
-# Tokens depend on what stands just before them, and on no more than this many characters of it.
+# Stands for a probability of 0, whose logarithm JSON cannot hold; OpenAI uses the same number.
+_LEAST = -9999.0
+_COMMON = {"temperature", "seed", "prefix", "chat_template_kwargs", "max_tokens", "max_completion_tokens", "dtype"}
+_KNOWN = {"generate": _COMMON | {"top_p"}, "probabilities": _COMMON | {"labels"}}
+# Tokens depend on what precedes them, and on no more than this many characters of it.
 _TAIL = 200
 # Seconds in which more requests may come before a batch is begun.
 _PAUSE = 0.003
-# Prompts whose probabilities over the whole vocabulary are in memory at once.
-_HEADS = 128
 
 Tokens = tuple[int, ...]
 
@@ -78,69 +65,56 @@ class Continuation:
     top_p: float
     seed: int
 
-    @property
-    def size(self) -> int:
-        """Return how many tokens of a batch it takes."""
-        return len(self.tokens) + self.most
-
 
 @dataclass(frozen=True)
 class Choice:
-    """A prompt, and for each label the tokens that may come next and mean it."""
+    """A prompt, and for each label the runs of tokens that may come next and mean it."""
 
     tokens: Tokens
     labels: Mapping[str, frozenset[Tokens]]
+    most: int = 0
 
-    @cached_property
+    @property
     def paths(self) -> list[Tokens]:
         """Return what has to follow the prompt in the model's input, so that all labels' tokens are predicted."""
         starts = {way[:-1] for ways in self.labels.values() for way in ways}
         return sorted(start for start in starts if not any(_begins(start, other) for other in starts))
 
-    @property
-    def size(self) -> int:
-        """Return how many tokens of a batch it takes."""
-        return sum(len(self.tokens) + len(path) for path in self.paths)
-
-
-Task = Continuation | Choice
-
 
 class Transformers(Service):
-    """A model of the registry or of a folder; ``mode`` and ``dtype`` are options of the connection."""
+    """A model of the registry or of a folder; ``dtype`` is one of the judge's parameters."""
 
-    name: ClassVar[str] = "transformers"
-    needs_seed: ClassVar[bool] = True
+    needs_seed = True
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
-        self.mode = connection.options.get("mode", "generate")
-        self.dtype = connection.options.get("dtype", "fp32")
-        if not connection.model:
+    def __init__(self, judge: Judge) -> None:
+        super().__init__(judge)
+        self.dtype = judge.parameters.get("dtype", "fp32")
+        if not judge.model:
             raise ConfigError("the judge names no model", expected="a model's name, or a folder such as ./my-model")
-        for option, value, choices in (("mode", self.mode, MODES), ("dtype", self.dtype, runtime.DTYPES)):
-            if value not in choices:
-                raise ConfigError(f"{option} is {value!r}", expected=" or ".join(choices))
-        self.shares_prompts = self.mode == "probabilities"
-        self._waiting: list[tuple[Task, asyncio.Future[Any]]] = []
+        if self.dtype not in runtime.DTYPES:
+            raise ConfigError(f"dtype is {self.dtype!r}", expected=" or ".join(runtime.DTYPES))
+        if unknown := sorted(judge.parameters.keys() - _KNOWN[judge.mode]):
+            known = ", ".join(sorted(_KNOWN[judge.mode]))
+            raise ConfigError(f"a local model in mode {judge.mode} takes no parameter {unknown[0]!r}", expected=known)
+        self._waiting: list[tuple[Continuation | Choice, asyncio.Future[Any]]] = []
         self._worker: asyncio.Task[None] | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return the model's checksum, the mode and the precision.
 
-        Of a model that is not here and whose checksum the registry knows, these are known all the same: what the ledger
-        holds of it can be used.
+        Of a model that is not here and whose checksum the registry knows, these are known all the same: answers that
+        were published can be used without the model.
         """
-        pinned = models.pinned(self.connection.model) if models.missing(self.connection.model) else None
-        model = None if pinned else models.find(self.connection.model)
+        pinned = models.pinned(self.judge.model) if models.missing(self.judge.model) else None
+        model = None if pinned else models.find(self.judge.model)
         found = {
             "checksum": model.digest if model else pinned,
-            "mode": self.mode,
+            "mode": self.judge.mode,
             "dtype": self.dtype,
             "transformers": VERSION,
         }
         # Not part of a model's checksum, since most of what runs a model does not read it.
-        if model and (template := model.path / _TEMPLATE).is_file():
+        if model and (template := model.path / "chat_template.jinja").is_file():
             found["template"] = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
         return found
 
@@ -149,95 +123,66 @@ class Transformers(Service):
         return {"labels": list(labels)}
 
     def unavailable(self) -> str | None:
-        """Say so when a package or the model is not on this machine."""
-        return runtime.missing_packages() or models.missing(self.connection.model)
+        """Return that a package or the model is not on this machine."""
+        return runtime.missing_packages() or models.missing(self.judge.model)
 
-    async def __aenter__(self) -> Self:
-        """Load the model."""
-        _ = self._causal
-        return self
-
-    async def complete(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Completion:
-        """Answer a request, together with those that wait at the same time.
-
-        Raises
-        ------
-        Refused
-            When the prompt is empty, too long for the model or too large for the device's memory.
-        ConfigError
-            When a parameter is wrong.
-        JudgeError
-            When the model cannot be loaded.
-        """
-        task = self._task(messages, parameters)
+    async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
+        """Answer a request, together with those that wait at the same time."""
+        task = self._task(chat, parameters)
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((task, future))
         if self._worker is None:
-            self._worker = asyncio.create_task(self._answer())
+            self._worker = asyncio.create_task(self._work())
         found = await future
         version, size = self._causal.version, len(task.tokens)
         if isinstance(task, Choice):
             ranked = dict(sorted(found.items(), key=lambda pair: -pair[1]))
-            return Completion(next(iter(ranked)), "stop", size, 1, version, ranked)
+            return Answer(next(iter(ranked)), "stop", size, 1, version, ranked)
         tokens, finish = found
         text = _prefix(parameters) + self._causal.tokenizer.decode(tokens, skip_special_tokens=True)
-        return Completion(text, finish, size, len(tokens), version)
+        return Answer(text, finish, size, len(tokens), version)
 
-    async def _answer(self) -> None:
-        """Answer what waits, batch by batch, in a thread, so that the event loop goes on."""
+    async def _work(self) -> None:
+        """Answer what waits, in a thread, so that the event loop goes on."""
         try:
             while self._waiting:
-                before = 0
-                while len(self._waiting) > before:
-                    before = len(self._waiting)
-                    await asyncio.sleep(_PAUSE)
-                # Without those given up meanwhile.
-                batch = [pair for pair in self._waiting if not pair[1].done()]
+                await asyncio.sleep(_PAUSE)
+                waiting, self._waiting = self._waiting, []
+                waiting = [(task, future) for task, future in waiting if not future.done()]
                 try:
-                    if self.mode == "generate":
-                        groups = runtime.batches([task.size for task, _ in batch])
-                        # The one that the oldest request is in.
-                        batch = [batch[place] for place in sorted(next((group for group in groups if 0 in group), []))]
-                    found = await asyncio.to_thread(self._causal.run, [task for task, _ in batch])
+                    found = await asyncio.to_thread(self._causal.run, [task for task, _ in waiting])
                 except Exception as error:
                     # It belongs to those who wait, and is raised there.
-                    found = [error] * len(batch)
-                for (_, future), value in zip(batch, found, strict=True):
+                    found = [error] * len(waiting)
+                for (_, future), value in zip(waiting, found, strict=True):
                     if not future.done():
                         future.set_exception(value) if isinstance(value, Exception) else future.set_result(value)
-                self._waiting = [pair for pair in self._waiting if not pair[1].done()]
         finally:
             self._worker = None
 
     @cached_property
     def _causal(self) -> Causal:
         try:
-            return _loaded(models.verified(self.connection.model), self.dtype)
+            return _loaded(models.verified(self.judge.model), self.dtype)
         except (ComperdialError, ImportError, OSError, RuntimeError, ValueError) as error:
             raise JudgeError(f"the model cannot be loaded: {error}") from error
 
-    def _task(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Task:
-        if unknown := sorted(set(parameters) - _KNOWN[self.mode]):
-            raise ConfigError(
-                f"a local model in mode {self.mode} takes no parameter {unknown[0]!r}",
-                expected=", ".join(sorted(_KNOWN[self.mode])),
-            )
-        text = prompt_text(self._causal.tokenizer, messages, parameters)
+    def _task(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Continuation | Choice:
+        text = prompt_text(self._causal.tokenizer, chat, parameters)
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise Refused("not Unicode", "the prompt holds half of a character")
+            raise RefusedError("the prompt holds half of a character")
         tokens = self._encode(text, whole=True)
         if not tokens:
-            raise Refused("400", "the prompt is empty")
+            raise RefusedError("the prompt is empty")
         room = self._causal.most_tokens
-        if self.mode == "probabilities":
-            task: Task = (choice := Choice(tokens, self._ways(text, _labels(parameters))))
-            needed = len(tokens) + max(map(len, choice.paths))
+        if self.judge.mode == "probabilities":
+            task: Continuation | Choice = Choice(tokens, self._ways(text, parameters["labels"]))
+            needed = len(tokens) + max(map(len, task.paths))  # type: ignore[union-attr]
         else:
             task = _continuation(tokens, text, parameters, room)
-            needed = task.size
+            needed = len(tokens) + task.most
         if room is not None and needed > room:
-            answer = f", {needed - len(tokens)} of them for the answer" if needed > len(tokens) else ""
-            raise Refused("400", f"the prompt is too long: {needed:,} tokens needed{answer}, {room:,} allowed")
+            raise RefusedError(f"the prompt is too long: {needed:,} tokens with the answer, {room:,} allowed")
         return task
 
     def _encode(self, text: str, *, whole: bool = False) -> Tokens:
@@ -260,7 +205,7 @@ class Transformers(Service):
             taken = next((other for other in ways if other != label and ways[other] & ways[label]), None)
             if taken or not ways[label]:
                 problem = f"does not tell {taken!r} and {label!r} apart" if taken else f"has no token for {label!r}"
-                raise ConfigError(f"the tokenizer {problem}", where=self.connection.model, expected="other labels")
+                raise ConfigError(f"the tokenizer {problem}", where=self.judge.model, expected="other labels")
         return ways
 
 
@@ -305,15 +250,6 @@ def _prefix(parameters: Mapping[str, Any]) -> str:
     if not isinstance(prefix, str):
         raise ConfigError(f"`prefix` is {prefix!r}", expected="a text")
     return prefix
-
-
-def _labels(parameters: Mapping[str, Any]) -> list[str]:
-    labels = parameters.get("labels")
-    if not isinstance(labels, list) or not all(isinstance(label, str) and label.strip() for label in labels):
-        raise ConfigError(f"`labels` is {labels!r}", expected="the scale's labels, as texts")
-    if len({label.strip().casefold() for label in labels}) < max(2, len(labels)):
-        raise ConfigError(f"`labels` is {labels!r}", expected="two labels or more, all different")
-    return [label.strip() for label in labels]
 
 
 def _continuation(tokens: Tokens, text: str, parameters: Mapping[str, Any], room: int | None) -> Continuation:
@@ -372,18 +308,23 @@ class Causal:
         # A model may bring a temperature or penalties of its own; an answer depends on the request alone.
         self._network.generation_config = GenerationConfig(eos_token_id=ends or None, pad_token_id=self._fill)
 
-    def run(self, tasks: Sequence[Any]) -> list[Any]:
-        """Do tasks of one kind together; fewer at a time where memory or the model's positions do not do.
+    def run(self, tasks: Sequence[Continuation | Choice]) -> list[Any]:
+        """Do tasks together, as many at a time as memory and the model's positions have room for.
 
         Returns
         -------
         list
-            For each task the new tokens and why they end, or log probabilities by label; or a :class:`Refused`.
+            For each task the new tokens and why they end, or log probabilities by label; or a :class:`RefusedError`.
         """
+        found: list[Any] = [None] * len(tasks)
+        for group in runtime.batches([len(task.tokens) + task.most for task in tasks]):
+            for place, value in zip(group, self._batch([tasks[place] for place in group]), strict=True):
+                found[place] = value
+        return found
+
+    def _batch(self, tasks: Sequence[Any]) -> list[Any]:
         import torch
 
-        if not tasks:
-            return []
         try:
             if isinstance(tasks[0], Choice):
                 return self._choose(tasks)
@@ -394,81 +335,24 @@ class Causal:
         except torch.OutOfMemoryError:
             pass  # What it holds is free only after this block.
         if len(tasks) == 1:
-            return [Refused("400", f"the device's memory does not hold a prompt of {len(tasks[0].tokens):,} tokens")]
+            return [RefusedError(f"the device's memory does not hold a prompt of {len(tasks[0].tokens):,} tokens")]
         half = len(tasks) // 2
-        return [*self.run(tasks[:half]), *self.run(tasks[half:])]
+        return [*self._batch(tasks[:half]), *self._batch(tasks[half:])]
 
     def _choose(self, tasks: Sequence[Choice]) -> list[dict[str, float]]:
         """Return the log probability of each label, over the whole vocabulary."""
         rows = [(place, path) for place, task in enumerate(tasks) for path in task.paths]
+        keep = 1 + max(len(path) for _, path in rows)
+        logits = self._logits([(*tasks[place].tokens, *path) for place, path in rows], keep)
         known: list[dict[Tokens, float]] = [{} for _ in tasks]
-        inputs = [((*tasks[place].tokens, *path), 1 + len(path)) for place, path in rows]
-        for row, at in (self._branches if self._is_tree else self._rows)(inputs):
-            place, path = rows[row]
+        for (place, path), values in zip(rows, logits, strict=True):
+            at = values[keep - 1 - len(path) :]
             every = (way for ways in tasks[place].labels.values() for way in ways)
             ways = [way for way in every if path[: len(way) - 1] == way[:-1]]
-            wanted = sorted({token for way in ways for token in way})
-            # In the precision of the sum, which for a wide vocabulary has to be double.
-            logs = (at[:, wanted] - at.logsumexp(1, keepdim=True)).tolist()
-            by_token = [dict(zip(wanted, row_logs, strict=True)) for row_logs in logs]
+            logs = at - at.logsumexp(1, keepdim=True)
             for way in ways:
-                known[place][way] = sum(by_token[step][token] for step, token in enumerate(way))
+                known[place][way] = sum(float(logs[step, token]) for step, token in enumerate(way))
         return [_label_logs(task.labels, found) for task, found in zip(tasks, known, strict=True)]
-
-    def _rows(self, inputs: Sequence[tuple[Tokens, int]]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield the place of each input with the logits at its last places, as many as it says: a row an input."""
-        for group in runtime.batches([len(tokens) for tokens, _ in inputs]):
-            keep = max(inputs[place][1] for place in group)
-            for place, values in zip(group, self._logits([inputs[place][0] for place in group], keep), strict=True):
-                yield place, values[keep - inputs[place][1] :]
-
-    def _branches(self, inputs: Sequence[tuple[Tokens, int]]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Do as :meth:`_rows`, with a row a tree of inputs that begin alike."""
-        import torch
-
-        grown = list(trees.grow([tokens for tokens, _ in inputs]))
-        body, head = self._halves
-        for group in runtime.batches([len(tree) for tree in grown], runtime.batch_tokens(trees.CPU_TOKENS)):
-            chosen, start = [grown[place] for place in group], time.monotonic()
-            paths = [(row, place, path) for row, tree in enumerate(chosen) for place, path in tree.paths.items()]
-            with torch.inference_mode():
-                hidden = body(**trees.arguments(chosen, self._network, self._fill), use_cache=False).last_hidden_state
-            for some in (paths[first : first + _HEADS] for first in range(0, len(paths), _HEADS)):
-                ends = [path[-inputs[place][1] :] for _, place, path in some]
-                rows = [row for (row, _, _), end in zip(some, ends, strict=True) for _ in end]
-                with torch.inference_mode():
-                    logits = head(hidden[rows, [token for end in ends for token in end]])
-                    logits = logits.to(_precise(logits))
-                yield from zip((place for _, place, _ in some), logits.split([len(end) for end in ends]), strict=True)
-            log.info(
-                "%d prompts of %d tokens, %d of them through the model, in %.1f s",
-                *(len(paths), sum(len(path) for _, _, path in paths), sum(map(len, chosen))),
-                time.monotonic() - start,
-            )
-
-    @cached_property
-    def _halves(self) -> tuple[Any, Any]:
-        return trees.halves(self._network)
-
-    @cached_property
-    def _is_tree(self) -> bool:
-        """Say whether the model takes a tree: positions and who sees whom as given, which is tried on a small one."""
-        import torch
-
-        config = self._network.config.get_text_config()
-        if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
-            return False
-        if "position_ids" not in inspect.signature(self._network.base_model.forward).parameters:
-            return False
-        size = min(config.vocab_size, 8) - 1
-        stem = [token % size for token in (1, 2, 3, 4)]
-        probe = [((*stem, token % size, 5 % size), 2) for token in (5, 6)] + [((*stem[:2], 6 % size), 1)]
-        try:
-            plain, shared = dict(self._rows(probe)), dict(self._branches(probe))
-        except (ConfigError, RuntimeError, TypeError, ValueError):
-            return False
-        close = 1e-3 if self._network.dtype == torch.float32 else 0.1
-        return all(torch.allclose(shared[place], plain[place], rtol=close, atol=close) for place in plain)
 
     def _logits(self, rows: Sequence[Tokens], keep: int) -> torch.Tensor:
         """Return the logits at the last ``keep`` places of each row."""
@@ -545,7 +429,7 @@ def _begins(start: Tokens, other: Tokens) -> bool:
     return len(start) < len(other) and other[: len(start)] == start
 
 
-def _label_logs(labels: Mapping[str, Iterable[Tokens]], every: Mapping[Tokens, float]) -> dict[str, float]:
+def _label_logs(labels: Mapping[str, frozenset[Tokens]], every: Mapping[Tokens, float]) -> dict[str, float]:
     """Return the log probability that an answer begins with a label, and with no longer one.
 
     Where ``1`` and ``10`` are labels, and ``10`` is two tokens, an answer that begins with ``10`` is not a ``1``.
@@ -556,4 +440,4 @@ def _label_logs(labels: Mapping[str, Iterable[Tokens]], every: Mapping[Tokens, f
         rest = 1 - sum(float(np.exp(own[other] - every[way])) for other in own if _begins(way, other))
         own[way] = every[way] + float(np.log(rest)) if rest > 0 else -np.inf
     found = {label: float(np.logaddexp.reduce([own[way] for way in ways])) for label, ways in labels.items()}
-    return {label: max(log, LEAST) for label, log in found.items()}
+    return {label: max(log, _LEAST) for label, log in found.items()}

@@ -1,0 +1,270 @@
+"""One SQLite file with every answer, and with every charge of a call that has none (yet).
+
+Answers that were exported to Parquet, such as those that ``dvc pull`` brings, are found without being imported, as long as
+the Parquet file is in the folder of the SQLite file. Prompts hold a data set's texts, which may not be ours to pass on:
+exported answers have keys in their place. Whoever has the texts finds the answers by them, and needs no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+from filelock import FileLock, Timeout
+
+from comperdial.core.errors import FileError
+from comperdial.core.files import replacing
+from comperdial.judges.requests import Answer, JudgeError, Request, request_key
+
+NAME = "answers.sqlite"
+COLUMNS = (
+    "dataset", "family", "key", "sample", "answer", "finish", "input_tokens", "output_tokens", "model", "logprobs",
+    "cost", "time",
+)  # fmt: skip
+"""Of an answer in Parquet; in SQLite, ``messages`` too."""
+_ANSWER = "answer, finish, input_tokens, output_tokens, model, logprobs, cost"
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS answers ({", ".join(COLUMNS).replace("key", "key TEXT PRIMARY KEY")}, messages);
+CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, key TEXT NOT NULL, amount REAL NOT NULL, why TEXT NOT NULL);
+"""
+_INSERT = f"INTO answers ({', '.join(COLUMNS)}, messages) VALUES (?{', ?' * len(COLUMNS)})"
+_UNDER_WAY = "under way"
+
+
+class AnswerFile:
+    """The answers in a file; a context manager.
+
+    Changes are on the disk when :meth:`committed` returns: all that wait for it share one commit.
+
+    Parameters
+    ----------
+    path
+        The SQLite file, or the folder of one called ``answers.sqlite``; None: nothing is kept.
+    dataset
+        Which data set new answers are about.
+
+    Attributes
+    ----------
+    spent
+        US dollars: of all answers, and of calls that were or may have been billed without one.
+    """
+
+    def __init__(self, path: Path | None, dataset: str = "") -> None:
+        self.path = path / NAME if path is not None and path.suffix != ".sqlite" else path
+        self.dataset = dataset
+        self._commit: asyncio.Task[None] | None = None
+        exists = self.path is not None and self.path.exists()
+        # A file is made when something is kept: reading leaves no traces.
+        self._database = self._connect(self.path if exists else None)
+        self._memory = not exists
+        self.spent = self._total()
+
+    def _connect(self, path: Path | None) -> sqlite3.Connection:
+        try:
+            database = sqlite3.connect(path or ":memory:", timeout=60, check_same_thread=False)
+            if path:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = FULL")
+            database.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise FileError(
+                f"cannot be used ({error})", where=str(path), expected="an SQLite file of answers"
+            ) from error
+        return database
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.commit()
+        self._database.close()
+
+    def __len__(self) -> int:
+        return int(self._database.execute("SELECT COUNT(*) FROM answers").fetchone()[0])
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Open the file for new answers: one process at a time may do that.
+
+        Raises
+        ------
+        JudgeError
+            When another process asks.
+        """
+        if self.path is None:
+            yield
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{self.path}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise JudgeError(
+                "another process is asking for answers and keeps them here",
+                where=str(self.path),
+                hint="Wait for it, or name another file by --answers",
+            ) from None
+        with lock:
+            if self._memory:
+                self._database.close()
+                self._database, self._memory = self._connect(self.path), False
+            # Of a process that was killed: it is not known what was billed.
+            self._database.execute("UPDATE charges SET why = 'killed' WHERE why = ?", (_UNDER_WAY,))
+            self.spent = self._total()
+            try:
+                yield
+            finally:
+                self._database.commit()
+
+    def get(self, key: str) -> Answer | None:
+        """Return the answer to a request; None if it has none."""
+        query = f"SELECT {_ANSWER} FROM answers WHERE key = ?"  # noqa: S608
+        row = self._database.execute(query, (key,)).fetchone()
+        row = row or self._exported.get(key)
+        if row is None:
+            return None
+        text, finish, read, written, model, logprobs, cost = row
+        return Answer(text, finish, read, written, model, json.loads(logprobs) if logprobs else None, cost)
+
+    def has(self, dataset: str, family: str) -> bool:
+        """Return whether there is any answer of a family about a data set."""
+        if any((dataset, family) in _families(file, file.stat().st_mtime_ns) for file in self._files):
+            return True
+        query = "SELECT 1 FROM answers WHERE dataset = ? AND family = ? LIMIT 1"
+        return self._database.execute(query, (dataset, family)).fetchone() is not None
+
+    # --- a call: reserve, then keep or release -----------------------------------------------------------------------
+
+    def reserve(self, key: str, worst: float) -> int | None:
+        """Set aside what a call may cost at worst; return the number of the charge, None of a free call."""
+        if not worst:
+            return None
+        self.spent += worst
+        insert = "INSERT INTO charges (key, amount, why) VALUES (?, ?, ?)"
+        return self._database.execute(insert, (key, worst, _UNDER_WAY)).lastrowid
+
+    def keep(self, request: Request, answer: Answer, charge: int | None = None) -> None:
+        """Keep an answer, which may replace an older one, and settle the charge of its call."""
+        self.release(charge)
+        self.spent += answer.cost or 0.0
+        # What the older one cost is spent all the same.
+        self._database.execute(
+            "INSERT INTO charges (key, amount, why) SELECT key, cost, 'replaced' FROM answers WHERE key = ? AND cost > 0",
+            (request.key,),
+        )
+        logprobs = None if answer.logprobs is None else json.dumps(dict(answer.logprobs))
+        names = (self.dataset, request.family.id, request.key, request.sample)
+        usage = (answer.finish, answer.input_tokens, answer.output_tokens, answer.model)
+        row = (*names, answer.text, *usage, logprobs, answer.cost, int(time.time()), request.messages)
+        self._database.execute(f"INSERT OR REPLACE {_INSERT}", row)
+
+    def release(self, charge: int | None, *, billed: str | None = None) -> None:
+        """Settle the charge of a call without an answer; ``billed`` says why it may have been billed all the same."""
+        if charge is None:
+            return
+        if billed:
+            self._database.execute("UPDATE charges SET why = ? WHERE id = ?", (billed, charge))
+            return
+        delete = "DELETE FROM charges WHERE id = ? RETURNING amount"
+        self.spent -= self._database.execute(delete, (charge,)).fetchone()[0]
+
+    def _total(self) -> float:
+        query = "SELECT (SELECT TOTAL(cost) FROM answers) + (SELECT TOTAL(amount) FROM charges)"
+        return float(self._database.execute(query).fetchone()[0])
+
+    async def committed(self) -> None:
+        """Wait until what was changed is on the disk."""
+        if self._commit is None:
+            self._commit = asyncio.create_task(self._commit_soon())
+        # Who waits may be cancelled; the commit is also the others'.
+        await asyncio.shield(self._commit)
+
+    async def _commit_soon(self) -> None:
+        await asyncio.sleep(0)  # for all that have something to keep in this turn of the loop
+        self._commit = None
+        self._database.commit()
+
+    # --- Parquet -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _exported(self) -> dict[str, tuple[Any, ...]]:
+        rows = (row for file in self._files for row in read_exported(file))
+        places = [COLUMNS.index(name) for name in _ANSWER.split(", ")]
+        return {row[2]: tuple(row[place] for place in places) for row in rows}
+
+    @property
+    def _files(self) -> list[Path]:
+        return sorted(self.path.parent.glob("*.parquet")) if self.path else []
+
+    def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
+        """Write answers to a Parquet file, beside those that it has already; return how many it has then.
+
+        Answers that a model wrote may repeat the texts that it was given. They are left out, unless ``texts``: only
+        labels with their probabilities are exported. ``dataset`` is the data set that they are about; None: all.
+        """
+        where = " WHERE (? IS NULL OR dataset = ?)" + ("" if texts else " AND logprobs IS NOT NULL")
+        query = f"SELECT {', '.join(COLUMNS)} FROM answers{where}"  # noqa: S608
+        rows = {row[2]: row for row in read_exported(path)} if path.exists() else {}
+        rows |= {row[2]: row for row in self._database.execute(query, (dataset, dataset))}
+        frame = pd.DataFrame(list(rows.values()), columns=[*COLUMNS]).sort_values([*COLUMNS[:3]], ignore_index=True)
+        types = dict.fromkeys(("sample", "input_tokens", "output_tokens", "time"), "Int64") | {"cost": "float64"}
+        with replacing(path) as temporary:
+            frame.astype(types).to_parquet(temporary, index=False, compression="zstd")
+        return len(frame)
+
+    def add(self, path: Path) -> int:
+        """Take over the answers of a Parquet file, or of a ledger of version 0.14 or before; return how many are new."""
+        read = _old_database if path.suffix == ".sqlite" else _old_folder if path.is_dir() else read_exported
+        with self.asking():
+            before = len(self)
+            self._database.executemany(
+                f"INSERT OR IGNORE {_INSERT}", ((*row, None)[: len(COLUMNS) + 1] for row in read(path))
+            )
+            self.spent = self._total()
+            return len(self) - before
+
+    def charges(self) -> Counter[str]:
+        """Return US dollars of calls without an answer, by why they were charged."""
+        return Counter(dict(self._database.execute("SELECT why, SUM(amount) FROM charges GROUP BY why")))
+
+
+@lru_cache(maxsize=64)
+def _families(file: Path, _: int) -> frozenset[tuple[str, str]]:
+    rows = pd.read_parquet(file, columns=["dataset", "family"]).drop_duplicates()
+    return frozenset(rows.itertuples(index=False, name=None))
+
+
+def read_exported(path: Path) -> Iterable[tuple[Any, ...]]:
+    """Return the answers of a Parquet file, as :data:`COLUMNS` has them."""
+    try:
+        frame = pd.read_parquet(path, columns=[*COLUMNS])
+    except (OSError, ValueError) as error:
+        raise FileError(f"no answers ({error})", where=str(path), expected=f"columns {', '.join(COLUMNS)}") from error
+    return frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+
+
+def _old_database(path: Path) -> Iterator[tuple[Any, ...]]:
+    columns = ", ".join({"dataset": "f.dataset", "family": "f.id"}.get(name, f"a.{name}") for name in COLUMNS)
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as old:
+        query = f"SELECT {columns}, a.messages FROM answers a JOIN families f ON a.family = f.number"  # noqa: S608
+        yield from old.execute(query)
+
+
+def _old_folder(folder: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the answers of ``<data set>/<judge>/<family>/part-….parquet``, below a folder of a data set."""
+    for part in sorted(folder.rglob("part-*.parquet")):
+        frame = pd.read_parquet(part)
+        family = part.parent.name
+        pairs = zip(frame["messages"], frame["sample"], strict=True)
+        frame = frame.assign(dataset=folder.name, family=family, key=[request_key(family, *pair) for pair in pairs])
+        frame = frame[[*COLUMNS, "messages"]].astype(object)
+        yield from frame.where(frame.notna(), None).itertuples(index=False, name=None)

@@ -1,0 +1,372 @@
+"""Asking a service: each request once, within the budget, as fast as allowed, and again after faults."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import tenacity
+
+from comperdial.core.errors import ConfigError
+from comperdial.core.terminal import money
+from comperdial.judges.answers import AnswerFile
+from comperdial.judges.prices import FREE, Price, is_impossible, most_output
+from comperdial.judges.requests import (
+    REFUSED,
+    Answer,
+    InterruptedRunError,
+    JudgeError,
+    RefusedError,
+    Request,
+    TransientError,
+)
+from comperdial.judges.services import Service
+
+ATTEMPTS = 8
+# So many failures and no answer between them: it will not get better.
+_HOPELESS = 10
+# Seconds: a service that asks to wait longer ends the run.
+_PATIENCE = 600.0
+_BACKOFF = tenacity.wait_random_exponential(multiplier=0.5, max=60)
+
+Job = Callable[[], Awaitable[bool]]
+"""Asks for what one judgement needs; returns whether it was refused and is to be done again at the end of the run."""
+
+
+@dataclass
+class Report:
+    """What a run did.
+
+    Attributes
+    ----------
+    calls
+        Calls sent, every attempt counted.
+    answered, refused
+        Answers and refusals that were kept.
+    failures
+        Requests without an answer after all attempts, by reason.
+    cost
+        US dollars of the answers.
+    charged
+        US dollars of calls without an answer that may have been billed.
+    stopped
+        Why the run ended early; None if it did not.
+    """
+
+    calls: int = 0
+    answered: int = 0
+    refused: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    cost: float = 0.0
+    charged: float = 0.0
+    seconds: float = 0.0
+    stopped: JudgeError | None = None
+
+    def check(self, name: str) -> None:
+        """Raise an error if the run stopped, or if a request has no answer."""
+        kept = f"{self.answered:,} answers were kept ({money(self.cost, 4)}): run it again to go on"
+        if self.stopped:
+            hint = f"{self.stopped.hint}. {kept}" if self.stopped.hint else kept[0].upper() + kept[1:]
+            kind = type(self.stopped)
+            raise kind(
+                self.stopped.problem, where=self.stopped.where or name, expected=self.stopped.expected, hint=hint
+            )
+        if self.failures:
+            failed = "; ".join(f"{count} x {reason}" for reason, count in self.failures.most_common(3))
+            raise JudgeError(f"{self.failures.total():,} requests have no answer: {failed}", where=name, hint=kept)
+
+    def __str__(self) -> str:
+        cost = money(self.cost, 4) + (
+            f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
+        )
+        text = f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {cost}"
+        return f"{text}; {self.refused:,} requests were refused" if self.refused else text
+
+
+class _Pace:
+    """Says when the next call may be sent: so often a minute, and not before the service asks for it."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap = 60 / per_minute if per_minute else 0.0
+        self._free = 0.0
+
+    def delay(self) -> float:
+        """Take the next place, and return the seconds until then."""
+        now = time.monotonic()
+        start = max(self._free, now)
+        self._free = start + self._gap
+        return start - now
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody take a place before so many seconds have passed."""
+        self._free = max(self._free, time.monotonic() + seconds)
+
+
+class _Stopped(Exception):
+    """The run has stopped; the report says why."""
+
+
+class Asker:
+    """Asks one service, and keeps what it answers.
+
+    Parameters
+    ----------
+    answers
+        Open for asking.
+    connection
+        How fast the service may be asked: ``concurrency``, ``requests_per_minute``, ``attempts``.
+    price
+        Of the service's model.
+    budget
+        US dollars that all answers in the file may cost together; None of a free service.
+    accept_refused
+        Whether refusals are kept however many there are, and at once.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        answers: AnswerFile,
+        connection: Mapping[str, Any],
+        *,
+        price: Price = FREE,
+        budget: float | None = None,
+        accept_refused: bool = False,
+    ) -> None:
+        self.report = Report()
+        self.service, self._answers = service, answers
+        self._price, self._budget, self._accept = price, budget, accept_refused
+        self._slots = asyncio.Semaphore(connection.get("concurrency") or service.concurrency)
+        self._pace = _Pace(connection.get("requests_per_minute"))
+        self._attempts = connection.get("attempts") or ATTEMPTS
+        self._own = service.identity().keys()
+        self._last_round = False
+        self._under_way = self._in_a_row = self._unreadable = 0
+        self._stopping = asyncio.Event()
+        self._settled = asyncio.Event()
+
+    async def run(self, jobs: Iterable[Job | None]) -> None:
+        """Do jobs, many at a time; None is one that has nothing to ask."""
+        start, again = time.monotonic(), list[Job]()
+
+        async def do(job: Job) -> None:
+            try:
+                if await job():
+                    again.append(job)
+            finally:
+                self._slots.release()
+
+        async def round_of(jobs: Iterable[Job | None]) -> None:
+            async with asyncio.TaskGroup() as group:
+                for job in jobs:
+                    if job is None:
+                        await asyncio.sleep(0)
+                        continue
+                    await self._slots.acquire()
+                    if self._stopping.is_set():
+                        self._slots.release()
+                        break
+                    group.create_task(do(job))
+
+        try:
+            await round_of(jobs)
+            # A refusal is the request's fault if it is refused again after others were answered; else it was the service's.
+            self._last_round = True
+            await round_of(again)
+        except* JudgeError as errors:
+            raise _first(errors) from None
+        finally:
+            self.report.seconds += time.monotonic() - start
+            await self.service.close()
+
+    async def ask(self, request: Request) -> Answer | None:
+        """Have a request answered and kept; None if it failed, if it was refused for now, or if the run stopped.
+
+        Raises
+        ------
+        RefusedError
+            When it was refused for the first time.
+        """
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(self._attempts),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            return await retrying(self._attempt, request)
+        except _Stopped:
+            return None
+        except JudgeError as error:
+            self._stop(error)
+        except TransientError as error:
+            self.report.failures[str(error)] += 1
+            self._failed(str(error))
+        except RefusedError as error:
+            if not self._accept:
+                self._failed(f"refused: {error}")
+                if self._stopping.is_set():
+                    return None
+                if not self._last_round:
+                    raise
+            if self.report.answered or self._accept:
+                answer = Answer(str(error), REFUSED, cost=0.0)
+                self._answers.keep(request, answer)
+                self.report.refused += 1
+                await self._answers.committed()
+                return answer
+            self.report.failures[f"refused, and nothing else was answered: {error}"] += 1
+        return None
+
+    def note(self, *, readable: bool) -> None:
+        """Say whether there was a rating in an answer: many without one are no answers of a judge."""
+        self._unreadable = 0 if readable else self._unreadable + 1
+        if self._unreadable >= _HOPELESS and self.service.remote:
+            self._stop(
+                JudgeError(
+                    f"no rating in the last {_HOPELESS} answers",
+                    expected="a judge that answers as the prompt asks",
+                    hint="See them with `comperdial judge show`; ask for them again with --ask-again unreadable",
+                )
+            )
+
+    def sent(self, request: Request) -> dict[str, Any]:
+        """Return the parameters that are sent with a request."""
+        parameters = {name: value for name, value in request.family.parameters.items() if name not in self._own}
+        seed = parameters.get("seed")
+        if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
+            # Each sample has its own seed, or all would be one answer.
+            parameters["seed"] = seed + request.sample
+        if self.service.needs_seed:
+            parameters["seed"] = int(request.key[:8], 16)
+        return parameters
+
+    async def _attempt(self, request: Request) -> Answer:
+        """Send a request once, when it may be sent; keep the answer before it is used."""
+        await self._sleep(self._pace.delay())
+        chat, sent = request.chat, self.sent(request)
+        charge = await self._reserve(request, self._price.at_worst(chat, sent))
+        answer: Answer | None = None
+        billed: str | None = None
+        try:
+            if charge is not None:
+                await self._answers.committed()
+            self.report.calls += 1
+            billed = "interrupted"
+            answer = await self.service.complete(chat, sent)
+        except TransientError as error:
+            billed = str(error) if error.charged else None
+            self._note_fault(error)
+            raise
+        except (RefusedError, JudgeError):
+            billed = None
+            raise
+        finally:
+            self._under_way -= 1
+            if answer is None:
+                self._answers.release(charge, billed=billed)
+                if charge is not None and billed:
+                    self.report.charged += self._price.at_worst(chat, sent)
+            self._settled.set()
+        cost = self._price.of_answer(answer, chat, sent) if self._price is not FREE else 0.0
+        answer = Answer(**{**answer.__dict__, "cost": cost})
+        self._answers.keep(request, answer, charge)
+        self._settled.set()
+        await self._answers.committed()
+        self.report.answered += 1
+        self.report.cost += cost
+        self._in_a_row = 0
+        if self._price is not FREE and is_impossible(answer, chat, sent):
+            self._stop(
+                JudgeError(
+                    f"the service counts {answer.input_tokens} tokens in and {answer.output_tokens} out, more than there can be",
+                    expected="usage that can be priced",
+                )
+            )
+        return answer
+
+    async def _reserve(self, request: Request, worst: float) -> int | None:
+        """Set aside the most that a call can cost, once the budget has room for it."""
+        while worst and self._budget is not None and self._answers.spent + worst > self._budget:
+            if not self._under_way:
+                spent = f"{money(self._answers.spent, 4)} of the budget of {money(self._budget)} is spent"
+                self._stop(JudgeError(f"{spent}, and one more call can cost {money(worst, 4)}", hint="Raise --budget"))
+            if self._stopping.is_set():
+                raise _Stopped
+            self._settled.clear()
+            await self._settled.wait()
+        self._under_way += 1
+        return self._answers.reserve(request.key, worst)
+
+    def _note_fault(self, error: TransientError) -> None:
+        """Draw the conclusions of a fault that concern all calls."""
+        if error.retry_after is not None:
+            if error.retry_after > _PATIENCE:
+                self._stop(JudgeError(f"the service asks to wait {error.retry_after:,.0f} s ({error})"))
+            self._pace.hold(error.retry_after)
+        if error.unreachable and not self.report.answered:
+            self._failed(str(error))
+
+    def _failed(self, problem: str) -> None:
+        self._in_a_row += 1
+        if self._in_a_row >= _HOPELESS:
+            self._stop(JudgeError(f"{_HOPELESS} failures in a row and no answer between them, the last: {problem}"))
+
+    def _stop(self, error: JudgeError) -> None:
+        """Send nothing more; what is under way may come."""
+        self.report.stopped = self.report.stopped or error
+        self._stopping.set()
+        self._settled.set()
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
+        if self._stopping.is_set():
+            raise _Stopped
+
+
+def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
+    found: Any = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    """Return the seconds until the next attempt: random and growing, after what the service asks for."""
+    fault = state.outcome.exception() if state.outcome else None
+    asked = fault.retry_after if isinstance(fault, TransientError) else None
+    return (asked or 0.0) + _BACKOFF(state)
+
+
+def check_budget(service: Service, parameters: Mapping[str, Any]) -> None:
+    """Refuse to ask a service that costs money if the length of answers has no limit."""
+    if service.paid and most_output(parameters) is None:
+        raise ConfigError(
+            "the length of answers has no limit, so that no budget can be kept",
+            where=service.judge.name,
+            expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
+        )
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into an error that says that answers are kept."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if main else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted", hint="All answers so far were kept: run it again to go on") from None
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,94 @@
+"""Expected values from the probabilities of an answer's first token: G-Eval's weighting, and yes or no."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from comperdial.core.errors import ConfigError
+
+# What OpenAI's interface has instead of a log probability that is too small.
+_UNSEEN = -9999.0
+_ROUNDING = 1e-3
+# The share of the labels' probability that may be another label's.
+_AT_STAKE = 0.01
+
+
+class Expected(NamedTuple):
+    """The mean of the labels' values, weighted by their probabilities, and the probability of everything else."""
+
+    value: float
+    outside: float
+
+
+def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -> Expected:
+    """Return the expected value over labels.
+
+    Tokens that differ in spaces around them, in case or in the form of their digits are the same label.
+
+    Parameters
+    ----------
+    logprobs
+        Natural logarithms of probabilities, by token; other tokens may be among them.
+    labels
+        What each label counts for.
+
+    Raises
+    ------
+    ValueError
+        When there is no value; says why.
+    """
+    values = {_spelled(label): value for label, value in labels.items()}
+    if any(math.isnan(log) or log > _ROUNDING for log in logprobs.values()):
+        raise ValueError("a log probability is above 0")
+    known = [(token, _spelled(token), log) for token, log in logprobs.items() if log > _UNSEEN]
+    found = [(values[label], log) for _, label, log in known if label in values]
+    if not found:
+        labels_text = " or ".join(labels)
+        raise ValueError(
+            f"no token of the scale ({labels_text}) is among the {len(logprobs)} whose probabilities are known"
+        )
+    # Relative to the largest, so that probabilities too small for a float still have a ratio.
+    top = max(log for _, log in found)
+    total = math.fsum(math.exp(log - top) for _, log in found)
+    mass = math.exp(top) * total
+    if mass > 1 + _ROUNDING:
+        raise ValueError(f"the probabilities of the labels sum to {mass:.4f}")
+    missing = values.keys() - {label for _, label, _ in known}
+    for token, label, log in known:
+        # "1" may be the first token of "10", whose own probability is not known.
+        longer = [other for other in missing if label and other.startswith(label) and other != label]
+        if longer and not token[-1].isspace() and math.exp(log) > _AT_STAKE * mass:
+            raise ValueError(
+                f"the token {token!r} may be the beginning of {longer[0]!r}, whose probability is not known"
+            )
+    value = math.fsum(value * math.exp(log - top) / total for value, log in found)
+    # Not beyond the scale's ends by a rounding error.
+    ends = [value for value, _ in found]
+    return Expected(min(max(value, min(ends)), max(ends)), max(0.0, 1 - mass))
+
+
+def scale_labels(low: float, high: float) -> tuple[str, ...]:
+    """Return the labels of a scale of whole numbers: ``("1", "2", "3", "4", "5")`` for 1 to 5."""
+    if low != int(low) or high != int(high) or low >= high:
+        raise ConfigError(f"a scale from {low:g} to {high:g}", expected="two whole numbers, the lower one first")
+    return tuple(map(str, range(int(low), int(high) + 1)))
+
+
+def check_labels(labels: Mapping[str, float]) -> None:
+    """Raise ConfigError unless labels are two or more different texts, with two different values or more."""
+    spelled = {_spelled(label) for label in labels}
+    if "" in spelled or len(spelled) < max(2, len(labels)) or len(set(labels.values())) < 2:
+        raise ConfigError(
+            f"the labels are {', '.join(map(repr, labels))}", expected="two texts or more, not all of one value"
+        )
+
+
+def _spelled(token: str) -> str:
+    """Return the one spelling that all spellings of a token come to."""
+    # How SentencePiece and GPT-2's vocabulary write the space before a word.
+    text = unicodedata.normalize("NFKC", token).strip().strip("\u2581\u0120").strip().casefold()
+    return f"{float(text):.15g}" if re.fullmatch(r"[+-]?\d+(\.\d+)?", text) else text

@@ -1,0 +1,279 @@
+"""Asking a server with faults: each answer once, the budget never passed, wrong servers noticed, runs that go on."""
+
+import dataclasses
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+
+import pytest
+
+from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.judges.answers import AnswerFile
+from comperdial.judges.requests import JudgeError, MissingAnswersError
+from comperdial.judges.scores import judge_items
+from comperdial.judges.tasks import Task
+from faultserver import FaultServer, completion
+from minijudging import chats, judging_of
+
+KEY = "sk-a-secret-of-this-test"
+PRICES = "m:\n  - {from: 2024-01-01, input: 1.0, output: 2.0, source: a test}\n"
+# Of one call: 64 + 4 tokens around the prompt, a token a byte, and 20 tokens out.
+WORST = (68 + len("How human is number 0?") + 2 * 20) / 1_000_000
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """Return a function that has items judged by a server."""
+    monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setattr("comperdial.judges.asking._BACKOFF", lambda state: 0.005)
+    (tmp_path / "prices.yaml").write_text(PRICES)
+
+    def run(server, count=30, *, variant="cpds-d", items=None, budget=0, ask_again=(), accept_refused=False, **entry):
+        entry = {"base_url": server.url, "key": "TEST_KEY", "concurrency": 8, **entry}
+        judging = judging_of(entry, tmp_path, budget=budget, prices=str(tmp_path / "prices.yaml"))
+        asked = dataclasses.replace(judging.variants[variant], samples=(1,))
+        task = Task(judging.judges["server"], asked, 1)
+        items = chats(count) if items is None else items
+        return judge_items(judging, task, items, dataset="mine", ask_again=ask_again, accept_refused=accept_refused)
+
+    return run
+
+
+@pytest.fixture
+def answers(tmp_path):
+    return lambda: AnswerFile(tmp_path / "ledger")
+
+
+def test_every_request_is_answered_once_under_faults(judge, answers):
+    with FaultServer(faults=0.3) as server:
+        found = judge(server, 200, concurrency=16)
+        assert (len(found.scores), found.report.answered) == (200, 200)
+        assert len(found.judgements["key"].unique()) == 200
+        calls = len(server.requests)
+        assert judge(server, 200).report is None
+        assert len(server.requests) == calls
+    with answers() as kept:
+        assert len(kept) == 200
+
+
+def test_no_key_and_no_error_page_is_kept(judge, tmp_path):
+    with FaultServer(lambda n, body: (200, completion(f"Humanness: 4. {KEY}"))) as server:
+        judge(server, 3)
+        assert all(headers["authorization"] == f"Bearer {KEY}" for headers in server.headers)
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
+    with FaultServer(lambda n, body: (401, {"error": {"message": f"{KEY} is wrong"}})) as server:
+        with pytest.raises(JudgeError) as error:
+            judge(server, 30, variant="cpds-s")
+        assert KEY not in str(error.value) and "TEST_KEY" in str(error.value)
+        assert len(server.requests) <= 8
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 50, "completion_tokens": 2},
+        {"prompt_tokens": 0, "completion_tokens": 0},
+        None,
+        {"prompt_tokens": -5, "completion_tokens": "many"},
+        {"prompt_tokens": 10**7, "completion_tokens": 10**7},
+    ],
+)
+def test_the_budget_is_never_passed(judge, answers, usage):
+    budget = 10.5 * WORST
+    with FaultServer(lambda n, body: (200, completion(usage=usage)), faults=0.2) as server:
+        with pytest.raises(JudgeError, match=r"budget|more than there can be"):
+            judge(server, 200, budget=budget, free=False)
+        answered = len(server.answered)
+        honest = usage and 0 < usage["prompt_tokens"] < 1000
+        # What a server counts wrongly is charged as if it were the most.
+        assert answered <= (200 if honest else 10)
+        with answers() as kept:
+            assert kept.spent <= budget or usage == {"prompt_tokens": 10**7, "completion_tokens": 10**7}
+            assert kept.spent >= min(budget - 2 * WORST, answered * (54 / 1_000_000 if honest else WORST))
+        calls = len(server.requests)
+        with pytest.raises((JudgeError, MissingAnswersError)):
+            judge(server, 200, budget=0, free=False)
+        assert len(server.requests) == calls
+
+
+def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
+    with FaultServer() as server:
+        with pytest.raises(MissingAnswersError, match="the budget is 0"):
+            judge(server, free=False)
+        with pytest.raises(ConfigError, match="max_tokens"):
+            judge(server, budget=1, free=False, parameters={})
+        with pytest.raises(ConfigError, match="no price"):
+            judge(server, budget=1, free=False, model="other")
+        assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        ((200, completion("Sorry, an internal error occurred.")), "no rating in the last 10 answers"),
+        ((200, completion("")), "no rating in the last 10 answers"),
+        ((400, {"error": {"message": "no such parameter"}}), "no such parameter"),
+        ((500, "broken"), "failures in a row"),
+        ((404, {"error": {"message": "no such model"}}), "no such model"),
+        ((429, {"error": {"message": "quota", "code": "insufficient_quota"}}), "no quota left"),
+    ],
+)
+def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, answer, match):
+    with FaultServer(lambda n, body: answer) as server:
+        with pytest.raises(JudgeError, match=match):
+            judge(server, 100, attempts=2)
+        assert len(server.requests) < 60
+    with answers() as kept:
+        refused = kept._database.execute("SELECT COUNT(*) FROM answers WHERE finish = 'refused'").fetchone()
+        assert refused == (0,)
+    # It works now: what was unreadable is asked for again on demand, the rest by itself.
+    with FaultServer() as server:
+        assert len(judge(server, 100, ask_again=["unreadable"]).scores) == 100
+
+
+def test_refusals_in_a_row_are_not_the_requests_fault(judge):
+    with FaultServer(lambda n, body: (400, "bad request") if n in range(6, 14) else (200, completion())) as server:
+        found = judge(server, 30, concurrency=1)
+    assert len(found.scores) == 30 and not found.failures
+
+
+def test_a_request_that_is_refused_again_is_refused_for_good(judge):
+    def answer(number, body):
+        return (400, "too long") if "number 3?" in json.dumps(body) else (200, completion())
+
+    with FaultServer(answer) as server:
+        found = judge(server, 10)
+        assert (len(found.scores), found.report.refused) == (9, 1)
+        assert list(found.failures) == ["refused: status 400: too long"]
+        calls = len(server.requests)
+        judge(server, 10)
+        assert len(server.requests) == calls
+    with FaultServer() as server:
+        assert len(judge(server, 10, ask_again=["refused"]).scores) == 10
+        assert len(server.requests) == 1
+
+
+def test_refusals_alone_are_kept_on_demand_only(judge):
+    with FaultServer(lambda n, body: (400, "no")) as server:
+        with pytest.raises(JudgeError, match="nothing else was answered"):
+            judge(server, 2)
+        with pytest.raises(ComperdialError, match="none of 2 answers has a rating"):
+            judge(server, 2, accept_refused=True)
+
+
+def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge):
+    said = Counter()
+
+    def answer(number, body):
+        said[json.dumps(body["messages"])] += 1
+        return 200, completion("Hm." if said[json.dumps(body["messages"])] == 1 else "Humanness: 2")
+
+    with FaultServer(answer) as server:
+        found = judge(server, 5, concurrency=1)
+    assert set(found.scores["value"]) == {2.0} and set(found.judgements["tries"]) == {2}
+    assert set(found.judgements["output_tokens"]) == {4}
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_an_answer_that_is_not_whole_is_no_rating(judge, finish):
+    def answer(number, body):
+        return 200, completion(finish_reason=finish if number % 2 else "stop")
+
+    with FaultServer(answer) as server:
+        found = judge(server, 8, concurrency=1)
+    assert len(found.scores) == 8 and server.requests and found.judgements["tries"].max() > 1
+
+
+def test_waiting_as_long_as_the_server_asks_and_no_longer_than_ten_minutes(judge):
+    with FaultServer(lambda n, body: (429, "wait") if n < 5 else (200, completion())) as server:
+        assert len(judge(server, 6).scores) == 6
+    slow = FaultServer(lambda n, body: (200, completion(), 1.0))
+    with slow as server, pytest.raises(JudgeError, match=r"no answer within 0\.2 s"):
+        judge(server, 2, timeout=0.2, attempts=1, model="slow")
+
+
+def test_nothing_listens(judge):
+    server = FaultServer()
+    server._server.server_close()
+    with pytest.raises(JudgeError, match=r"10 failures in a row.*connection failed"):
+        judge(server, 50)
+
+
+def test_each_sample_has_a_seed_of_its_own(judge):
+    with FaultServer(lambda n, body: (200, completion("Hm."))) as server:
+        with pytest.raises(ComperdialError):
+            judge(server, 1, parameters={"max_tokens": 20, "seed": 7})
+        assert sorted(body["seed"] for body in server.requests) == [7, 8, 9, 10]
+
+
+def test_a_second_process_gets_one_clear_message(judge, answers):
+    with answers() as kept, kept.asking(), FaultServer() as server:
+        with pytest.raises(JudgeError, match="another process is asking"):
+            judge(server, 3)
+        assert not server.requests
+
+
+PROCESS = """
+import sys
+sys.path[:0] = {paths!r}
+from pathlib import Path
+from comperdial.judges.scores import judge_items
+from comperdial.judges.tasks import Task
+from minijudging import chats, judging_of
+entry = {{"base_url": {url!r}, "free": False, "concurrency": 16}}
+judging = judging_of(entry, Path({folder!r}), budget=1.0, prices={prices!r})
+task = Task(judging.judges["server"], judging.variants["cpds-d"], 1)
+print(len(judge_items(judging, task, chats(120), dataset="mine").scores))
+"""
+
+
+@pytest.fixture
+def process(tmp_path, root):
+    (tmp_path / "prices.yaml").write_text(PRICES)
+
+    def start(server):
+        paths = [str(root / "tests"), str(root / "src")]
+        given = {"paths": paths, "url": server.url, "folder": str(tmp_path), "prices": str(tmp_path / "prices.yaml")}
+        code = textwrap.dedent(PROCESS).format(**given)
+        return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+def test_a_killed_run_goes_on_and_pays_nothing_twice(process, tmp_path):
+    with FaultServer(lambda n, body: (200, completion(), 0.02), faults=0.1) as server:
+        for kill in (40, 90, None):
+            running = process(server)
+            while kill and len(server.requests) < kill and running.poll() is None:
+                time.sleep(0.01)
+            if kill:
+                running.kill()
+            out, err = running.communicate(timeout=60)
+        assert out.strip() == "120", err
+        # What was under way when the process was killed is asked again; nothing else is.
+        assert len(server.answered) <= 120 + 2 * 16
+    database = sqlite3.connect(tmp_path / "ledger/answers.sqlite")
+    assert database.execute("SELECT COUNT(*), COUNT(DISTINCT key) FROM answers").fetchone() == (120, 120)
+    assert database.execute("SELECT COUNT(*) FROM charges WHERE why = 'killed'").fetchone()[0] <= 2 * 16
+    assert database.execute("SELECT COUNT(*) FROM charges WHERE why = 'under way'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_cleanly(process, tmp_path, number):
+    with FaultServer(lambda n, body: (200, completion(), 0.05)) as server:
+        running = process(server)
+        while len(server.answered) < 20 and running.poll() is None:
+            time.sleep(0.01)
+        os.kill(running.pid, number)
+        _, err = running.communicate(timeout=30)
+    assert "InterruptedRunError" in err and "run it again to go on" in err
+    with AnswerFile(tmp_path / "ledger") as kept:
+        # What was under way is given up.
+        assert len(kept) >= len(server.answered) - 16
