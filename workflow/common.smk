@@ -15,7 +15,7 @@ from comperdial.challenge.roster import files_of as roster_files
 from comperdial.config import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
-from comperdial.core.files import write_text
+from comperdial.core.files import sha256, write_text
 from comperdial.core.names import perturbed, unperturbed
 from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
@@ -105,7 +105,13 @@ def read_how(wildcards):
         checksums = {source.name: source.sha256 for source in entry.files.values()}
         return json.dumps([checksums, config.get(entry.reader, {})], sort_keys=True)
     own = wildcards.dataset in S.own
-    return json.dumps(S.own_options(wildcards.dataset) if own else config["comperdial"]["columns"], sort_keys=True)
+    options = S.own_options(wildcards.dataset) if own else config["comperdial"]["columns"]
+    return json.dumps([checksums_of(read_from(wildcards)), options], sort_keys=True)
+
+
+def checksums_of(paths):
+    """Return the checksums of a user's files: Snakemake does not notice one that an older file replaced."""
+    return [sha256(path) for path in ([paths] if isinstance(paths, str) else paths)]
 
 
 def challenge(wildcards):
