@@ -66,11 +66,11 @@ def test_an_edited_file_reruns_what_is_made_of_it(run):
     content = path.read_bytes()
     path.write_bytes(content.replace(b",5", b",3"))
     os.utime(path, (1e9, 1e9))
-    assert "Read it_s_warm" in run.snakemake("-n", *run.targets, *run.choice)
+    assert "logs/read/it_s_warm.log" in run.snakemake("-n", *run.targets, *run.choice)
     path.write_bytes(content)
     assert "Nothing to be done" in run.snakemake("-n", *run.targets, *run.choice)
     path.write_text(path.read_text().replace(",5", ",4"))
-    assert "Read it_s_warm" in run.snakemake("-n", *run.targets, *run.choice)
+    assert "logs/read/it_s_warm.log" in run.snakemake("-n", *run.targets, *run.choice)
     path.write_text(path.read_text().replace("response", "reply", 1))
     said = run.snakemake("-n", *run.choice, check=False)
     assert "Wrong configuration" in said and "response" in said and "Traceback" not in said
