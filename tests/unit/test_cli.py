@@ -110,8 +110,7 @@ def commands(parser, *names):
     [
         pytest.param(names, id=" ".join(names))
         for names, arguments in commands(make_parser())
-        # `render` takes what the names of several files begin with.
-        if any("--output" in argument.option_strings for argument in arguments) and names[0] != "render"
+        if any("--output" in argument.option_strings for argument in arguments)
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys, names):
@@ -275,10 +274,12 @@ def test_options_on_the_command_line_have_their_types(capsys, responses):
     assert "stem:yes|beta:2|" in capsys.readouterr().out
 
 
-def test_names_that_do_not_exist(tmp_path, capsys, responses):
+def test_names_that_do_not_exist(tmp_path, capsys, responses, monkeypatch):
     assert "Did you mean 'f1'" in fails(capsys, "score", responses, "--metric", "f2")
     catalogue = write_mirror(tmp_path, mini_items())
-    assert "Did you mean 'usr_persona'" in fails(capsys, "ingest", "usr_person", "--catalogue", catalogue)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(f"catalogue: {catalogue}\n")
+    assert "Did you mean 'usr_persona'" in fails(capsys, "read", "usr_person")
     assert "unknown source" in fails(capsys, "fetch", "mini_rating", "--catalogue", catalogue)
     assert "Did you mean 'responses'" in fails(capsys, "validate", responses, "--table", "response")
 
@@ -344,8 +345,9 @@ def test_validate(tmp_path, capsys):
     assert "record 2 (context_id=2, system_id=a): column 'response' holds ''" in fails(capsys, "validate", path)
 
 
-def test_fetch_ingest_score_a_dataset(tmp_path, monkeypatch, capsys):
+def test_fetch_read_score_a_dataset(tmp_path, monkeypatch, capsys):
     catalogue = write_mirror(tmp_path, mini_items())
+    (tmp_path / "params.yaml").write_text(f"catalogue: {catalogue}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
     main(["sources", "--catalogue", str(catalogue)])
@@ -353,7 +355,7 @@ def test_fetch_ingest_score_a_dataset(tmp_path, monkeypatch, capsys):
     assert main(["fetch", "usr_persona", "--catalogue", str(catalogue)]) == 0
     assert main(["sources", "--catalogue", str(catalogue)]) == 0
     assert capsys.readouterr().out.startswith("present")
-    assert main(["ingest", "usr_persona", "--catalogue", str(catalogue)]) == 0
+    assert main(["read", "usr_persona"]) == 0
     assert main(["score", "data/tables/usr_persona", "--metric", "f1", "--output", "f1.parquet"]) == 0
     scores = schema.read("f1.parquet", "scores")
     assert "Original Ground Truth" not in set(scores["system_id"]), "a reference is not scored against itself"
@@ -374,10 +376,11 @@ def test_fetch_ingest_score_a_dataset(tmp_path, monkeypatch, capsys):
 )
 def test_a_broken_file_writes_no_table(tmp_path, monkeypatch, capsys, content, message):
     catalogue = write_mirror_bytes(tmp_path, content)
+    (tmp_path / "params.yaml").write_text(f"catalogue: {catalogue}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
     main(["fetch", "--catalogue", str(catalogue)])
-    assert message in fails(capsys, "ingest", "usr_persona", "--catalogue", catalogue)
+    assert message in fails(capsys, "read", "usr_persona")
     assert not (tmp_path / "data/tables").exists()
 
 
@@ -395,12 +398,13 @@ def test_a_checksum_that_differs(tmp_path, monkeypatch, capsys):
 def tables(tmp_path, monkeypatch, capsys):
     """Return a folder of tables of the small invented set; vectors are kept nowhere unless a test says where."""
     catalogue = write_mirror(tmp_path, mini_items())
+    (tmp_path / "params.yaml").write_text(f"catalogue: {catalogue}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
     # Set, so that what a command sets is undone after the test.
     monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
     main(["fetch", "usr_persona", "--catalogue", str(catalogue)])
-    main(["ingest", "usr_persona", "--catalogue", str(catalogue)])
+    main(["read", "usr_persona"])
     capsys.readouterr()
     return tmp_path / "data/tables/usr_persona"
 
@@ -475,7 +479,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
     assert vectors_in(kept) == of_both
 
 
-def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
+def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
     scores, ratings = tmp_path / "s.parquet", tables / "ratings.parquet"
     options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
     assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
@@ -484,81 +488,22 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path, capsys):
     out = tmp_path / "c.parquet"
     assert main(["correlate", str(scores), "--ratings", str(ratings), "--output", str(out)]) == 0
     assert set(schema.read(out, "correlations")["cut"]) == {(found["cut"] > 0).sum()}
-    table = tmp_path / "table"
-    capsys.readouterr()
-    assert (
-        main(["render", "correlations", f"correlations={out}", "title=X", "target=Overall", "--output", str(table)])
-        == 0
-    )
-    assert {*capsys.readouterr().out.split()} == {str(path) for path in tmp_path.glob("table.*")}
-    said = f"the input of {(found['cut'] > 0).sum()} responses of usr_persona did not fit the model and was cut"
-    for suffix in ("md", "html", "tex"):
-        assert said in table.with_suffix(f".{suffix}").read_text().replace(r"\_", "_")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("heatmp", "unknown table or figure 'heatmp'"),
-        ("heatmap", "no --output"),
-        ("heatmap --output x", "no correlations; expected correlations=…"),
-        ("heatmap correlation=x --output x", "Did you mean 'correlations'?"),
-        ("heatmap correlations --output x", "'correlations'; expected KEY=VALUE"),
-        (
-            "correlations correlations=nowhere.csv title=A --output x",
-            "nowhere.csv: cannot be read (No such file or directory)",
-        ),
-        (
-            'heatmap correlations=a.csv ceilings=a.csv title=A labels={"a":1,"a":2} --output x',
-            "the key 'a' is given twice",
-        ),
-        (
-            "alpha contexts=a.csv ratings=b.csv title=A seed=few --output x",
-            "alpha, seed: 'few'; expected a whole number",
-        ),
-        ("statistics kind=powr found=a.csv title=A --output x", "Did you mean 'power'?"),
-        ("judges judgements=nowhere/*.csv title=A --output x", "nowhere/*.csv: cannot be read (No such file"),
+        ("table nowhere systems", "unknown study 'nowhere'"),
+        ("table dataset system --dataset mine", "Did you mean 'systems'?"),
+        ("figure dataset heatmp --dataset mine", "Did you mean 'heatmap'?"),
+        ("table dataset systems", "no --dataset"),
+        ("table dataset alpha --dataset mine", "results/mine/about.json: no such file"),
     ],
 )
-def test_what_cannot_be_rendered_is_one_message(tmp_path, capsys, monkeypatch, arguments, message):
+def test_what_cannot_be_made_is_one_message(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.csv").write_text("a\n")
-    assert message in fails(capsys, "render", *arguments.split(" "))
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"make": 3}, "no 'make'"),
-        ({"make": "report.nowhere:f"}, "no artifact 'report.nowhere:f'"),
-        ({"make": "cli:main"}, "no artifact 'cli:main'"),
-        ({"inputs": []}, "no 'inputs'"),
-        ({"inputs": {}}, "report.of_dataset:correlations: no 'correlations'"),
-        ({"inputs": {"correlations": 3}}, "input 'correlations' is no path"),
-        ({"outputs": {}}, "report.of_dataset:correlations: outputs none"),
-        ({"settings": {"title": "T", "not_run": {}, "source": "human", "more": 1}}, "unknown 'more'"),
-        ({"make": "report.plots.drawn:heatmap", "inputs": {"correlations": "c", "ceilings": "d"}}, "no 'labels'"),
-    ],
-)
-def test_a_job_that_is_none_is_one_message(capsys, change, message):
-    job = {
-        "make": "report.of_dataset:correlations",
-        "inputs": {"correlations": "c.parquet"},
-        "outputs": {"stem": "t"},
-        "settings": {"title": "T", "not_run": {}, "source": "human"},
-    }
-    text = fails(capsys, "do", json.dumps(job | change))
-    assert message in text and "expected a job as the workflow writes it" in text
-
-
-def test_what_can_be_rendered_is_listed_with_what_it_takes(capsys):
-    assert main(["render"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    told = lines[lines.index("heatmap: Draw a data set's correlations as a heat map") + 1]
-    assert told.split() == [
-        *("correlations=", "ceilings=", "title=", "[labels=]", "[outputs=]", "[source=]", "[target=]", "[main_target=]")
-    ]
+    assert message in fails(capsys, *arguments.split(" "), "--output", "x")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

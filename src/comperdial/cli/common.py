@@ -30,6 +30,13 @@ def output_file(text: str) -> Path:
     return path
 
 
+def output_stem(text: str) -> Path:
+    """Parse an argument that is the common name of several files to write, as :func:`output_file`."""
+    path = named_path(text)
+    output_folder(str(path.parent))
+    return path
+
+
 def output_table(text: str) -> Path:
     """Parse an argument that names a table to write: a file, by a suffix that says its form.
 

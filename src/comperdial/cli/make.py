@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue, output_file
+from comperdial.cli.common import add_catalogue, output_file, output_stem
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -17,7 +17,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         command.add_argument("name", help=f"a {kind} in its study.yaml")
         command.add_argument("--dataset", help="with `dataset`: which one")
         command.add_argument(
-            "--output", type=Path, required=True, help="the files' common name; a suffix is not needed"
+            "--output", type=output_stem, required=True, help="the files' common name; a suffix is not needed"
         )
         command.set_defaults(run=_make, kind=kind)
     command = commands.add_parser("readme", help="write the table of USR or of local metrics into a page")

@@ -33,9 +33,13 @@ def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str |
     ------
     UnknownNameError
         When there is no such study, table or figure.
+    ConfigError
+        When ``study`` is ``dataset``, and there is no data set.
     FileError
         When a file that it is made of is missing.
     """
+    if study == DATASET and not dataset:
+        raise ConfigError("no --dataset", where=f"{kind} {name}", expected="the data set that it is made of")
     spec = read_study(study)
     entry = entry_of(spec, kind, name, where=f"study {study}")
     datasets = [dataset] if dataset else list(entry.get("datasets") or spec.get("datasets") or [])
