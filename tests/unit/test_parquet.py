@@ -1,4 +1,4 @@
-"""Parquet files: sorted whatever order rows come in, read in parts, trusted only if ours, and merged from shards."""
+"""Parquet files: sorted whatever order rows come in, read in parts, trusted only if ours, and merged from parts."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
-from comperdial.core.sharding import Shard
 from comperdial.schema import parquet
 
 # Names whose order is one by code point and another by UTF-16 or by a dictionary.
@@ -53,13 +52,14 @@ def whole_of(frame, path):
     return path.read_bytes()
 
 
-def shards_of(folder, frame, count, made="f1", step=None):
-    """Write a table as shards: ranges of it, or row by row in turn."""
+def parts_of(folder, frame, count, made="f1", step=None):
+    """Write a table in parts: ranges of it, or row by row in turn."""
     paths = []
     for number in range(1, count + 1):
         paths.append(folder / f"{made}-{number}.parquet")
-        own = frame.iloc[number - 1 :: count] if step else Shard(number, count).of(frame)
-        with schema.writing(paths[-1], "judgements", Shard(number, count), made) as add:
+        ends = [len(frame) * end // count for end in (number - 1, number)]
+        own = frame.iloc[number - 1 :: count] if step else frame.iloc[ends[0] : ends[1]]
+        with schema.writing(paths[-1], "judgements", (number, count)) as add:
             add(own)
     return paths
 
@@ -171,19 +171,18 @@ def test_a_key_that_is_added_twice_is_found(small, tmp_path, apart):
 
 @pytest.mark.parametrize("step", [False, True])
 @pytest.mark.parametrize("count", [1, 3, 16])
-def test_shards_merge_into_the_whole(small, tmp_path, count, step):
-    """Ranges of a table, some of them empty; and rows in turn, as a judge's shards are."""
+def test_parts_merge_into_the_whole(small, tmp_path, count, step):
+    """Ranges of a table, some of them empty; and rows in turn."""
     frame = judgements([("a", f"{number:02}", 0) for number in range(40 if count == 3 else 10)])
-    paths = shards_of(tmp_path, frame, count, step=step)
+    paths = parts_of(tmp_path, frame, count, step=step)
     schema.merge(paths[::-1], tmp_path / "merged.parquet")
     assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
 
 
-def test_shards_that_are_not_all_of_one_thing_are_never_merged(tmp_path):
+def test_parts_that_are_not_all_of_one_table_are_never_merged(tmp_path):
     frame = judgements([("a", str(number), 0) for number in range(10)])
-    paths = shards_of(tmp_path, frame, 4)
-    others = shards_of(tmp_path, frame, 4, "f1|text:raw")
-    halves = shards_of(tmp_path, frame, 2, "halves")
+    paths = parts_of(tmp_path, frame, 4)
+    halves = parts_of(tmp_path, frame, 2, "halves")
     merged, whole, broken = (tmp_path / f"{name}.parquet" for name in ("merged", "whole", "broken"))
     whole_of(frame, whole)
     broken.write_bytes(b"PAR1")
@@ -194,12 +193,11 @@ def test_shards_that_are_not_all_of_one_thing_are_never_merged(tmp_path):
             schema.merge(files, merged)
         assert not merged.exists()
 
-    fails("no shards to merge", error=ConfigError)
-    fails("2 of 4 shards missing: 2, 4", paths[0], paths[2])
-    fails(r"shards of different things: f1 \(judgements\), and f1\|text:raw", *paths[:3], others[3])
-    fails(r"shards of different things", *paths, whole)
-    fails(r"edited\.parquet: not a shard", *paths[:3], edited)
-    fails("a shard that is there already", *paths, paths[0])
-    fails("1 of 2 shards missing: 2", halves[0])
+    fails("no parts to merge", error=ConfigError)
+    fails("2 of 4 parts missing: 2, 4", paths[0], paths[2])
+    fails("part 1 of 1 of table judgements", *paths, whole)
+    fails(r"edited\.parquet: not a part", *paths[:3], edited)
+    fails("part 1 of 4 of table judgements", *paths, paths[0])
+    fails("1 of 2 parts missing: 2", halves[0])
     fails(r"broken\.parquet: not a readable Parquet file", *paths, broken, error=FileError)
     fails("no such file", *paths, tmp_path / "none.parquet", error=FileError)

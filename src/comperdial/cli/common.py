@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comperdial.core.sharding import Shard
     from comperdial.evaluation.options import Options
 
 
@@ -153,22 +152,12 @@ def analysis_of(options: argparse.Namespace) -> Options:
     return Options(parsed_subset(options.subset), options.missing, options.outliers)
 
 
-def add_shard(command: argparse.ArgumentParser) -> None:
-    """Add ``--shard``."""
-    command.add_argument("--shard", metavar="I/N", help="only the I-th of N parts, such as 3/16 (docs/metrics.md)")
-
-
-def shard_of(options: argparse.Namespace) -> Shard:
-    """Return the shard that ``--shard`` names; without it, the whole.
-
-    Raises
-    ------
-    ConfigError
-        When it names none.
-    """
-    from comperdial.core.sharding import WHOLE, Shard
-
-    return Shard.parse(options.shard) if options.shard is not None else WHOLE
+def part_of(text: str) -> tuple[int, int]:
+    """Parse ``3-of-16``: which part, and how many there are."""
+    number, _, count = text.partition("-of-")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected which part and how many there are, such as 3-of-16")
+    return int(number), int(count)
 
 
 def whole(least: int) -> Callable[[str], int]:

@@ -15,6 +15,7 @@ from comperdial.cli.common import (
     json_object,
     output_file,
     output_table,
+    part_of,
 )
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.names import LEVELS
@@ -46,7 +47,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="all options of --metric as one JSON object; NAME is a kind then, whatever params.yaml has",
     )
     command.add_argument("--name", help="what to call --metric in the table; default: NAME")
-    command.add_argument("--part", metavar="I-of-N", help="only the I-th of N parts, such as 3-of-16 (docs/metrics.md)")
+    command.add_argument(
+        "--part", type=part_of, metavar="I-of-N", help="only the I-th of N parts, such as 3-of-16 (docs/metrics.md)"
+    )
     command.add_argument(
         "--parts", nargs="*", default=[], metavar="NAME=FILE", help="scores of metrics that --metric is made of"
     )
@@ -55,9 +58,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_score)
 
     command = commands.add_parser("merge", help="append the tables that `score --part` has made")
-    command.add_argument(
-        "shards", type=Path, nargs="+", metavar="SHARD", help="all of them, .parquet files in any order"
-    )
+    command.add_argument("parts", type=Path, nargs="+", metavar="PART", help="all of them, .parquet files in any order")
     command.add_argument("--output", type=output_file, required=True, help="a .parquet file")
     command.set_defaults(run=_merge)
 
@@ -226,11 +227,10 @@ def _emit(frame: Any, output: Path | None, table: str) -> None:  # noqa: ANN401
 
 def _score(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.core.sharding import WHOLE, Shard
     from comperdial.metrics import score_files, scoring
     from comperdial.metrics.named import suited_to
 
-    shard = Shard.parse(options.part.replace("-of-", "/")) if options.part else WHOLE
+    part = options.part or schema.WHOLE
     if options.part and not options.input.is_dir():
         raise ConfigError(f"{options.input} is no folder", where="--part", expected="a folder of tables")
     keep_embeddings(options)
@@ -252,9 +252,9 @@ def _score(options: argparse.Namespace) -> None:
         files = {name: Path(path) for name, _, path in (part.partition("=") for part in options.parts)}
         score_from(metrics[name], name, options.input, files, options.output)
     elif options.output and options.output.suffix == ".parquet":
-        scoring.write_scores(metrics[name], name, options.input, options.output, shard)
+        scoring.write_scores(metrics[name], name, options.input, options.output, part)
     else:
-        _emit(scoring.score_tables(metrics[name], name, options.input, shard), options.output, "scores")
+        _emit(scoring.score_tables(metrics[name], name, options.input, part), options.output, "scores")
 
 
 def _merge(options: argparse.Namespace) -> None:
@@ -262,7 +262,7 @@ def _merge(options: argparse.Namespace) -> None:
 
     if options.output.suffix != ".parquet":
         raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
-    schema.merge(options.shards, options.output)
+    schema.merge(options.parts, options.output)
 
 
 def _score_several(options: argparse.Namespace) -> None:

@@ -14,7 +14,6 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import MissingResourceError, SchemaError
-from comperdial.core.sharding import WHOLE, Shard
 from comperdial.metrics import Batch, Metric, Scores
 
 log = logging.getLogger(__name__)
@@ -25,7 +24,7 @@ _HELD = {"references": "references", "histories": "history", "facts": "facts"}
 _PART = 4096
 
 
-def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = WHOLE) -> pd.DataFrame:
+def score_tables(metric: Metric, name: str, folder: str | Path, part: schema.Part = schema.WHOLE) -> pd.DataFrame:
     """Score the responses of a dataset's tables.
 
     Parameters
@@ -37,9 +36,9 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
     folder
         Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
         their responses are what the others are held against.
-    shard
-        Which of the table's rows are scored (:meth:`Shard.of`); default: all. A response's scores are the same whatever
-        the shards; of a metric that runs a model without keeping vectors, but for the last digits.
+    part
+        Which part of the table's rows is scored; default: all. Scores are the same whatever the parts; of a metric that runs
+        a model without keeping vectors, but for the last digits.
 
     Returns
     -------
@@ -47,25 +46,25 @@ def score_tables(metric: Metric, name: str, folder: str | Path, shard: Shard = W
         Table ``scores``, turn level; responses that lack what the metric needs, or that it could not score, are absent,
         and the log says how many lack what.
     """
-    frames = [frame for frame in _scored(metric, name, folder, shard) if len(frame)]
+    frames = [frame for frame in _scored(metric, name, folder, part) if len(frame)]
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
 
 
-def write_scores(metric: Metric, name: str, folder: str | Path, output: str | Path, shard: Shard = WHOLE) -> None:
+def write_scores(
+    metric: Metric, name: str, folder: str | Path, output: str | Path, part: schema.Part = schema.WHOLE
+) -> None:
     """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow.
 
-    :func:`comperdial.schema.merge` makes of all shards' files the one that is written without shards.
+    :func:`comperdial.schema.merge` makes of all parts' files the one that is written without parts.
     """
-    total = schema.count(Path(folder) / "responses.parquet", "responses")
-    made = f"{name} ({metric.signature()}), {total:,} responses"
-    with schema.writing(output, "scores", shard, made) as add:
-        for frame in _scored(metric, name, folder, shard):
+    with schema.writing(output, "scores", part) as add:
+        for frame in _scored(metric, name, folder, part):
             add(frame)
 
 
-def _scored(metric: Metric, name: str, folder: str | Path, shard: Shard) -> Iterator[pd.DataFrame]:
+def _scored(metric: Metric, name: str, folder: str | Path, part: schema.Part) -> Iterator[pd.DataFrame]:
     lacking = Lacking()
-    for responses, batch in batches(folder, shard):
+    for responses, batch in batches(folder, part):
         yield from (tidy(*found) for found in compute({name: metric}, responses, batch, lacking))
     lacking.warn()
 
@@ -102,9 +101,9 @@ class Lacking:
         return None if self._left[name] else f"no response has {' and '.join(needs)}"
 
 
-def batches(folder: str | Path, shard: Shard = WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
+def batches(folder: str | Path, part: schema.Part = schema.WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
     """Yield a dataset's responses to score, some thousand at a time, with what each has to be scored with."""
-    for responses, context in parts(folder, shard=shard):
+    for responses, context in parts(folder, part=part):
         # The tables are checked: their entries need not be looked at again.
         yield responses, Batch(list(responses["response"]), *(list(context[column]) for column in _HELD.values()))
 
@@ -199,7 +198,7 @@ def expected_of(metric: Metric) -> dict[str, Any]:
 
 
 def parts(
-    folder: str | Path, rows: int | None = None, shard: Shard = WHOLE
+    folder: str | Path, rows: int | None = None, part: schema.Part = schema.WHOLE
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Yield a dataset's responses to score, some thousand at a time, and as many rows with the context of each.
 
@@ -210,18 +209,20 @@ def parts(
     rows
         Of the table of responses, how many are read for a part; default: 4096. A response's index is its place among
         them: those of reference systems are left out.
-    shard
-        Which rows of the table are read (:meth:`Shard.of`); default: all.
+    part
+        Which part of the table's rows is read; default: all.
     """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
     systems = schema.read(folder / "systems.parquet", "systems").set_index("system_id")
     path = folder / "responses.parquet"
-    span = shard.of(range(schema.count(path, "responses")))
-    for part in schema.read_parts(path, "responses", rows or _PART, span.start, span.stop):
-        _check_known(part, "context_id", contexts.index, path)
-        _check_known(part, "system_id", systems.index, path)
-        scored = part[part["system_id"].map(systems["kind"]) != "reference"]
+    number, of = part
+    count = schema.count(path, "responses")
+    span = range(count * (number - 1) // of, count * number // of)
+    for some in schema.read_parts(path, "responses", rows or _PART, span.start, span.stop):
+        _check_known(some, "context_id", contexts.index, path)
+        _check_known(some, "system_id", systems.index, path)
+        scored = some[some["system_id"].map(systems["kind"]) != "reference"]
         if len(scored):
             yield scored, contexts.loc[scored["context_id"]]
 

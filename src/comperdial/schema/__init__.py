@@ -6,11 +6,13 @@ A table is described once (:mod:`comperdial.schema.tables`); the Parquet types a
 
 from comperdial.schema.check import validate
 from comperdial.schema.io import empty, parse_cells, ratings_in, read, write
-from comperdial.schema.parquet import column_names, count, merge, read_parts, writing
+from comperdial.schema.parquet import WHOLE, Part, column_names, count, merge, read_parts, writing
 from comperdial.schema.tables import TABLES, table
 
 __all__ = [
     "TABLES",
+    "WHOLE",
+    "Part",
     "column_names",
     "count",
     "empty",

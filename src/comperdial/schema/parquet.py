@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from comperdial.core.errors import ConfigError, FileError, SchemaError
 from comperdial.core.files import check_input, replacing
 from comperdial.core.names import RATED_LEVELS
-from comperdial.core.sharding import WHOLE, Shard
 from comperdial.schema.check import DTYPES, validate
 from comperdial.schema.fields import Table
 from comperdial.schema.tables import table
@@ -32,9 +31,12 @@ Key = tuple[Any, ...]
 _GROUP = 65_536
 # A column of text with more values than these is stored as it is: a dictionary would hold nearly all of it.
 _FEW = 256
-# What a file's metadata say: which table it is; of a shard, also which one, and what made it.
-_TABLE, _SHARD, _MADE = b"comperdial.table", b"comperdial.shard", b"comperdial.made"
-# The most missing shards that a message names.
+# What a file's metadata say: which table it is, and of a part of one, which part.
+_TABLE, _PART = b"comperdial.table", b"comperdial.part"
+Part = tuple[int, int]
+"""The number of a part, from 1, and how many there are."""
+WHOLE: Part = (1, 1)
+# The most missing parts that a message names.
 _NAMED = 10
 
 
@@ -96,9 +98,7 @@ def read_parts(
 
 
 @contextmanager
-def writing(
-    path: str | Path, name: str, shard: Shard = WHOLE, made: str = ""
-) -> Iterator[Callable[[pd.DataFrame], None]]:
+def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give a function that checks rows and adds them to a Parquet table, which is sorted by its key at the end.
 
     Memory does not grow with the table as long as each part comes after the one before it; otherwise all rows are
@@ -111,8 +111,8 @@ def writing(
         The file to write.
     name
         The table.
-    shard, made
-        Of a shard, which one it is and what made it, by which :func:`merge` knows what belongs together.
+    part
+        Which part of the table it is, by which :func:`merge` knows whether all are there.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def writing(
         When rows break the table's rules, or a key is added twice; that may show at the end.
     """
     spec = table(name)
-    marks = {_SHARD: str(shard).encode(), _MADE: made.encode()} if shard.count > 1 else {}
+    marks = {_PART: "-of-".join(map(str, part)).encode()} if part != WHOLE else {}
     with replacing(path) as temporary, _Writer(temporary, spec, str(path), marks) as writer:
 
         def add(frame: pd.DataFrame) -> None:
@@ -133,14 +133,12 @@ def writing(
 
 
 def merge(paths: Sequence[str | Path], output: str | Path) -> None:
-    """Merge the shards of a table, all of them in any order, into the file that is written without shards.
-
-    The shards' rows are appended. Where shards are not ranges of the table, as a judge's, rows are sorted in memory.
+    """Merge the parts of a table, all of them in any order, into the file that is written in one piece.
 
     Raises
     ------
     SchemaError
-        When the files are not all shards of one thing, each once: names what is missing, or does not belong there.
+        When the files are not all parts of one table, each once.
     """
     name, ordered = _complete([Path(path) for path in paths])
     spec = table(name)
@@ -289,40 +287,33 @@ def _to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
 
 
 def _complete(paths: Sequence[Path]) -> tuple[str, list[Path]]:
-    """Return the table that files are shards of, and the files in the shards' order; raise unless all are there."""
+    """Return the table that files are parts of, and the files in the parts' order; raise unless all are there."""
     if not paths:
-        raise ConfigError("no shards to merge", expected="one or more")
-    said = []
+        raise ConfigError("no parts to merge", expected="one or more")
+    found: dict[int, Path] = {}
+    first: tuple[str, int] | None = None
     for path in paths:
-        with readable(path, "scores"):
-            metadata = pq.read_metadata(path)
-        marks = metadata.metadata or {}
-        name = marks.get(_TABLE, b"").decode()
-        with readable(path, name or "scores"), pq.ParquetFile(path) as file:
+        with readable(path, "scores"), pq.ParquetFile(path) as file:
+            marks = file.metadata.metadata or {}
+            name = marks.get(_TABLE, b"").decode()
             if not name or not _is_ours(file, table(name)):
-                raise SchemaError("not a shard", where=str(path), expected="a file that was written with --shard")
-        said.append((name, marks.get(_MADE, b"").decode(), Shard.parse(marks.get(_SHARD, b"1/1").decode())))
-    for (name, made, shard), path in zip(said, paths, strict=True):
-        first = said[0]
-        if (name, made) != first[:2]:
+                raise SchemaError("not a part", where=str(path), expected="a file of `comperdial score --part`")
+        number, count = map(int, marks.get(_PART, b"1-of-1").split(b"-of-"))
+        first = first or (name, count)
+        if (name, count) != first or number in found:
             raise SchemaError(
-                f"shards of different things: {first[1]} ({first[0]}), and {made} ({name})",
-                where=f"{paths[0]} and {path}",
-                expected="shards of one metric with the same options, of the same responses",
+                f"part {number} of {count} of table {name}",
+                where=str(path),
+                expected=f"each of the {first[1]} parts of table {first[0]} once",
             )
-        if shard.count != first[2].count:
-            raise SchemaError(f"shard {shard}", where=str(path), expected=f"one of {first[2].count}, as {paths[0]} is")
-    numbers = [shard.number for _, _, shard in said]
-    if twice := [path for place, path in enumerate(paths) if numbers[place] in numbers[:place]]:
-        raise SchemaError("a shard that is there already", where=str(twice[0]), expected="each shard once")
-    if missing := sorted(set(range(1, said[0][2].count + 1)) - set(numbers)):
+        found[number] = path
+    name, count = first or ("", 0)
+    if missing := [number for number in range(1, count + 1) if number not in found]:
         named = ", ".join(map(str, missing[:_NAMED])) + (", …" if len(missing) > _NAMED else "")
         raise SchemaError(
-            f"{len(missing)} of {said[0][2].count} shards missing: {named}",
-            where=f"{paths[0]} and {len(paths) - 1} more",
-            expected="all shards: what they lack would be lost",
+            f"{len(missing)} of {count} parts missing: {named}", where=str(paths[0]), expected="all parts"
         )
-    return said[0][0], [path for _, path in sorted(zip(numbers, paths, strict=True))]
+    return name, [found[number] for number in sorted(found)]
 
 
 def _key(content: pa.Table, row: int, spec: Table) -> Key:
