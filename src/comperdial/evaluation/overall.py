@@ -467,7 +467,9 @@ def read_samples(
         ratings = ratings[ratings["level"] == level]
         if not len(own) or not (ratings["source"] == source).any():
             continue
-        target = chosen_dimension((targets or {}).get(name), None, ratings.loc[ratings["source"] == source, "dimension"])
+        target = chosen_dimension(
+            (targets or {}).get(name), None, ratings.loc[ratings["source"] == source, "dimension"]
+        )
         systems = folder / "systems.parquet"
         for sample in paired_samples(
             own,

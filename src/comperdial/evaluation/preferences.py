@@ -404,7 +404,9 @@ def properties(dialogue: Dialogue) -> dict[str, float]:
     """Return what can be counted of the judged speaker's utterances."""
     texts = dialogue.said_by_judged()
     words = normalise(" ".join(texts)).split()
-    partner = {*normalise(" ".join(text for speaker, text in dialogue.utterances if speaker != dialogue.judged)).split()}
+    partner = {
+        *normalise(" ".join(text for speaker, text in dialogue.utterances if speaker != dialogue.judged)).split()
+    }
     return {
         "words": sum(len(text.split()) for text in texts),
         "words, normalised": len(words),
