@@ -256,7 +256,8 @@ def test_every_level_and_dimension_is_a_block_and_a_folder_has_its_own_ratings(t
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
     main(["fetch", "usr_persona", "--catalogue", str(catalogue)])
-    main(["ingest", "usr_persona", "--catalogue", str(catalogue)])
+    (tmp_path / "params.yaml").write_text(f"catalogue: {catalogue}\n")
+    main(["read", "usr_persona"])
     text = run(capsys, "compare", "data/tables/usr_persona", "--metrics", "f1", "chrf", "distinct").out
     for dimension in ("Overall", "Natural"):
         assert f"{dimension}: Turn level, ratings of turns\n" in text

@@ -171,8 +171,6 @@ MISTAKES = [
     ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a path"),
     ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),
     ("recorded.unieval_recorded.about", "a | b", r"recorded\.unieval_recorded\.about: .*without a bar"),
-    ("resources.default.threads", 4, r"resources\.default\.threads: .*expected mem_mb, runtime, cores or gpu"),
-    ("resources.default.licences", 0.5, r"resources\.default\.licences: got 0\.5; expected a whole number or a text"),
     ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),
 ]
 

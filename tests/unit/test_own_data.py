@@ -364,17 +364,17 @@ def test_faults_are_named(tmp_path, content, options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_ingest_of_a_file(tmp_path, monkeypatch, capsys):
+def test_a_file_is_read_into_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("reply,system,rating\nx,a,4\ny,b,2\n")
-    options = '{"columns": {"response": "reply"}, "scale": [1, 5]}'
-    assert main(["ingest", "mine.csv", "--options", options]) == 0
-    assert main(["ingest", "mine.csv", "--name", "other", "--output", "there", "--options", options]) == 0
+    options = ["--columns", '{"response": "reply"}', "--scale", "1", "5"]
+    assert main(["read", "mine.csv", *options]) == 0
+    assert main(["read", "mine.csv", "--name", "other", "--output", "there", *options]) == 0
     for folder, name in (("data/tables/mine", "mine"), ("there", "other")):
         tables = {path.stem for path in (tmp_path / folder).iterdir()}
         assert tables == {"systems", "contexts", "personas", "responses", "ratings"}
         assert set(schema.read(tmp_path / folder / "ratings.parquet", "ratings")["dataset"]) == {name}
-    assert main(["ingest", "absent.csv"]) == 1
+    assert main(["read", "absent.csv"]) == 1
     assert "absent.csv" in capsys.readouterr().err
     assert main(["score", "there", "--metric", "distinct"]) == 0
 
@@ -493,7 +493,7 @@ def test_the_page_of_a_file_of_ratings(root, tmp_path, monkeypatch, capsys):
     listed = page.split("| column |")[1].split("\n\n")[0]
     names = {name for line in listed.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert names - set(ALIASES) == set(COLUMNS)
-    assert main(["ingest", "mine.csv"]) == 0
+    assert main(["read", "mine.csv"]) == 0
     assert main(["score", "data/tables/mine", "--metric", "f1", "--output", "f1.parquet"]) == 0
     assert main(["correlate", "f1.parquet", "--ratings", "data/tables/mine/ratings.parquet"]) == 0
     assert "mine,turn,turn,warmth,f1,f1,pooled,spearman," in capsys.readouterr().out

@@ -248,7 +248,7 @@ def check_version(path: Path) -> None:
             "the ratings are in turn_ratings.parquet and dialogue_ratings.parquet, as earlier versions wrote them",
             where=str(path.parent),
             expected="one table, ratings.parquet",
-            hint="Read the data set again, with `snakemake` or `comperdial ingest`",
+            hint="Read the data set again, with `snakemake` or `comperdial read`",
         )
 
 

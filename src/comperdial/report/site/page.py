@@ -97,7 +97,7 @@ def page(title: str, data: str, *, note: str = "") -> str:
 def data_of(text: str) -> str:
     """Return the packed data of a page, or raise :class:`FileError` when it has none."""
     if not (found := _DATA.search(text)):
-        raise FileError("no packed data in the page", expected="a page that `comperdial render site` wrote")
+        raise FileError("no packed data in the page", expected="a page that `comperdial page` wrote")
     return found.group(1)
 
 
