@@ -205,3 +205,31 @@ def test_contexts_that_say_their_dialogue_and_no_more(tmp_path):
     path.write_text("context_id\n01\n")
     with pytest.raises(SchemaError, match="no column 'dialogue_id'"):
         aggregate.read_contexts(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "level"),
+    [
+        ("context_id", "turn"),
+        ("dialogue_id", "dialogue"),
+        ("item_id", "turn"),
+        # Of a response the dialogue may be named too.
+        ("context_id,dialogue_id", "turn"),
+        ("level,item_id", "dialogue"),
+    ],
+)
+def test_short_files_of_ratings_name_what_was_rated_in_one_of_three_ways(tmp_path, head, level):
+    path = tmp_path / "ratings.csv"
+    item = {"context_id,dialogue_id": "1,d", "level,item_id": "dialogue,1"}.get(head, "1")
+    path.write_text(f"{head},system_id,rating\n{item},s,4\n")
+    found = aggregate.read_ratings(path, dataset="d", scale=(1, 5))
+    assert found.iloc[0][["level", "item_id", "system_id", "rating", "source"]].tolist() == [
+        level,
+        "1",
+        "s",
+        4,
+        "human",
+    ]
+    path.write_text("system_id,rating\ns,4\n")
+    with pytest.raises(SchemaError, match="no column 'context_id'"):
+        aggregate.read_ratings(path)

@@ -278,6 +278,14 @@ def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
             check("ratings", row)
 
 
+def test_ratings_of_an_earlier_version_ask_for_another_reading(tmp_path):
+    assert schema.ratings_in(tmp_path).empty
+    (tmp_path / "turn_ratings.parquet").touch()
+    for read in (schema.ratings_in, lambda folder: schema.read(folder / "ratings.parquet", "ratings")):
+        with pytest.raises(ComperdialError, match=r"turn_ratings.parquet .* expected one table, ratings.parquet.*Read"):
+            read(tmp_path)
+
+
 def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
     path = tmp_path / "contexts.parquet"
     schema.write(path, pd.DataFrame([CONTEXT]), "contexts")

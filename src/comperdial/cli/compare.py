@@ -91,7 +91,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables, analysed
-    from comperdial.evaluation.rated_data import column_scores, columns_of, own_columns, read_rated
+    from comperdial.evaluation.rated_data import read_rated
     from comperdial.metrics.named import metric_named, read_entries, suited_to
     from comperdial.metrics.scoring import batches, score_many
     from comperdial.report.compared import comparison_document
@@ -100,27 +100,27 @@ def _compare(options: argparse.Namespace) -> None:
 
     form = _format(options)
     analysis = replace(analysis_of(options), systems=options.systems)
-    data = None
-    if not options.metrics and not options.scores:
-        data = read_rated(
-            options.input, ratings=options.ratings, contexts=options.contexts,
-            options=rated_file_options(options),
-        ) if options.input else None  # fmt: skip
-        options.metrics = _default(options, data)
+    if not options.metrics and not options.scores and not options.input:
+        raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
     ready = aggregate.read_scores(options.scores, unnamed=True) if options.scores else None
+    data = read_rated(
+        options.input, ratings=options.ratings, contexts=options.contexts, dataset=_only(ready),
+        options=rated_file_options(options),
+    )  # fmt: skip
+    if not options.metrics and not options.scores:
+        options.metrics = _default(options, data)
     known = set() if ready is None else set(ready["metric"])
     named = [*options.metrics, *([options.against] if options.against else [])]
     names = list(dict.fromkeys(output_name(text, "")[0] for text in named))
     entries = read_entries(options.params)
     metrics, own = {}, []
-    others = columns_of(options.input, rated_file_options(options)) if options.input and options.input.is_file() else []
-    spelled = {_plain(column): column for column in others}
+    spelled = {_plain(column): column for column in data.columns}
     for name in (name for name in names if name not in known):
         try:
             metrics[name] = metric_named(name, entries)
         except UnknownNameError as error:
             if _plain(name) not in spelled:
-                raise _with_tables(error, known, others) from None
+                raise _with_tables(error, known, data.columns) from None
             own.append(spelled[_plain(name)])
     if metrics and options.input is None:
         raise ConfigError(
@@ -135,13 +135,6 @@ def _compare(options: argparse.Namespace) -> None:
     columns = {(name, "score"): name for name in sorted(own, key=lambda name: name != first)}
     wanted = columns | wanted if first else wanted | columns
     contrasted = next(iter(wanted)) if options.against else None
-    data = data or read_rated(
-        options.input,
-        ratings=options.ratings,
-        contexts=options.contexts,
-        dataset=_only(ready),
-        options=rated_file_options(options),
-    )
     ready = _rated_contexts(_of_dataset(ready, data), data)
     keep_embeddings(options)
     scores: pd.DataFrame | None = None
@@ -151,7 +144,7 @@ def _compare(options: argparse.Namespace) -> None:
         metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))
         scores, not_run = score_many(metrics, data.parts)
         not_run |= unsuited
-    in_columns = column_scores(options.input, data, own, rated_file_options(options)) if own else None
+    in_columns = data.scores(own)
     if ready is None and in_columns is None:
         say_not_run(not_run, {**metrics, **not_run}, options.input)
     found = [frame for frame in (ready, in_columns, scores) if frame is not None and len(frame)]
@@ -168,9 +161,7 @@ def _compare(options: argparse.Namespace) -> None:
         _check_against(options.against, contrasted, labels, not_run)
     chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
-    attributes = (
-        own_columns(options.input, data, rated_file_options(options)) if options.input and options.subset else ()
-    )
+    attributes = data.attributes() if options.subset else ()
     tables = Tables(scores[chosen], data.ratings, data.contexts, data.systems, source)
     samples, said = analysed(
         tables, analysis, attributes=attributes, levels=options.level or LEVELS, targets=options.target
@@ -238,8 +229,6 @@ def _default(options: argparse.Namespace, data: Any) -> list[str]:  # noqa: ANN4
     from comperdial.cli.compare_default import default_metrics
     from comperdial.metrics.named import read_entries
 
-    if data is None:
-        raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
     if options.input.is_dir():
         responses = schema.count(options.input / "responses.parquet", "responses")
     else:
@@ -280,7 +269,7 @@ def _format(options: argparse.Namespace) -> str:
     return by_suffix[options.output.suffix]
 
 
-def _with_tables(error: UnknownNameError, known: set[str], columns: list[str]) -> UnknownNameError | ConfigError:
+def _with_tables(error: UnknownNameError, known: set[str], columns: Sequence[str]) -> UnknownNameError | ConfigError:
     """Add to the error of a name that is no metric what the tables of scores and the file's own columns are called."""
     found = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
     more = [f"{what}: {', '.join(names)}" for what, names in found if names]

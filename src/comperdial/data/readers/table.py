@@ -171,14 +171,16 @@ class RatedFile(Reader):
     def units(self) -> pd.DataFrame:
         """Return what each record was of, in order, once the file is read.
 
-        Columns: system_id, context_id of a response, dialogue_id of a whole dialogue; None for what a record is not of.
+        Columns: level, item_id, system_id; the first two are None for a record of neither a response nor a dialogue.
         """
         names = self._names()
         rows = [
-            (system, self._name_of(names, context, system, item), None) if context else (system, None, item or None)
+            ("turn", self._name_of(names, context, system, item), system)
+            if context
+            else ("dialogue" if item else None, item or None, system)
             for system, context, item in self._units
         ]
-        return pd.DataFrame(rows, columns=["system_id", "context_id", "dialogue_id"], dtype=object)
+        return pd.DataFrame(rows, columns=["level", "item_id", "system_id"], dtype=object)
 
     def _cell(self, name: str, place: int) -> Any:  # noqa: ANN401
         return self._cells[name][place] if name in self._cells else None
