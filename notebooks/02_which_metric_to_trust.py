@@ -102,7 +102,7 @@ show(wide.loc[order].rename_axis(columns=None))
 # Is the dearest worth it? Each level's best metric against the best of those that only count words, by the paired test:
 
 # %%
-comparisons = bench.result("comparisons")
+comparisons = bench.result("pairs")
 comparisons = comparisons.assign(
     cell=cells(comparisons), a=labels(comparisons, "_a"), b=labels(comparisons, "_b")
 ).query("metric_a != 'human' and metric_b != 'human'")

@@ -95,7 +95,7 @@ def write_results(root, names, rng):
     keys = [
         {"dataset": "demo", "level": level, "against": against, "target": "Overall"} for level, against in reading.CELLS
     ]
-    correlations, ceilings, comparisons, curves, power = [], [], [], [], []
+    correlations, ceilings, pairs, curves, power = [], [], [], [], []
     for key in keys:
         system = key["level"] == "system"
         for name, output, signature in names:
@@ -108,9 +108,6 @@ def write_results(root, names, rng):
                         | {"value": value, "low": value - 0.1, "high": value + 0.1, "p": 0.01, "n": 5}
                         | {"loso_value": None, "loso_system": None}
                         | {
-                            "rank": 1 + (name > "c"),
-                            "tests": 3,
-                            "rank_wmt": None,
                             "coverage": 1.0,
                             "cut": 0,
                             "lacking": None,
@@ -133,15 +130,13 @@ def write_results(root, names, rng):
                 pair = {"metric_a": a, "output_a": output_a, "metric_b": b, "output_b": output_b, "difference": 0.1}
                 tests = {
                     "p": 0.04,
-                    "p_adjusted": 0.4,
-                    "p_fdr": 0.4,
                     "p_wmt": 0.005,
                     "p_perm_both": 0.01,
                     "p_williams": 0.01,
                     "n": 5,
                     "test": "made up",
                 }
-                comparisons.append(key | {"grouping": "pooled", "coefficient": "spearman"} | pair | tests)
+                pairs.append(key | {"grouping": "pooled", "coefficient": "spearman"} | pair | tests)
                 if key["level"] == "turn":
                     power.append(
                         key
@@ -150,13 +145,14 @@ def write_results(root, names, rng):
                         | {"power": 0.3}
                     )
     folder = root / "results/demo"
-    tables = {"correlations": correlations, "ceilings": ceilings, "comparisons": comparisons}
+    tables = {"correlations": correlations, "ceilings": ceilings, "pairs": pairs}
     for name, rows in (tables | {"curves": curves, "power": power}).items():
         schema.write(
             folder / f"{name}.parquet",
-            pd.DataFrame(rows).astype(dict.fromkeys({"rank", "rank_wmt"} & {*rows[0]}, "Int32")),
+            pd.DataFrame(rows).reindex(columns=schema.table(name).columns),
             name,
         )
+    (folder / "about.json").write_text(json.dumps({"apart": [], "outputs": []}))
 
 
 @pytest.fixture(scope="module")
@@ -335,10 +331,9 @@ def test_where_no_pair_was_compared_the_page_says_so(small, monkeypatch, tmp_pat
     shutil.copytree(small, tmp_path / "copy")
     folder = tmp_path / "copy/results/demo"
     found = pd.read_parquet(folder / "correlations.parquet")
-    kept = found[found["metric"].isin(["bleu", "chrf", "f1"][:count])].copy()
-    kept["rank"] = pd.array([pd.NA] * len(kept), dtype="Int32")
+    kept = found[found["metric"].isin(["bleu", "chrf", "f1"][:count])]
     kept.to_parquet(folder / "correlations.parquet")
-    for name in ("comparisons", "curves", "power"):
+    for name in ("pairs", "curves", "power"):
         path = folder / f"{name}.parquet"
         pd.read_parquet(path).head(0).to_parquet(path)
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
@@ -351,7 +346,7 @@ def test_one_metric_with_a_rank_is_shown(small, monkeypatch, tmp_path):
     folder = tmp_path / "copy/results/demo"
     found = pd.read_parquet(folder / "correlations.parquet")
     found[found["metric"] == "bleu"].to_parquet(folder / "correlations.parquet")
-    pd.read_parquet(folder / "comparisons.parquet").head(0).to_parquet(folder / "comparisons.parquet")
+    pd.read_parquet(folder / "pairs.parquet").head(0).to_parquet(folder / "pairs.parquet")
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "What is missing: tested pairs." in shown
 

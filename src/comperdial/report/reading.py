@@ -14,9 +14,11 @@ import pandas as pd
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed
 from comperdial.core.errors import MissingResourceError
+from comperdial.core.files import read_json
 from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
 from comperdial.report.captions import SIMULATED
+from comperdial.report.dataset import main_results
 from comperdial.report.labels import label as called
 from comperdial.report.showing import Page, say
 
@@ -61,8 +63,13 @@ class Reading:
     chosen_source: str | None = None
 
     def result(self, kind: str = "correlations") -> pd.DataFrame:
-        """Return what was computed: the correlations, or the table ``kind`` (``ceilings``, ``comparisons``, …)."""
-        return self._read(f"results/{self.dataset}/{kind}.parquet")
+        """Return what was computed: the correlations with ranks, ``pairs`` (the tests of main outputs, corrected), or another table."""
+        if kind not in ("correlations", "pairs"):
+            return self._read(f"results/{self.dataset}/{kind}.parquet")
+        paths = [self._path(f"results/{self.dataset}/{name}.parquet") for name in ("correlations", "pairs")]
+        about = read_json(self._path(f"results/{self.dataset}/about.json"))
+        found = main_results(paths[0].parent, about)
+        return found[kind == "pairs"]
 
     def correlations(self, coefficient: str = "spearman", grouping: str = "pooled") -> pd.DataFrame:
         """Return the correlations with the target, with ``label`` and ``cell`` to show and the metric's traits."""
