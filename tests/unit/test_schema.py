@@ -299,8 +299,8 @@ def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
             list(schema.read_parts(path, "contexts", 10))
 
 
-def test_correlations_of_earlier_versions_have_no_number_of_tests(tmp_path):
-    frame = schema.empty("correlations").drop(columns="tests")
+def test_correlations_of_earlier_versions_have_no_exact_p(tmp_path):
+    frame = schema.empty("correlations").drop(columns="p_exact")
     row = {
         "dataset": "d",
         "level": "turn",
@@ -310,11 +310,8 @@ def test_correlations_of_earlier_versions_have_no_number_of_tests(tmp_path):
         "output": "o",
         "grouping": "pooled",
     }
-    row |= {"coefficient": "spearman", "value": 0.5, "n": 9, "rank": 1, "coverage": 1.0, "cut": 0, "signature": "m|v:1"}
-    frame = pd.concat([frame, pd.DataFrame([row])]).astype(
-        {"n": "int32", "rank": "Int32", "rank_wmt": "Int32", "cut": "int32"}
-    )
+    row |= {"coefficient": "spearman", "value": 0.5, "n": 9, "coverage": 1.0, "cut": 0, "signature": "m|v:1"}
+    frame = pd.concat([frame, pd.DataFrame([row])]).astype({"n": "int32", "cut": "int32"})
     frame.to_parquet(tmp_path / "old.parquet")
     found = schema.read(tmp_path / "old.parquet", "correlations")
-    assert found["tests"].isna().all()
-    assert found["tests"].dtype == "Int32"
+    assert found["p_exact"].isna().all()

@@ -208,7 +208,7 @@ def _without_intervals(frame: pd.DataFrame, keys: Sequence[Mapping[str, str]]) -
     chosen = [tuple(key[name] for name in of) for key in keys]
     inside = [tuple(map(str, row)) in chosen for row in frame[of].itertuples(index=False)]
     tested = ("p", "p_adjusted", "p_fdr") if "difference" in frame else ()
-    gone = [name for name in ("low", "high", "over", "rank", "rank_wmt", *tested) if name in frame]
+    gone = [name for name in ("low", "high", "over", "rank", *tested) if name in frame]
     return frame.assign(**{name: frame[name].mask(inside) for name in gone})
 
 

@@ -352,6 +352,7 @@ def _correlate(options: argparse.Namespace) -> None:
         _correlate_folder(options, options.input[0])
         return
     from comperdial import evaluation, schema
+    from comperdial.core.files import write_table
     from comperdial.evaluation.options import analysed
     from comperdial.report.ranking import corrected, with_ranks
 
@@ -379,11 +380,14 @@ def _correlate(options: argparse.Namespace) -> None:
             schema.write(options.pairs, pairs, "pairs")
         if options.comparisons:
             correlations = with_ranks(correlations, pairs, options.correction)
-            columns = schema.table("comparisons").columns
-            schema.write(options.comparisons, corrected(pairs)[columns], "comparisons")
+            write_table(options.comparisons, corrected(pairs))
     if options.ceilings:
         schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
-    _emit(correlations, options.output, "correlations")
+    if options.output and options.comparisons:
+        # Ranks are no columns of the table.
+        write_table(options.output, correlations)
+    else:
+        _emit(correlations, options.output, "correlations")
 
 
 def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:

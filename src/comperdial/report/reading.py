@@ -63,7 +63,7 @@ class Reading:
     chosen_source: str | None = None
 
     def result(self, kind: str = "correlations") -> pd.DataFrame:
-        """Return what was computed: the correlations with ranks, ``pairs`` (the tests of main outputs, corrected), or another table."""
+        """Return what was computed: correlations with ranks, ``pairs`` of main outputs, corrected, or another table."""
         if kind not in ("correlations", "pairs"):
             return self._read(f"results/{self.dataset}/{kind}.parquet")
         paths = [self._path(f"results/{self.dataset}/{name}.parquet") for name in ("correlations", "pairs")]

@@ -92,23 +92,6 @@ STUDIES = (
         key=("dataset", "who", "dimension_a", "dimension_b"),
     ),
     Table(
-        "contrasts",
-        (
-            name_field("dataset"),
-            name_field("target"),
-            one_of("coefficient", COEFFICIENTS),
-            name_field("metric_a"),
-            name_field("output_a"),
-            name_field("metric_b"),
-            name_field("output_b"),
-            *(_difference(name) for name in ("difference", "low", "high")),
-            p_value("p"),
-            count_field("n"),
-            name_field("test"),
-        ),
-        key=("dataset", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
-    ),
-    Table(
         "overall",
         (
             name_field("board"),

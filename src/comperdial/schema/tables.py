@@ -26,7 +26,6 @@ from comperdial.schema.fields import (
     one_of,
     optional,
     p_value,
-    rank,
     utterances,
 )
 from comperdial.schema.studies import STUDIES
@@ -237,15 +236,10 @@ TABLES: Mapping[str, Table] = {
                 p_value("p"),
                 replace(p_value("p_exact"), may_lack=True),
                 count_field("n"),
-                # Of tables written by the old jobs: ranks are computed when a table is rendered (report/ranking.py).
-                replace(rank("rank"), may_lack=True),
-                replace(rank("rank_wmt"), may_lack=True),
                 Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
                 count_field("cut"),
                 optional("lacking", pa.string(), filled, "what is missing"),
                 name_field("signature"),
-                # Tables of versions up to 0.13 lack it.
-                replace(optional("tests", pa.int32(), lambda value: value >= 1, "a count from 1"), may_lack=True),
             ),
             key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),
         ),
@@ -260,24 +254,6 @@ TABLES: Mapping[str, Table] = {
                 count_field("n"),
             ),
             key=("dataset", "level", "against", "target", "grouping", "coefficient", "annotator_id"),
-        ),
-        Table(
-            "comparisons",
-            (
-                *_OF_SAMPLE,
-                one_of("grouping", GROUPINGS),
-                one_of("coefficient", MEASURES),
-                *_PAIR,
-                p_value("p"),
-                p_value("p_adjusted"),
-                p_value("p_fdr"),
-                p_value("p_wmt"),
-                p_value("p_perm_both"),
-                p_value("p_williams"),
-                count_field("n"),
-                name_field("test"),
-            ),
-            key=(*_SAMPLE_KEY, "grouping", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
         ),
         Table(
             "pairs",

@@ -311,7 +311,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
         "Held-out correlation of `local` with people's ratings: with all parts, without each, with each alone. Each variant "
         "was fitted anew, its penalty chosen among the sets that it may see."
     )
-    unused = ["place", "responses", "signature", "grouping", "metric", "p_exact", "rank_wmt"]
+    unused = ["place", "responses", "signature", "grouping", "metric", "p_exact"]
     return Table(
         title="The learned metric without its parts",
         caption=f"{caption} {LEGEND}" if made["loso_halved"].any() else caption,
