@@ -26,10 +26,6 @@ def _share(name: str) -> Field:
     return Field(name, pa.float64(), check=lambda value: 0 <= value <= 1, expected="0 to 1")
 
 
-def _difference(name: str) -> Field:
-    return optional(name, pa.float64(), lambda value: -2.0001 <= value <= 2.0001, "-2 to 2")
-
-
 STUDIES = (
     Table(
         "dimension_correlations",
