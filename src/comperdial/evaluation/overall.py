@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,9 +23,8 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import Output
-from comperdial.evaluation.aggregate import read_contexts
+from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
-from comperdial.evaluation.samples import samples as paired_samples
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import COEFFICIENTS, Measure
 from comperdial.stats.comparison import CLOSE, FEWEST, benjamini_hochberg, common_units, holm, rank_clusters
@@ -462,23 +461,10 @@ def read_samples(
     kept = every[pd.MultiIndex.from_frame(every[["metric", "output"]]).isin(list(outputs))]
     found = {}
     for name, folder in folders.items():
-        own = kept[kept["dataset"] == name]
-        ratings = schema.ratings_in(folder)
-        ratings = ratings[ratings["level"] == level]
-        if not len(own) or not (ratings["source"] == source).any():
-            continue
-        target = chosen_dimension(
-            (targets or {}).get(name), None, ratings.loc[ratings["source"] == source, "dimension"]
-        )
-        systems = folder / "systems.parquet"
-        for sample in paired_samples(
-            own,
-            ratings,
-            systems=schema.read(systems, "systems") if systems.is_file() else None,
-            source=source,
-            levels=[level],
-            targets=[target],
-            contexts=read_contexts(folder / "contexts.parquet", dataset=name),
-        ):
-            found[name] = sample
+        tables = Tables.read(folder, (), source)
+        ratings, own = tables.ratings, kept[kept["dataset"] == name]
+        rated = ratings.loc[(ratings["level"] == level) & (ratings["source"] == source), "dimension"]
+        if len(own) and len(rated):
+            target = chosen_dimension((targets or {}).get(name), None, rated)
+            (found[name],) = replace(tables, scores=own).samples([level], [target])
     return found

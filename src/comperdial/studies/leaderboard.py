@@ -18,8 +18,8 @@ from comperdial.core.files import check_columns, read_text
 from comperdial.core.names import Output
 from comperdial.data.catalogue import Catalogue
 from comperdial.data.own_files import number, read_columns, shown
+from comperdial.evaluation.options import Tables
 from comperdial.evaluation.overall import BOARDS, OVERALL, Board, Missing, board_of, overall, read_boards, read_samples
-from comperdial.evaluation.samples import samples
 from comperdial.metrics import kinds
 from comperdial.report.render import Section, Table
 from comperdial.schema.dimensions import chosen_dimension
@@ -105,25 +105,14 @@ class Leaderboard:
         folder, source = self.tables / dataset, self.board["source"]
         if not folder.is_dir():
             return None
-        ratings = schema.ratings_in(folder)
-        ratings = ratings[(ratings["level"] == self.level) & (ratings["source"] == source)]
-        if ratings.empty:
+        tables = Tables.read(folder, (), source)
+        found = tables.ratings[(tables.ratings["level"] == self.level) & (tables.ratings["source"] == source)]
+        if found.empty:
             return None
-        found = samples(
-            schema.empty("scores"),
-            ratings,
-            contexts=schema.read(folder / "contexts.parquet", "contexts"),
-            systems=schema.read(folder / "systems.parquet", "systems"),
-            source=source,
-            levels=[self.level],
-            targets=[chosen_dimension(self._targets.get(dataset), None, ratings["dimension"])],
-            allow_missing=True,
-        )
-        rated = sorted(unit for sample in found for unit in sample.units)
-        if not rated:
-            return None
-        answers = self._answers(dataset)
-        return Items(frozenset([*zip(answers["item_id"], answers["system_id"], strict=True), *rated]), tuple(rated))
+        target = chosen_dimension(self._targets.get(dataset), None, found["dimension"])
+        rated, answers = tables.rated(self.level, [target]), self._answers(dataset)
+        keys = [sorted({*frame[KEY[1:]].itertuples(index=False, name=None)}) for frame in (rated, answers)]
+        return Items(frozenset(keys[0] + keys[1]), tuple(keys[0]))
 
     @property
     def _targets(self) -> dict[str, str | None]:
