@@ -20,8 +20,7 @@ from comperdial.judges.requests import CUT, Answer, RefusedError, Request, unfin
 from comperdial.judges.tasks import Judging, Task, family_of, labels, service_of, silent, to_pay
 
 UNREADABLE = "unreadable"
-ASK_AGAIN = ("refused", UNREADABLE)
-"""What is asked again on demand only: requests that were refused for good, and answers without a rating."""
+"""Answers without a rating; they and refusals are asked for again on demand only."""
 OUTSIDE = "outside"
 """The output that says how much of the probability was on no label."""
 # With more of the probability outside the scale, an answer was about to be no rating.

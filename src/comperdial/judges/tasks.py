@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ from comperdial.judges.probabilities import check_labels, scale_labels
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.requests import Family, canonical
 from comperdial.judges.services import Service, address, find, services
-from comperdial.schema.evaluated import DIMENSIONS
 
 ANY_ROLE = "any"
 DEFAULT = "default"
@@ -30,32 +29,21 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Judge:
-    """One judge.
+    """Who answers: an entry of ``judges`` in ``params.yaml``.
 
     Attributes
     ----------
-    name
-        Its name in ``params.yaml``.
-    service
-        The module of :mod:`comperdial.judges.services` that answers.
-    model
-        The model that is asked for; empty where a service has one only.
-    role
-        Which of the study's roles it plays (the paper's two models are ``small`` and ``large``); ``any`` plays each.
     mode
         ``generate``: the rating is read out of the answer's text. ``probabilities``: it is the expected value over the
         probabilities of the scale's tokens (G-Eval's weighting).
     parameters
         What is sent with each request: temperature, max_tokens, ….
-    explain
-        Whether it is asked for rationales, whatever a variant says; None leaves it to the variant.
     items
         Of how many responses or dialogues of a data set it is asked; None: of all.
     connection
         How it is reached and how fast: nothing that an answer depends on.
     identity
-        What else its answers depend on, and is not sent: the URL of a judge without an entry in ``params.yaml``, whose
-        name is no promise that it is the same one.
+        What else its answers depend on, and is not sent: the URL of a judge without an entry in ``params.yaml``.
     """
 
     name: str
@@ -72,31 +60,25 @@ class Judge:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of asking: a prompt, what its answer must hold, and how often to ask.
+    """One way of asking: an entry of ``judging.variants``.
 
     Attributes
     ----------
-    name, label
-        In ``params.yaml``, and in tables.
     prompt
         The name of a prompt of ours, or the path of a template.
     fields
-        What the prompt is given; stated, so that a template that asks for something else is an error.
-    form
-        The ratings an answer must hold.
+        What the prompt is given; stated, so that a template that takes something else is an error.
     samples
-        How many answers a score is the mean of. The first is what the variant stands for; each other one makes a
+        How many answers a score is the mean of. The first is what the variant is; each other one makes a
         score of its own from the same answers.
     retries
-        How many fresh samples to draw for an answer that cannot be parsed.
+        How many fresh samples to draw for an answer that cannot be read.
     turns
         Of a variant at dialogue level: the variant whose scores the prompt is given, turn by turn.
     roles
         Which roles ask it; empty for all.
-    explain
-        Whether rationales are asked for.
     labels
-        Of a variant whose answer is one of some words (Yes, No): what each is worth. Its value is their mean, weighted
+        Of a variant whose answer is one of some words (Yes, No): what each counts for. Its value is their mean, weighted
         by the probabilities of the labels; only a judge in mode ``probabilities`` is asked. Empty: an answer holds
         ratings.
     question
@@ -385,41 +367,6 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
     if dataset in PERTURBATIONS:
         return {"turns": dataset.startswith("turn_"), "dialogues": dataset.startswith("dialogue_")}
     return {"turns": levels is None or "turn" in levels, "dialogues": levels is None or "dialogue" in levels}
-
-
-def as_one(tasks: Iterable[Task]) -> dict[str, list[str]]:
-    """Return judges that are asked a question a dimension, whose metrics are one judge together.
-
-    Of the tasks, those whose labels are words count. Of a level's dimensions ``overall`` may be missing; a level where another is
-    missing is left out.
-
-    Returns
-    -------
-    dict
-        ``implicit_<judge>``: METRIC:OUTPUT of each dimension, level by level.
-
-    Raises
-    ------
-    ConfigError
-        When two variants ask a judge for one dimension.
-    """
-    asked: dict[str, dict[tuple[str, str], Task]] = {}
-    for task in (task for task in tasks if task.variant.implicit):
-        of = asked.setdefault(f"implicit_{task.judge.name}", {})
-        first = of.setdefault((task.variant.level, task.variant.form.main), task)
-        if first.name != task.name:
-            raise ConfigError(
-                f"{first.variant.name} and {task.variant.name} ask {task.judge.name} for {task.variant.form.main}",
-                where="params.yaml, judging.asks",
-                expected="one question a dimension",
-            )
-    found: dict[str, list[str]] = {}
-    for name, of in asked.items():
-        for level, rated in DIMENSIONS.items():
-            there = [dimension for dimension in rated if (level, dimension) in of]
-            if {*there, "overall"} >= set(rated) and set(there) - {"overall"}:
-                found.setdefault(name, []).extend(f"{of[level, one].name}:{one}" for one in there)
-    return found
 
 
 def spread(
