@@ -109,10 +109,11 @@ class _Known:
     def sample_notes(self, frame: pd.DataFrame) -> list[str]:
         """Name the judges that were asked about a part of the items."""
         items = frame["signature"].astype(str).str.extract(r"\|items:(\d+)")[0].rename("items")
+        asked = {count: _once(map(self.label, sorted({*rows["metric"]}))) for count, rows in frame.groupby(items)}
         return [
-            f"{', '.join(map(self.label, _once(rows['metric'])))}: asked about {count} responses or dialogues of a set (all "
-            "if there are fewer), drawn by the hash of their names"
-            for count, rows in frame.groupby(items)
+            f"{', '.join(names)}: asked about {count} responses or dialogues of a set (all if there are fewer), drawn by the "
+            "hash of their names"
+            for count, names in asked.items()
         ]
 
     def lacking_notes(self, frame: pd.DataFrame, where: str = "") -> list[str]:
@@ -140,9 +141,7 @@ class _Known:
         """Name the study's metrics and judges that were not run, and why."""
         ours = {*(self.study.get("metrics") or {})}
         ours |= {name for name, one in self.judges.items() if one.get("variant") in (self.study.get("variants") or {})}
-        return grouped_notes(
-            [(self.label(name), why) for name, why in sorted(self.about.not_run.items()) if name in ours]
-        )
+        return grouped_notes([(name, why) for name, why in sorted(self.about.not_run.items()) if name in ours])
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
         """Return the notes on who is in a table of correlations, and who is not."""
@@ -395,6 +394,7 @@ def rankings(inputs: Inputs, study: Study) -> Table:
     tidy = tidy[["dataset", "dimension", "ours", "evaluators", "reported"]].fillna({"evaluators": 0}).round({"ours": 4})
     long = tidy.melt(["dataset", "dimension"], ["ours", "reported"], "by").dropna(subset="value")
     long = long.assign(group="Spearman", name=long["dimension"].map(SHORT), text=long["value"].map(number))
+    long = long.sort_values("dataset", key=lambda names: names.map(_once(printed["dataset"]).index), kind="stable")
     sections = {
         known.title(str(name)): _sheet(rows, {"by": "From"}, [("Spearman", name) for name in _once(rows["name"])])
         for name, rows in long.groupby("dataset", sort=False)
