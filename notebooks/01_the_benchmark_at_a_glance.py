@@ -16,8 +16,8 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from comperdial.report.document import number
 from comperdial.report.reading import here
+from comperdial.report.render import number
 from comperdial.report.showing import drawn, quoted, say, show, span
 
 bench = here()

@@ -19,8 +19,8 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from comperdial.report.document import number
 from comperdial.report.reading import COSTS, cells, here, labels
+from comperdial.report.render import number
 from comperdial.report.showing import chance, drawn, items, say, show, span
 
 bench = here()

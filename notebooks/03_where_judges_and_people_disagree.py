@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from comperdial.report.document import number
 from comperdial.report.reading import here, label, recorded_answers
+from comperdial.report.render import number
 from comperdial.report.showing import drawn, items, quoted, say, show, span
 
 bench = here()

@@ -28,8 +28,8 @@ from comperdial.challenge.submissions import read_submissions, write_submission
 from comperdial.challenge.tables import make_tables
 from comperdial.core.errors import ComperdialError
 from comperdial.metrics.scoring import score_tables
-from comperdial.report.document import number
 from comperdial.report.reading import here, label
+from comperdial.report.render import number
 from comperdial.report.showing import items, quoted, say, show, span
 
 logging.disable(logging.WARNING)

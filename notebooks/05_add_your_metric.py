@@ -23,8 +23,8 @@ import pandas as pd
 from comperdial.evaluation import samples
 from comperdial.metrics import Batch, Metric, Scores
 from comperdial.metrics.scoring import score_tables
-from comperdial.report.document import number
 from comperdial.report.reading import here, label
+from comperdial.report.render import number
 from comperdial.report.showing import chance, items, say, show, span
 from comperdial.stats.comparison import compare, holm
 from comperdial.stats.intervals import intervals

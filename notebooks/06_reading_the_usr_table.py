@@ -15,8 +15,8 @@
 # which metric agrees best, and how far should a number at system level be trusted?
 
 # %%
-from comperdial.report.document import number
 from comperdial.report.reading import here
+from comperdial.report.render import number
 from comperdial.report.showing import say, show
 
 table = here("usr_topical").rendered("usr", study="usr")

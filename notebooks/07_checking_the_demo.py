@@ -18,8 +18,8 @@
 import pandas as pd
 import yaml
 
-from comperdial.report.document import number
 from comperdial.report.reading import here
+from comperdial.report.render import number
 from comperdial.report.showing import say, show, span
 
 bench = here("demo")

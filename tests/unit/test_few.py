@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.stats.exact import MOST, exact_p
 
 

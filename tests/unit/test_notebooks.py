@@ -22,7 +22,7 @@ from comperdial.cli import main
 from comperdial.core.errors import MissingResourceError
 from comperdial.metrics.scoring import score_tables
 from comperdial.report import notebook, reading, showing
-from comperdial.report.captions import SIMULATED
+from comperdial.report.render import SIMULATED
 from conftest import ROOT
 
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))

@@ -12,7 +12,7 @@ from scipy import stats
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.evaluation import Sample
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.report.plots import curves, heatmap, judge_agreement, length_bias, scatter, slope, style
 from comperdial.stats.agreement import krippendorff_alpha
 from comperdial.stats.design import Design

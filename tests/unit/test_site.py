@@ -16,8 +16,7 @@ import pytest
 
 from comperdial.core.errors import FileError
 from comperdial.core.files import write_json
-from comperdial.report.captions import SIMULATED
-from comperdial.report.document import number
+from comperdial.report.render import SIMULATED, number
 from comperdial.report.site import contents
 from comperdial.report.site.packing import Packer, Unpacked, decimals_of
 from comperdial.report.site.page import data_of, of_dataset, page

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from comperdial import cli
-from comperdial.report.captions import SIMULATED
+from comperdial.report.render import SIMULATED
 from comperdial.report.website.build import build
 
 TABLE = (

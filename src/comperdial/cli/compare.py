@@ -95,8 +95,8 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial.metrics.named import metric_named, read_entries, suited_to
     from comperdial.metrics.scoring import batches, score_many
     from comperdial.report.compared import comparison_document
-    from comperdial.report.document import rendered
     from comperdial.report.ranking import against, corrected, with_ranks
+    from comperdial.report.render import rendered
 
     form = _format(options)
     analysis = replace(analysis_of(options), systems=options.systems)
@@ -257,7 +257,7 @@ def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401
 
 def _format(options: argparse.Namespace) -> str:
     """Return the form to write: what was asked for, or what the suffix of the output says."""
-    from comperdial.report.document import FORMATS
+    from comperdial.report.render import FORMATS
 
     if options.format or not options.output:
         return options.format or "text"
@@ -427,9 +427,9 @@ def _with_coefficients(samples: list[Any], wanted: Sequence[str]) -> tuple[list[
 
 def _caption(options: argparse.Namespace, source: str) -> str:
     from comperdial.challenge.simulation import SOURCE
-    from comperdial.report.captions import SIMULATED, with_suffix
+    from comperdial.report.render import SIMULATED
 
     what = (f" on {options.input}" if options.input else "") + "".join(f", {text}" for text in options.subset)
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"
     text = f"Correlation of metrics with the {whose}{what}. {options.resamples} resamples, seed {options.seed}."
-    return with_suffix(text, SIMULATED if source == SOURCE else "")
+    return f"{text} {SIMULATED}" if source == SOURCE else text

@@ -9,10 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report import leave_out
-from comperdial.report.document import Document, Section, number, records_by
-from comperdial.report.few import is_few
-from comperdial.report.tables import COEFFICIENT_NAMES, MEASURE_NAMES, level_pairs, level_title, over_tests
+from comperdial.report.correlations import (
+    COEFFICIENTS,
+    LEGEND,
+    MARK,
+    MEASURES,
+    halved,
+    is_few,
+    is_halved,
+    left_out_notes,
+    level_pairs,
+    level_title,
+    lowest,
+    over_tests,
+)
+from comperdial.report.render import Section, Table, number, records_by, rows_frame
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
@@ -43,7 +54,7 @@ def comparison_document(
     notes: Sequence[str] = (),
     correction: str = "holm",
     contrasted: Name | None = None,
-) -> Document:
+) -> Table:
     """Render how well metrics correlate with ratings and which of them differ.
 
     Parameters
@@ -82,14 +93,15 @@ def comparison_document(
                 pairs = f"{title}, pairs"
                 sections.append(_pairs(pairs, parts[0], parts[1], labels, there, correction, contrasted))
                 counts = parts[1].groupby("coefficient")["p"].count()
-                tested |= {f"{title}, {MEASURE_NAMES[name]}": int(counts.get(name, 0)) for name in there}
+                tested |= {f"{title}, {MEASURES[name]}": int(counts.get(name, 0)) for name in there}
     made = pooled.drop_duplicates(["metric", "output"])
     signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
-    return Document(
+    marked = halved(pooled[pooled["coefficient"].isin(list(coefficients))]).fillna(False).any()
+    return Table(
         title="Metrics compared",
-        caption=leave_out.with_legend(caption, pooled[pooled["coefficient"].isin(list(coefficients))]),
+        caption=f"{caption} {LEGEND}" if marked else caption,
         sections=sections,
-        tidy=_tidy(pooled, differences, labels, coefficients, correction),
+        frame=_tidy(pooled, differences, labels, coefficients, correction),
         notes=[
             *notes,
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
@@ -108,7 +120,7 @@ def comparison_document(
             ),
             *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if len(labels) > 1 else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
-            *leave_out.notes(pooled, {} if several else None),
+            *left_out_notes(pooled[pooled["value"].notna()], {} if several else None),
             *(f"{label}: {name[1]}, {signatures[name]}" for name, label in labels.items() if name in signatures),
         ],
     )
@@ -155,9 +167,9 @@ def _metrics(
         row = [label]
         for coefficient, cell in zip(coefficients, of_metric, strict=True):
             row += [_value(cell) if cell else "–"]
-            if coefficient in COEFFICIENT_NAMES:
+            if coefficient in COEFFICIENTS:
                 row += [_interval(cell)] if cell else ["–"]
-                row += [leave_out.lowest(cell) if cell else "–"] if robust else []
+                row += [lowest(cell) if cell else "–"] if robust else []
                 row += [_p(_known_p(cell)) if cell else "–"]
             row += [_rank(cell)] if ranked else []
         some = next((cell for cell in of_metric if cell), None)
@@ -170,7 +182,7 @@ def _metrics(
         for coefficient in coefficients:
             row += [
                 number(means.get(coefficient)),
-                *["–"] * ((2 + robust) * (coefficient in COEFFICIENT_NAMES) + ranked),
+                *["–"] * ((2 + robust) * (coefficient in COEFFICIENTS) + ranked),
             ]
         rows.append([*row, "–", *(["–"] if partial else [])])
     columns = [("", "Metric")]
@@ -178,18 +190,14 @@ def _metrics(
     shown += (_rank_name(correction),) if ranked else ()
     for coefficient in coefficients:
         # Of pairs of systems there is neither an interval nor a p of the value.
-        has = (
-            shown
-            if coefficient in COEFFICIENT_NAMES
-            else [name for name in shown if name.startswith(("value", "rank"))]
-        )
-        columns += [(MEASURE_NAMES[coefficient], name) for name in has]
+        has = shown if coefficient in COEFFICIENTS else [name for name in shown if name.startswith(("value", "rank"))]
+        columns += [(MEASURES[coefficient], name) for name in has]
     columns += [("", "n"), *([("", "scored")] if partial else [])]
-    return Section(title, columns, rows)
+    return Section(title, rows_frame(columns, rows))
 
 
 def _value(cell: Mapping[str, Any]) -> str:
-    return number(cell["value"], digits=2 if is_few(cell) else 3) + leave_out.mark(cell)
+    return number(cell["value"], digits=2 if is_few(cell) else 3) + (MARK if is_halved(cell) else "")
 
 
 def _pairs(
@@ -216,8 +224,8 @@ def _pairs(
                 if pair
                 else f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
             )
-            rows.append([MEASURE_NAMES[coefficient], said])
-    return Section(title, [("", "Coefficient"), ("", "Pair")], rows)
+            rows.append([MEASURES[coefficient], said])
+    return Section(title, rows_frame(["Coefficient", "Pair"], rows))
 
 
 def _name(pair: Mapping[str, Any], side: str) -> Name:
@@ -283,8 +291,8 @@ def _tidy(
     correction: str,
 ) -> pd.DataFrame:
     """Return one row a metric and coefficient, then one a pair, whose value is the difference from ``minus``."""
-    named = leave_out.with_halved(correlations).assign(
-        metric=correlations["metric"] + ":" + correlations["output"], minus=None
+    named = correlations.assign(
+        metric=correlations["metric"] + ":" + correlations["output"], minus=None, loso_halved=halved(correlations)
     )
     pairs = differences.assign(
         metric=differences["metric_a"] + ":" + differences["output_a"],

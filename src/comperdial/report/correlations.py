@@ -496,7 +496,7 @@ def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     return [f"{title}: {', '.join(parts)}" for title, parts in texts.items()]
 
 
-def notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+def notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
     """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
     shown = frame[frame["value"].notna() & frame["coverage"].notna()]
     return [
@@ -554,13 +554,13 @@ def over_tests(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{tests:,} ({'; '.join(names)})" for tests, names in named.items()) + " tests"
 
 
-def corrected_over(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+def corrected_over(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
     """Return the note that says over how many tests ranks were corrected; none without ranks."""
     ranked = frame[frame["tests"].notna()]
     counts: dict[str, int] = {}
     several = {name for name in ("dataset", "level") if ranked[name].nunique() > 1}
     for (dataset, level, against), group in groups(ranked, "dataset", "level", "against"):
-        parts = [titles.get(dataset, dataset)] if "dataset" in several else []
+        parts = [(titles or {}).get(dataset, dataset)] if "dataset" in several else []
         parts += [level_title(level, against)] if "level" in several else []
         measures = group["coefficient"].map(lambda name: COEFFICIENTS.get(name, name))
         if "grouping" in group:
@@ -574,13 +574,14 @@ def corrected_over(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     return [f"{start}: {over_tests(counts)}"] if counts else []
 
 
-def left_out_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
-    """Return notes on systems that were left out, and why none was where that is so."""
+def left_out_notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
+    """Return notes on systems that were left out, and why none was where that is so; without titles, data sets are not named."""
     without: dict[str, list[str]] = {}
     for (dataset, level), group in groups(frame, "dataset", "level"):
         if group["loso_system"].isna().all():
             few = "five systems" if level == "system" else "three systems, or it is not known which is which"
-            without.setdefault(few, []).append(f"{titles.get(dataset, dataset)}, {level} level")
+            name = "" if titles is None else f"{titles.get(dataset, dataset)}, "
+            without.setdefault(few, []).append(f"{name}{level} level")
     found = [LEFT_OUT] if frame["loso_system"].notna().any() else []
     return found + [f"No system is left out of {'; '.join(where)}: fewer than {few}" for few, where in without.items()]
 

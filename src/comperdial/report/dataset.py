@@ -336,7 +336,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
     )
     notes: list[str] = [
         *READING,
-        *of_correlations.notes(found, {}),
+        *of_correlations.notes(found, None),
         *grouped_notes((row["label"], no_scores(row)) for row in empty.to_dict("records")),
         *([weaker] if has_local else []),
         *_not_run(one),
@@ -411,7 +411,7 @@ def measures(inputs: Inputs, study: Study) -> Table:
         "Intervals and ranks of the pooled correlations are in the table of all metrics, Pearson and Kendall by item in the "
         "CSV file",
         *READING,
-        *of_correlations.corrected_over(marked, {}),
+        *of_correlations.corrected_over(marked, None),
         *([of_correlations.FEW_NOTE] if (marked["n"] <= of_correlations.FEW).any() else []),
     ]
     legend = LEGEND if halved(marked).fillna(False).any() else ""

@@ -17,9 +17,9 @@ from comperdial.core.errors import MissingResourceError
 from comperdial.core.files import read_json
 from comperdial.core.plugins import load_class
 from comperdial.metrics import kinds
-from comperdial.report.captions import SIMULATED
+from comperdial.report.about import label as called
 from comperdial.report.dataset import main_results
-from comperdial.report.labels import label as called
+from comperdial.report.render import SIMULATED
 from comperdial.report.showing import Page, say
 
 DATASET_VARIABLE = "COMPERDIAL_DATASET"

@@ -10,8 +10,8 @@ import pandas as pd
 
 from comperdial.core.errors import FileError
 from comperdial.core.files import read_text, write_text
-from comperdial.report.document import number, records_by
-from comperdial.report.leave_out import MARK
+from comperdial.report.correlations import MARK
+from comperdial.report.render import number, records_by
 from comperdial.stats.correlation import is_starred
 
 MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")

@@ -160,9 +160,16 @@ def spread(
     return pd.concat(parts, axis=1).reindex(rows).rename_axis(index=list(labels.values()))
 
 
+def records_by(frame: pd.DataFrame, key: Sequence[str]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the rows of a frame by their key, as dictionaries."""
+    records = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    return {tuple(record[name] for name in key): record for record in records}
+
+
 def rows_frame(columns: Sequence[str | tuple[str, str]], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
     """Return a section's frame of rows of texts; columns are names, or pairs of a group and a name."""
-    names = pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else list(columns)
+    pairs = [column for column in columns if isinstance(column, tuple)]
+    names: Any = pd.MultiIndex.from_tuples(pairs) if pairs else list(columns)
     return pd.DataFrame([list(row) for row in rows], columns=names, dtype=object)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.document import number
+from comperdial.report.render import number
 
 # Text stands to the left, numbers to the right.
 _STYLE = "<style>.text {text-align: left !important}</style>"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial.core.files import write_json
 from comperdial.data import wordnet
-from comperdial.report.tables import of_target, pooled
+from comperdial.report.correlations import pooled
 
 # Fewer digits than the tables': a difference that shows here should be one worth looking at.
 DIGITS = 4
@@ -33,7 +33,7 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
     """
     nested: dict[str, Any] = {}
     points = []
-    found = of_target(pooled(correlations), target)
+    found = pooled(correlations[correlations["target"] == target])
     # Each level against its own ratings; systems against those of turns.
     chosen = found[found["against"] == found["level"].replace("system", "turn")]
     keys = ["dataset", "level", "metric", "output", "coefficient"]

@@ -24,10 +24,7 @@ def table(function: Callable[[Inputs, Study], Any], inputs: Inputs, study: Study
         made = function(inputs, study)
     except NothingToShowError as error:
         title, simulated = _about(inputs, study)
-        text = f"Nothing to show: {error}"
-        made = render.Table(
-            title, f"{text}. {SIMULATED if simulated else ''}".strip(), pd.DataFrame({"note": [text]}), []
-        )
+        made = render.nothing(title, str(error), simulated=simulated)
     render.write(made, stem)
 
 
@@ -53,9 +50,3 @@ def _about(inputs: Inputs, study: Study) -> tuple[str, bool]:
     """Return the title of what is shown, and whether its ratings are simulated."""
     about = About.read(inputs.get("about", ()))
     return study.get("title") or ", ".join(about.titles.values()) or study["entry"]["name"], about.simulated
-
-
-SIMULATED = (
-    "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
-    "systems or metrics."
-)

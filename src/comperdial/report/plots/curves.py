@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import output_name
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     SERIES,

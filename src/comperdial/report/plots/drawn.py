@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial import schema
+from comperdial.core.errors import NothingToShowError
 from comperdial.core.names import Output
 from comperdial.report.about import About
-from comperdial.report.inputs import read_correlations
 from comperdial.report.plots import data
 from comperdial.report.plots.style import parse_outputs
 
@@ -75,11 +75,18 @@ class _Shown:
         )
 
 
+def _correlations(inputs: Inputs) -> pd.DataFrame:
+    found = schema.read(inputs["correlations"][0], "correlations")
+    if found.empty:
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
+    return found
+
+
 def heatmap(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw a data set's correlations as a heat map."""
     from comperdial.report.plots import heatmap as drawn
 
-    shown, found = _Shown(inputs, study), read_correlations(inputs["correlations"])
+    shown, found = _Shown(inputs, study), _correlations(inputs)
     wanted = shown.dimension(found["target"])
     ceilings = schema.read(inputs["ceilings"][0], "ceilings")
     frame = drawn.heatmap_frame(found, ceilings, target=wanted, outputs=shown.names, order=None)
@@ -92,7 +99,7 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 
     shown = _Shown(inputs, study)
     tables, _, sample = shown.sample("turn")
-    found, human = read_correlations(inputs["correlations"]), data.human_systems(tables.systems)
+    found, human = _correlations(inputs), data.human_systems(tables.systems)
     frame = drawn.scatter_frame(sample, found, outputs=shown.names, human=human)
     return drawn.scatter_figure(frame, sample, **shown.titled), frame
 

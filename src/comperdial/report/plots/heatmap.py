@@ -10,9 +10,8 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS
-from comperdial.report import leave_out
-from comperdial.report.few import FEW
-from comperdial.report.labels import label
+from comperdial.report.about import label
+from comperdial.report.correlations import FEW, LEGEND, MARK, halved, is_halved
 from comperdial.report.plots.style import (
     COEFFICIENTS,
     Output,
@@ -92,7 +91,8 @@ def heatmap_frame(
                 found = cells.loc[key]
                 numbers = {field: found[field] for field in ("value", "low", "high", "n", "loso_value", "loso_system")}
                 rows.append({**_named(name, column), **numbers})
-    return leave_out.with_halved(pd.DataFrame(rows))
+    found = pd.DataFrame(rows)
+    return found.assign(loso_halved=halved(found))
 
 
 def _place(column: tuple[str, ...]) -> tuple[int, bool, int]:
@@ -150,7 +150,7 @@ def heatmap_figure(
     for row in frame.to_dict("records"):
         at = names.index((row["metric"], row["output"])), columns.index(tuple(row[name] for name in _COLUMN))
         values[at] = row["value"]
-        texts[at] = short(row["value"]) + leave_out.mark(row), interval(row["low"], row["high"])
+        texts[at] = short(row["value"]) + (MARK if is_halved(row) else ""), interval(row["low"], row["high"])
     # The ceiling and the groups of columns stand apart.
     y = np.arange(len(names)) + (0.35 if names[0] == CEILING else 0) * (np.arange(len(names)) > 0)
     groups = [column[:2] for column in columns]
@@ -183,7 +183,7 @@ def heatmap_figure(
             "ceiling: mean correlation of one annotator with the mean of the others. A dash: no score at this level. "
             f"A column of {FEW} systems or fewer says so (n): its values are uncertain, whatever they are. "
             f"Ordered by the column {_order_text(frame, columns)}."
-            + (f" {leave_out.LEGEND}" if frame["loso_halved"].any() else ""),
+            + (f" {LEGEND}" if frame["loso_halved"].any() else ""),
             simulated=simulated,
         )
     return figure

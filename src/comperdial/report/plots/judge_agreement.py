@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.samples import Sample
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.report.plots.style import (
     Output,
     drawing,

@@ -12,7 +12,7 @@ from scipy import stats
 
 from comperdial.core.scripts import words
 from comperdial.evaluation.samples import Sample
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.report.plots.style import (
     Output,
     chosen,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.evaluation.samples import Sample
-from comperdial.report.labels import label
+from comperdial.report.about import label
 from comperdial.report.plots.style import (
     Output,
     chosen,

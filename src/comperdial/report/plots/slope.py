@@ -10,8 +10,8 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.evaluation.samples import Sample
-from comperdial.report.few import FEW
-from comperdial.report.labels import label
+from comperdial.report.about import label
+from comperdial.report.correlations import FEW
 from comperdial.report.plots.style import (
     INK,
     QUIET,

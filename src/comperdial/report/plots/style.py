@@ -16,7 +16,7 @@ import pandas as pd
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.files import form_path, read_text, write_text
 from comperdial.core.names import Output, output_name
-from comperdial.report.captions import SIMULATED, with_suffix
+from comperdial.report.render import SIMULATED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +144,7 @@ def titled(
     What is SIMULATED says so in both. The texts stay on the figure as its label, too, for those who cannot see it.
     """
     name = f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
-    text = with_suffix(notes, SIMULATED if simulated else "")
+    text = f"{notes} {SIMULATED}".strip() if simulated else notes
     # A heading wider than the figure would make the picture wider, and all that is in it smaller.
     shown = textwrap.fill(f"{heading}: {name}", max(30, int(figure.get_figwidth() * 72 / (10 * 0.62))))
     figure.suptitle(shown, x=0.0, ha="left", fontsize=10, fontweight="bold", parse_math=False, gid="figure-title")

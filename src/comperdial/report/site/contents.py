@@ -15,11 +15,10 @@ import pandas as pd
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_table
 from comperdial.core.names import RATED_LEVELS
+from comperdial.report.correlations import is_halved, why_no_scores
 from comperdial.report.dataset import systems_frame
-from comperdial.report.document import number
-from comperdial.report.leave_out import is_halved
+from comperdial.report.render import number
 from comperdial.report.site.packing import Packer, Spec, decimals_of, table
-from comperdial.report.tables import why_no_scores
 from comperdial.schema.dimensions import OVERALL
 from comperdial.stats.correlation import ALPHA, is_starred
 

@@ -39,7 +39,7 @@ class Packer:
     def numbers(self, values: npt.ArrayLike, decimals: int | None = None) -> Spec:
         """Add a column of numbers, NaN where missing; ``decimals`` are those shown (default: :func:`decimals_of`).
 
-        Each is rounded as :func:`comperdial.report.document.number` rounds it.
+        Each is rounded as :func:`comperdial.report.render.number` rounds it.
         """
         array = np.asarray(values, dtype=np.float64)
         if decimals is None:

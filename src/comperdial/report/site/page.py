@@ -14,8 +14,7 @@ from typing import Any
 from comperdial import schema
 from comperdial.core.errors import FileError
 from comperdial.report.about import About
-from comperdial.report.captions import rated_by
-from comperdial.report.inputs import read_ratings
+from comperdial.report.render import ending
 from comperdial.report.site import contents
 
 # In the order in which they are run: each uses those before it.
@@ -41,7 +40,8 @@ def of_dataset(dataset: str, output: str | Path) -> str:
     found: dict[str, Any] = {
         name: schema.read(tables / f"{name}.parquet", name) for name in ("systems", "contexts", "responses", "personas")
     }
-    found["ratings"] = ratings = read_ratings(tables / "ratings.parquet", one["source"])
+    ratings = schema.read(tables / "ratings.parquet", "ratings")
+    found["ratings"] = ratings = ratings[ratings["source"] == one["source"]]
     if one["levels"]:
         from comperdial.report.dataset import main_results
 
@@ -50,7 +50,7 @@ def of_dataset(dataset: str, output: str | Path) -> str:
     scorers = [name for name in one["scorers"] if name not in one["apart"]]
     scores = [schema.read(results / "scores" / f"{name}.parquet", "scores") for name in scorers]
     figures = sorted((results / "figures").glob("*.png"))
-    alpha, note = results / "tables" / "alpha.csv", rated_by(one["source"])
+    alpha, note = results / "tables" / "alpha.csv", ending(one["source"])
     settings = contents.Settings(
         title=one["title"],
         target=about.dimension(dataset, ratings["dimension"]),

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import read_text
-from comperdial.report.captions import SIMULATED
+from comperdial.report.render import SIMULATED
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
