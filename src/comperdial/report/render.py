@@ -195,7 +195,9 @@ def write(table: Table, stem: str | Path) -> None:
 
 def rendered(table: Table, form: str, *, label: str) -> str:
     """Return the table in one of :data:`FORMATS`; ``label`` is LaTeX's name for it."""
-    return latex(table, label) if form == "latex" else {"csv": csv, "text": text, "markdown": markdown}[form](table)
+    if form == "csv":
+        return _csv(table.frame)
+    return latex(table, label) if form == "latex" else {"text": text, "markdown": markdown}[form](table)
 
 
 def csv(table: Table) -> str:
@@ -209,6 +211,10 @@ def csv(table: Table) -> str:
             frame[name] = frame[name].round(6)
     if SIMULATED in table.caption:
         frame["simulated"] = True
+    return _csv(frame)
+
+
+def _csv(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
