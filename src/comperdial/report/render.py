@@ -370,15 +370,3 @@ def _holds_words(texts: Sequence[str], label: bool) -> bool:
 
 def _tex(text: object) -> str:
     return re.sub("|".join(map(re.escape, _LATEX)), lambda match: _LATEX[match.group()], str(text))
-
-
-def from_document(document: Any) -> Table:  # noqa: ANN401 - gone when the last document is
-    """Return a table of the old kind as one of the new."""
-    sections = [
-        Section(
-            s.title,
-            pd.DataFrame([list(row) for row in s.rows], columns=pd.MultiIndex.from_tuples(s.columns), dtype=object),
-        )
-        for s in document.sections
-    ]
-    return Table(document.title, document.caption, document.tidy, sections, document.notes)
