@@ -34,6 +34,7 @@ COLUMNS = (
 _ANSWER = "answer, finish, input_tokens, output_tokens, model, logprobs, cost"
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS answers ({", ".join(COLUMNS).replace("key", "key TEXT PRIMARY KEY")}, messages);
+CREATE INDEX IF NOT EXISTS families ON answers (dataset, family);
 CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, key TEXT NOT NULL, amount REAL NOT NULL, why TEXT NOT NULL);
 """
 _INSERT = f"INTO answers ({', '.join(COLUMNS)}, messages) VALUES (?{', ?' * len(COLUMNS)})"
