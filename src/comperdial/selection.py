@@ -655,6 +655,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
             for name in selection.metrics_of(dataset)
             if selection.scored_by(dataset, name)
         },
+        "mains": {name: _mains(selection.entry_of(name)) for name in selection.metrics_of(dataset)},
         "bounds": selection.bounds(dataset),
         "judges": judges,
         "judge_outputs": selection.judge_outputs(dataset),

@@ -218,14 +218,15 @@ def shown(found, tmp_path):
         **{name: {"judge": "lm", "service": "x", "implicit": True, "asked": True} for name in ASKED},
     }
     about = {
-        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4", "outputs": ["words:mean"], "judges": judged,
+        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4",
+        "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]}, "judges": judged,
         "labels": {JUDGE: "Explicit by rules", "words": "Words"}, "not_run": {"lost": "no model", "other": "no model"},
         "expected": {"f1": {"outputs": {"f1": ["references"]}}},
     }  # fmt: skip
     (tmp_path / "about.json").write_text(json.dumps(about))
     (tmp_path / "reported.csv").write_text(REPORTED)
     study = {
-        **STUDY, "metrics": {"words": None, "f1": {"main": "f1"}, "lost": None}, "datasets": ["d"],
+        **STUDY, "metrics": {"words": None, "f1": None, "lost": None}, "datasets": ["d"],
         "recorded_judges": {"gpt-4_d": {"model": "gpt-4"}},
     }  # fmt: skip
 

@@ -53,12 +53,8 @@ class _Known:
         self.judges = {name: one for about in sets for name, one in about["judges"].items()}
         single = sorted(name for name in metrics if not is_ensemble(name))
         self.ensembles = Ensembles.of(study.get("ensembles") or {}, single, study.get("variants"))
-        named = [output_name(one) for about in sets for one in about["outputs"]]
-        self.mains: dict[str, str] = {}
-        for metric, entry in (study.get("metrics") or dict.fromkeys(metric for metric, _ in named)).items():
-            main = (entry or {}).get("main") or [output for name, output in named if name == metric]
-            if main:
-                self.mains[metric] = main if isinstance(main, str) else main[0]
+        mains = {metric: of[0] for about in sets for metric, of in about["mains"].items() if of}
+        self.mains = {metric: output for metric, output in mains.items() if metric in (study.get("metrics") or mains)}
 
     def label(self, metric: str) -> str:
         """Return what a metric is called. The variants of implicit scoring share a name: they are one row."""
