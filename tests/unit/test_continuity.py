@@ -357,8 +357,8 @@ def test_ours_on_other_chats_are_apart_from_the_paper_s_on_x(root, study, tmp_pa
     rows = [
         {**keys, **numbers, "model": "tfidf", "user": "none", "measure": "accuracy", "group": g} for g in ("all", "0")
     ]
-    pd.DataFrame(rows).to_parquet(tmp_path / "dcp_convai2.parquet")
-    inputs = {"paper": [root / "studies/continuity/paper.csv"], "measures": [tmp_path / "dcp_convai2.parquet"]}
+    pd.DataFrame(rows).to_csv(tmp_path / "dcp.csv", index=False)
+    inputs = {"paper": [root / "studies/continuity/paper.csv"], "measures": [tmp_path / "dcp.csv"]}
     table = study_tables.continuing(inputs, study("tables", "continuity_4"))
     paper, ours = (section.frame for section in table.sections)
     assert (paper["", "Ours, on X"] == "data not obtainable").all()

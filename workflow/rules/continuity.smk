@@ -171,6 +171,7 @@ rule liking:
         measures=expand(f"{CONTINUITY}/dcp_{{dataset}}.parquet", dataset=CHATS),
         vectors=vectors_of(*CHATS, "topical_chat"),
     output:
+        joined=f"{CONTINUITY}/dcp.csv",
         liking=f"{CONTINUITY}/dcp_liking.csv",
         scores=f"{CONTINUITY}/dcp_liking_scores.parquet",
     log:
@@ -178,8 +179,8 @@ rule liking:
     params:
         code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     shell:
-        "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --output {output.liking}"
-        " --scores {output.scores} > {log} 2>&1"
+        "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --joined {output.joined}"
+        " --output {output.liking} --scores {output.scores} > {log} 2>&1"
 
 
 BOARDS = load_yaml("studies/overall/boards.yaml")["boards"]

@@ -73,6 +73,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--measures", type=Path, nargs="+", required=True, help="what `models` wrote, for convai2 and others"
     )
     command.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote, for all data sets")
+    command.add_argument("--joined", type=output_table, required=True, help="all measures, to write")
     command.add_argument("--output", type=output_table, required=True, help="agreement with ratings, to write")
     command.add_argument("--scores", type=output_table, required=True, help="the log-odds of each reply, to write")
     command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
@@ -189,5 +190,6 @@ def _liking(options: argparse.Namespace) -> None:
     rated = [RATED] if RATED in vectors else []
     there = {name: read_conversations(name, options.catalogue) for name in [*measures["dataset"].unique(), *rated]}
     found, scores = liking(there, vectors, measures, resamples=options.resamples)
+    write_table(options.joined, measures)
     write_table(options.output, found)
     write_table(options.scores, scores)

@@ -38,8 +38,8 @@ def _paper(inputs: Inputs, table: int) -> pd.DataFrame:
 
 
 def _read(paths: Sequence[Path]) -> pd.DataFrame:
-    frames = [pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path) for path in paths]
-    return pd.concat(frames, ignore_index=True)
+    found = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
+    return found.assign(against=found["against"].astype(object).fillna("")) if "against" in found else found
 
 
 def _wide(
@@ -251,7 +251,7 @@ def continuing(inputs: Inputs, study: Study) -> Table:
         wide = wide.rename_axis(["Model", "User"])
         sections.append(Section(f"{_CHATS[chat]}, split by {split}, {rate} rate", wide))
     missing = [
-        f"{_CHATS[dataset]}: no results" for dataset in study["datasets"] if dataset not in {*measures["dataset"]}
+        f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}
     ]
     return Table(
         "Dialogue continuity prediction",
