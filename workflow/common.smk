@@ -50,6 +50,8 @@ os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
 EVALUATION = config["evaluation"]
 TABLES = ("systems", "contexts", "personas", "responses", "ratings")
 WORDNET = found.version if (found := wordnet.locate()) else "none"
+# Conversations that come as a Python package.
+PACKAGED = ["chitchat"] if find_spec("chitchat_dataset") else []
 PAIRED = [*S.recorded_pairs, *S.perturbed]
 # How a data set's tables are made.
 READ = [*S.public, *S.recorded_pairs, *S.own, *S.imported]
@@ -237,7 +239,7 @@ def shown(kind, study, dataset=None, among=None):
             for name, entry in entries.items()
             if S.has(dataset, entry.get("when", [])) and not entry.get("on_request")
         ]
-    known = {*among} if among is not None else {*S.names, *PAIRED}
+    known = {*among} if among is not None else {*S.names, *PAIRED, *PACKAGED}
     return [name for name, entry in entries.items() if {*datasets_of(study, entry)} <= known]
 
 

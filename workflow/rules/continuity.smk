@@ -3,7 +3,7 @@
 PREFERRED = preference_sets(S.catalogue)
 CONTINUITY = "results/studies/continuity"
 HAZUMI = [name for name in ("hazumi1902", "hazumi1911") if name in S.catalogue.datasets]
-CHATS = ["chitchat"] if find_spec("chitchat_dataset") else []
+CHATS = list(PACKAGED)
 CHATS += ["convai2"] if "convai2" in S.catalogue.datasets else []
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 ENCODERS = {name: model for name, model in ENCODERS.items() if missing(model) is None}

@@ -72,6 +72,13 @@ rule dimensions:
     output:
         correlations="results/{dataset}/dimensions.parquet",
         between="results/{dataset}/between_dimensions.parquet",
+    log:
+        "logs/dimensions/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.sets_of.get("llm_evaluators", [])),
+    resources:
+        mem_mb=4000,
+        runtime=60,
     params:
         outputs=lambda wildcards: [
             output
@@ -82,13 +89,6 @@ rule dimensions:
         resamples=EVALUATORS.get("resamples"),
         seed=EVALUATORS.get("seed"),
         code=code("evaluation", "stats"),
-    log:
-        "logs/dimensions/{dataset}.log",
-    wildcard_constraints:
-        dataset=one_of(S.sets_of.get("llm_evaluators", [])),
-    resources:
-        mem_mb=4000,
-        runtime=60,
     message:
         "{wildcards.dataset}: correlate scores with the ratings of each dimension, by who rated"
     shell:
@@ -104,8 +104,6 @@ rule ratios:
         about="results/{dataset}/about.json",
     output:
         "results/{dataset}/ratios.parquet",
-    params:
-        code=code("evaluation", "stats"),
     log:
         "logs/ratios/{dataset}.log",
     wildcard_constraints:
@@ -113,6 +111,8 @@ rule ratios:
     resources:
         mem_mb=4000,
         runtime=60,
+    params:
+        code=code("evaluation", "stats"),
     message:
         "{wildcards.dataset}: how often scores fall when a text was made worse"
     shell:

@@ -23,10 +23,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _site(options: argparse.Namespace) -> None:
     from comperdial.config import load_yaml
+    from comperdial.config.studies import study_files
     from comperdial.report.website.build import build
-    from comperdial.studies import FOLDER
 
-    titles = {path.parent.name: load_yaml(path)["title"] for path in sorted(FOLDER.glob("*/study.yaml"))}
+    titles = {path.parent.name: load_yaml(path)["title"] for path in study_files()}
     built = build(Path(), options.output, studies=titles)
     counts = ", ".join(f"{count} of {folder}" for folder, count in built.results.items() if count)
     print(f"{built.path}/index.html: {built.pages} pages of text; results: {counts or 'none'}")

@@ -14,7 +14,6 @@ from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, UnknownNameError
 
 FOLDER = Path("studies")
-_OLD = Path(__file__).parents[1] / "studies"
 DATASET = "dataset"
 """The name that stands for a study in commands about any one data set."""
 DATASET_FILE = Path(__file__).parents[1] / "report" / "dataset.yaml"
@@ -63,7 +62,7 @@ def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, An
 
 def study_files() -> list[Path]:
     """Return the files of all studies, by name."""
-    return sorted([*FOLDER.glob("*/study.yaml"), *_OLD.glob("*/study.yaml")], key=lambda path: path.parent.name)
+    return sorted(FOLDER.glob("*/study.yaml"))
 
 
 def read_study(name: str) -> dict[str, Any]:
