@@ -199,6 +199,13 @@ def test_waiting_as_long_as_the_server_asks_and_no_longer_than_ten_minutes(judge
         judge(server, 2, timeout=0.2, attempts=1, model="slow")
 
 
+def test_a_prompt_that_the_server_cut_is_noticed(judge, caplog):
+    cut = {"prompt_tokens": 2, "completion_tokens": 2}
+    with FaultServer(lambda n, body: (200, completion(usage=cut))) as server:
+        assert judge(server, 3).report.shortened == 3
+    assert caplog.text.count("it may have cut it") == 1
+
+
 def test_nothing_listens(judge):
     server = FaultServer()
     server._server.server_close()

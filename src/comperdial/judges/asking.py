@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ import tenacity
 from comperdial.core.errors import ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.prices import FREE, Price, is_impossible, most_output
+from comperdial.judges.prices import FREE, Price, is_impossible, least_input, most_output
 from comperdial.judges.requests import (
     REFUSED,
     Answer,
@@ -29,9 +30,13 @@ from comperdial.judges.requests import (
 )
 from comperdial.judges.services import Service
 
+log = logging.getLogger(__name__)
+
 ATTEMPTS = 8
 # So many failures and no answer between them: it will not get better.
 _HOPELESS = 10
+# The share of the fewest tokens of a prompt that a server counts at least, unless it cuts the prompt.
+_READ = 0.75
 # Seconds: a service that asks to wait longer ends the run.
 _PATIENCE = 600.0
 _BACKOFF = tenacity.wait_random_exponential(multiplier=0.5, max=60)
@@ -56,6 +61,8 @@ class Report:
         US dollars of the answers.
     charged
         US dollars of calls without an answer that may have been billed.
+    shortened
+        Answers to prompts of which the service read less than there is.
     stopped
         Why the run ended early; None if it did not.
     """
@@ -67,6 +74,7 @@ class Report:
     cost: float = 0.0
     charged: float = 0.0
     seconds: float = 0.0
+    shortened: int = 0
     stopped: JudgeError | None = None
 
     def check(self, name: str) -> None:
@@ -87,7 +95,8 @@ class Report:
             f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
         )
         text = f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {cost}"
-        return f"{text}; {self.refused:,} requests were refused" if self.refused else text
+        text += f"; {self.refused:,} requests were refused" if self.refused else ""
+        return f"{text}; {self.shortened:,} prompts were cut by the server" if self.shortened else text
 
 
 class _Pace:
@@ -284,6 +293,14 @@ class Asker:
         self.report.answered += 1
         self.report.cost += cost
         self._in_a_row = 0
+        if answer.input_tokens and self.service.remote and answer.input_tokens < _READ * least_input(chat):
+            if not self.report.shortened:
+                log.warning(
+                    "the server counts %d tokens of a prompt that has %d or more: it may have cut it. Give it a longer "
+                    "context (Ollama: OLLAMA_CONTEXT_LENGTH)",
+                    *(answer.input_tokens, least_input(chat)),
+                )
+            self.report.shortened += 1
         if self._price is not FREE and is_impossible(answer, chat, sent):
             self._stop(
                 JudgeError(

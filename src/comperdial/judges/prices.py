@@ -89,6 +89,12 @@ def estimate_input(chat: Sequence[Message]) -> int:
     return _AN_ANSWER + sum(_A_MESSAGE + estimate_tokens(message["content"]) for message in chat)
 
 
+def least_input(chat: Sequence[Message]) -> int:
+    """Estimate the fewest tokens of a chat: one a word or run of punctuation, and one for four other letters."""
+    pieces = (piece for message in chat for piece in _PIECE.findall(message["content"]))
+    return sum(1 if piece.isascii() else -(-len(piece) // 4) for piece in pieces)
+
+
 def most_input(chat: Sequence[Message]) -> int:
     """Return the most tokens that a chat can be billed for: a token is one byte of UTF-8 at least."""
     return _A_TEMPLATE + sum(_A_MESSAGE + len(message["content"].encode(errors="replace")) for message in chat)

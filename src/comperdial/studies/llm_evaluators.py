@@ -756,6 +756,7 @@ def between_dimensions(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFra
     from comperdial.report.plots.style import drawing, figure_and_axes, sequential, titled
 
     entry, frame = study["entry"], _read(inputs["between"], "between_dimensions")
+    frame = frame.sort_values(["dimension_a", "dimension_b"], key=lambda names: names.map([*SHORT].index))
     known, panels = _Known(inputs, study), _by_source(frame["who"])
     names = {who: known.label(who) for who in panels} | {"human": "People", "gpt-4": "GPT-4 (recorded)"}
     programs = {*frame.loc[frame["signature"].astype(str).str.contains(RULES, regex=False), "who"]}
