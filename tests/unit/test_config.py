@@ -16,7 +16,7 @@ from comperdial.config.registry import completed, registered
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue, read_lock
 from comperdial.judges.prices import find_price
-from comperdial.studies import with_studies
+from comperdial.config.studies import with_studies
 
 
 @pytest.mark.parametrize(
