@@ -31,7 +31,7 @@ rule personas:
     params:
         number=config["personas"]["count"],
         seed=config["personas"]["seed"],
-        constraints=config["personas"]["constraints"],
+        constraints=lambda wildcards, input: str(Path(input.constraints[0]).parent),
         ages=config["personas"]["default_ages"],
         code=code("challenge/personas"),
     shell:
