@@ -35,9 +35,6 @@ FEW = 10
 """A value of so few systems has two digits and says of how many it is."""
 MARK = "‡"
 LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
-STAR = (
-    f"An asterisk marks p >= {ALPHA}, all units taken as independent. With few systems this p is too small for Spearman"
-)
 READING = (
     f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
     "system or dialogue are not. With few systems it is too small for Spearman",
