@@ -114,7 +114,8 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     whole = ranking.with_ranks(pooled(found), _of_turns(inputs["pairs"], "pairs", about))
     key = ["dataset", "metric", "output", "coefficient"]
     parts = found[found["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
-    parts = parts[(parts["metric"] == "local")]
+    # Within the only system there is nothing to average.
+    parts = parts[(parts["metric"] == "local") & ((parts["grouping"] != "system") | (parts["n"] > 1))]
     # Within systems, what is averaged are systems: the responses are those of all of them.
     responses = parts[key].merge(whole[[*key, "n"]], on=key, how="left")["n"].to_numpy()
     parts = parts.assign(n=parts["n"].where(parts["grouping"] != "system", responses))
