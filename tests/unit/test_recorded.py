@@ -448,9 +448,6 @@ def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monk
         "them",
     ]
     given += ["--catalogue", str(catalogue), "--ratings", str(folder / "ratings.parquet"), "--output", "out.csv"]
-    assert main(given) == 1
-    assert "source 'mini_ratings' is missing" in capsys.readouterr().err
-    assert main(["fetch", "mini_ratings", "--catalogue", str(catalogue)]) == 0
     assert main(given) == 0
     found = schema.read("out.csv", "scores")
     assert {s.split("|")[2] for s in found["signature"]} == {"from:invented/mini@0000000/ratings.json"}
