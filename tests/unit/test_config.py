@@ -13,10 +13,10 @@ from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
 from comperdial.config.registry import completed, registered
+from comperdial.config.studies import with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue, read_lock
 from comperdial.judges.prices import find_price
-from comperdial.config.studies import with_studies
 
 
 @pytest.mark.parametrize(

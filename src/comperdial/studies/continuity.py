@@ -250,9 +250,7 @@ def continuing(inputs: Inputs, study: Study) -> Table:
         wide["Of", "users"] = first["users"].map(count)
         wide = wide.rename_axis(["Model", "User"])
         sections.append(Section(f"{_CHATS[chat]}, split by {split}, {rate} rate", wide))
-    missing = [
-        f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}
-    ]
+    missing = [f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}]
     return Table(
         "Dialogue continuity prediction",
         "Will the user go on? Table 4 of Tsuta et al. 2023 on X, and ours on chats that are available.",
