@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import json_object, output_table, whole
+from comperdial.cli.common import output_table, whole
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -16,7 +17,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     )
     command.add_argument("tables", type=Path, help="a folder of pairs, as `comperdial perturb` makes one")
     command.add_argument(
-        "--metrics", type=json_object, required=True, metavar="JSON", help='{NAME: {"kind": KIND, OPTION: VALUE, …}}'
+        "--metrics", nargs="+", required=True, metavar="NAME", help="names of params.yaml or kinds; those that run here"
     )
     command.add_argument("--kinds", nargs="+", required=True, metavar="PERTURBATION", help="which kinds of pairs")
     command.add_argument("--sample", type=whole(1), default=400, help="the most pairs of a kind (default: 400)")
@@ -29,15 +30,17 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 def _score_pairs(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.evaluation.ratios import score_pairs
-    from comperdial.metrics import create
+    from comperdial.metrics.named import metric_named, read_entries
     from comperdial.perturbations import PERTURBATIONS
 
+    entries = read_entries()
+    metrics = {name: metric_named(name, entries) for name in options.metrics}
+    not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
+    for name, why in not_run.items():
+        print(f"{name}: not run: {why}", file=sys.stderr)
     found = score_pairs(
         options.tables,
-        {
-            name: create(entry["kind"], **{key: value for key, value in entry.items() if key != "kind"})
-            for name, entry in options.metrics.items()
-        },
+        {name: metric for name, metric in metrics.items() if name not in not_run},
         options.output,
         strategies=options.kinds,
         sample=options.sample,
