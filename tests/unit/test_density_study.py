@@ -256,7 +256,7 @@ def test_pairs_are_scored_and_counted(tmp_path):
         "score-pairs",
         tmp_path,
         "--metrics",
-        '{"distinct": {"kind": "distinct"}}',
+        "distinct",
         "--kinds",
         "repetition",
         "speaker",
