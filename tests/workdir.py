@@ -20,9 +20,7 @@ TARGETS = (
 )
 
 # Studies of data sets that are not in the small catalogue.
-STUDIES = tuple(
-    f"{folder}studies/{name}/" for folder in ("", "src/comperdial/") for name in ("llm_evaluators", "local_metrics")
-)
+STUDIES = ("studies/llm_evaluators/", "studies/local_metrics/")
 
 
 @dataclass
