@@ -16,10 +16,6 @@ PERSPECTIVE = {
 }
 
 
-def drawn_for(study):
-    return {key: S.studies[study][key] for key in ("resamples", "seed") if study in S.studies}
-
-
 def vectors_of(*datasets):
     names = [
         f"{name}_{encoder}"

@@ -118,3 +118,45 @@ rule ratios:
     shell:
         "comperdial ratios {input.scores} --tables data/tables/{wildcards.dataset} --about {input.about}"
         " --output {output} > {log} 2>&1"
+
+
+rule score_pairs:
+    input:
+        tables("{dataset}", "systems", "contexts", "responses"),
+    output:
+        scores="results/studies/density/pairs/{dataset}.parquet",
+        ratios="results/studies/density/pairs/{dataset}_ratios.parquet",
+    log:
+        "logs/score_pairs/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PAIRED),
+    threads: workflow.cores
+    params:
+        metrics=[name for name in ("density-selection", "density", "grounded-cosine-minilm") if name in S.metrics],
+        signatures=[S.metrics[name].signature() for name in ("density-selection", "density") if name in S.metrics],
+        code=code("metrics", "evaluation/ratios.py"),
+    shell:
+        "comperdial score-pairs data/tables/{wildcards.dataset} --metrics {params.metrics}"
+        " --kinds random_response repetition speaker contradiction --sample 400 --seed 2024"
+        " --output {output.scores} --ratios {output.ratios} > {log} 2>&1"
+
+
+LOCAL = S.sets_of.get("local_metrics", [])
+FEATURES = load_yaml("src/comperdial/metrics/local_features.yaml")["metrics"]
+
+
+rule ablate:
+    input:
+        [tables(name, "contexts", "responses", "systems", "ratings") for name in LOCAL],
+        [path for name in LOCAL for path in scores(name, [f"{metric}:" for metric in FEATURES])],
+    output:
+        ablation="results/studies/local_metrics/ablation.parquet",
+        pairs="results/studies/local_metrics/ablation_pairs.parquet",
+    log:
+        "logs/ablate.log",
+    params:
+        **drawn_for("local_metrics"),
+        code=code("evaluation", "stats"),
+    shell:
+        "comperdial ablate --tables data/tables --scores results --resamples {params.resamples} --seed {params.seed}"
+        " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"
