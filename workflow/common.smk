@@ -295,7 +295,3 @@ def study_results(study, among=None):
 def page_of(dataset):
     """Return a data set's page: one with texts of a fetched data set is not ours to publish, and stays in results/local."""
     return f"results/local/{dataset}.html" if S.is_public(dataset) else f"results/{dataset}/report.html"
-
-
-def drawn_for(study):
-    return {key: S.studies[study][key] for key in ("resamples", "seed") if study in S.studies}

@@ -1,6 +1,10 @@
 # How well scores agree with people: results/{dataset}/*.parquet.
 
 
+def drawn_for(study):
+    return {key: S.studies[study][key] for key in ("resamples", "seed") if study in S.studies}
+
+
 rule correlate:
     input:
         tables("{dataset}", "contexts", "systems", "ratings"),
