@@ -28,7 +28,7 @@ def test_agents_and_submissions_become_rated_tables(challenge):
         "echo": "agent", "generic": "agent", "human-1": "human", "human-2": "human", "template": "agent",
     }  # fmt: skip
     assert len(table(challenge, "responses")) == len(systems) * DIALOGUES * 7
-    ratings = table(challenge, "ratings")
+    ratings = table(challenge, "ratings").query("level == 'turn'")
     assert len(ratings) == len(systems) * DIALOGUES * 7 * 6
     assert set(ratings["source"]) == {"simulated"}
     for name in ("systems", "correlations"):
