@@ -247,10 +247,12 @@ def _score(options: argparse.Namespace) -> None:
         _name_not_run(unsuited)
         _emit(schema.empty("scores"), options.output, "scores")
     elif options.parts:
-        from comperdial.metrics.local import score_from
+        from comperdial.metrics.local import Local, score_from
 
         files = {name: Path(path) for name, _, path in (part.partition("=") for part in options.parts)}
-        score_from(metrics[name], name, options.input, files, options.output)
+        if not isinstance(combined := metrics[name], Local):
+            raise ConfigError(f"{name} is made of no other metrics", where="--parts", expected="--metric local")
+        score_from(combined, name, options.input, files, options.output)
     elif options.output and options.output.suffix == ".parquet":
         scoring.write_scores(metrics[name], name, options.input, options.output, part)
     else:
