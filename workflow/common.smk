@@ -16,7 +16,6 @@ from comperdial.config import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import sha256, write_text
-from comperdial.core.names import perturbed, unperturbed
 from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
 from comperdial.data.sources import MIRROR_VARIABLE
@@ -217,8 +216,8 @@ def drawn():
 def evaluated(dataset):
     """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
     about = describe(S, dataset)
-    keys = ("source", "levels", "target", "main_target", "outputs", "expected")
-    return json.dumps([{key: about[key] for key in keys}, EVALUATION], sort_keys=True)
+    chosen = {key: about[key] for key in ("source", "levels", "target", "main_target", "outputs")}
+    return json.dumps([chosen, S.expected(dataset), EVALUATION], sort_keys=True)
 
 
 def names_of(dataset, what):

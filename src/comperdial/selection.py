@@ -448,6 +448,11 @@ class Selection:
         """Return whether a data set is and has all of :meth:`properties` that are named."""
         return all(self.properties(dataset)[name] for name in wanted)
 
+    def expected(self, dataset: str) -> dict[str, Any]:
+        """Return the signature of each metric that a data set is scored with, and what each output needs of a context."""
+        names = [name for name in self.metrics_of(dataset) if self.scored_by(dataset, name)]
+        return {name: expected_of(self.metric(dataset, name)) for name in names}
+
     # All that scores a data set
 
     @_once
@@ -634,7 +639,6 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "dataset": dataset,
         "title": selection.title(dataset),
         "source": selection.source(dataset),
-        "public": selection.is_public(dataset),
         "levels": selection.levels.get(dataset, []),
         "target": selection.target(dataset),
         "main_target": selection.config["evaluation"]["target"],
@@ -645,16 +649,12 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "judged": [task.name for task in selection.judged_by(dataset)],
         "recorded_judges": selection.recorded_judges_of(dataset),
         "not_run": selection.not_run(dataset),
-        "recorded": sorted({*selection.recorded, *selection.recorded_judges}),
         "recorded_of": {
             **{name: entry.dataset for name, entry in selection.recorded.items()},
             **{name: entry.dataset for name, entry in selection.recorded_judges.items()},
         },
-        "expected": {
-            name: expected_of(selection.metric(dataset, name))
-            for name in selection.metrics_of(dataset)
-            if selection.scored_by(dataset, name)
-        },
+        # Without signatures: a changed option of a metric must not make tables that do not show it stale.
+        "needs": {name: entry["outputs"] for name, entry in selection.expected(dataset).items()},
         "mains": {name: _mains(selection.entry_of(name)) for name in selection.metrics_of(dataset)},
         "bounds": selection.bounds(dataset),
         "judges": judges,

@@ -221,7 +221,7 @@ def shown(found, tmp_path):
         "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4",
         "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]}, "judges": judged,
         "labels": {JUDGE: "Explicit by rules", "words": "Words"}, "not_run": {"lost": "no model", "other": "no model"},
-        "expected": {"f1": {"outputs": {"f1": ["references"]}}},
+        "needs": {"f1": {"f1": ["references"]}},
     }  # fmt: skip
     (tmp_path / "about.json").write_text(json.dumps(about))
     (tmp_path / "reported.csv").write_text(REPORTED)

@@ -70,7 +70,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="scores of a folder of tables"
     )
     command.add_argument(
-        "--about", type=Path, metavar="FILE", help="about.json of the folder: source, dimension, main outputs, needs"
+        "--about",
+        type=Path,
+        metavar="FILE",
+        help="about.json of the folder: source, dimension, main outputs; default: params.yaml",
     )
     for name, what in (
         ("compared", "outputs that studies show: intervals and tests of Pearson and Spearman"),
@@ -441,7 +444,9 @@ def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     from comperdial.selection import Selection, describe
 
     selection = Selection.read()
-    return describe(selection, folder.name) if folder.name in selection.datasets else {}
+    dataset = folder.name
+    known = dataset in selection.datasets
+    return describe(selection, dataset) | {"expected": selection.expected(dataset)} if known else {}
 
 
 def _robustness(options: argparse.Namespace) -> None:

@@ -97,7 +97,7 @@ class _Known:
         """Return what a metric needs of a text, in words."""
         needed: set[str] = set()
         for about in self.about.sets.values():
-            outputs = about["expected"].get(metric, {}).get("outputs", {})
+            outputs = about["needs"].get(metric, {})
             needed |= {*outputs.get(self.mains.get(metric, ""), ())}
         # Nearly all texts have something before them: what else is needed says more.
         return " and ".join(sorted(needed - {"history"})) or ("text before the response" if needed else "")
