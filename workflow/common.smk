@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
-from comperdial.config.studies import DATASET, VARIABLE, inputs_of, read_study, shown_outputs
+from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
 from comperdial.challenge.roster import files_of as roster_files
 from comperdial.config import records
 from comperdial.core.code import code
@@ -32,6 +32,7 @@ try:
     # With our own loader, which names the line of what is wrong and refuses a key that is given twice.
     for path in ["params.yaml", *workflow.configfiles]:
         load_yaml(path)
+    # What params.yaml, the catalogue and the studies select: see src/comperdial/selection.py.
     S = Selection(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
 except ComperdialError as error:
     raise WorkflowError(f"Wrong configuration. {error}") from None
@@ -81,7 +82,7 @@ def responses(wildcards):
 
 
 def read_from(wildcards):
-    """Return the user's files that a data set is read from; those of the catalogue are fetched when it is read."""
+    """Return the user's files that a data set is read from; `comperdial read` fetches those of the catalogue into data/raw."""
     if wildcards.dataset in S.own:
         return S.own[wildcards.dataset]["file"]
     if wildcards.dataset in S.imported:
@@ -119,15 +120,7 @@ def challenge(wildcards):
     return S.challenges[wildcards.dataset]
 
 
-def submissions(wildcards):
-    return S.submissions(wildcards.dataset)
-
-
-def agent_files(wildcards):
-    return roster_files(challenge(wildcards)["agents"])
-
-
-def spoiled(wildcards):
+def perturb_options(wildcards):
     """Return the options of `comperdial perturb` that a study says."""
     entry = next((study["perturbed"] for study in S.studies.values() if study.get("perturbed")), {})
     strategies = entry.get("strategies", "all")
@@ -159,16 +152,18 @@ def metric_threads(wildcards):
     return workflow.cores if S.metrics[wildcards.metric].runs_model else 1
 
 
-def scores(dataset, outputs=None):
-    """Return the files of scores of a data set, or those of some METRIC:OUTPUT."""
-    names = S.scorers(dataset, apart=True)
-    if outputs is not None:
-        wanted = {output.rpartition(":")[0] for output in outputs}
-        names = [name for name in names if name in wanted]
+def scores(dataset, metrics=None):
+    """Return the files of all scores of a data set (those of `apart` metrics too), or those by some metrics."""
+    names = [name for name in S.scorers(dataset, apart=True) if metrics is None or name in metrics]
     return [score_file(dataset, name) for name in names]
 
 
-def parts(wildcards):
+def main_metrics(dataset):
+    """Return the metrics of a data set's main outputs; None, which stands for all, if it has none."""
+    return {output.rpartition(":")[0] for output in S.outputs(dataset)} or None
+
+
+def components(wildcards):
     """Return the scores that a combined metric is made of, as far as there are any."""
     return {name: score_file(wildcards.dataset, name) for name in S.parts_of(wildcards.dataset, wildcards.metric)}
 
@@ -194,7 +189,7 @@ def of_studies(dataset, key):
 
 
 def correlate_options(dataset):
-    """Return the outputs that studies show of a data set, which get intervals and tests besides the main ones."""
+    """Return the options of `correlate`: of params.yaml, and the outputs that studies show, which are tested too."""
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     compared = sorted({name for study in studies for name in shown_outputs(study)})
     options = {
@@ -202,10 +197,13 @@ def correlate_options(dataset):
         "restricted": of_studies(dataset, "restricted"),
         "raters": of_studies(dataset, "raters"),
     }
-    return [*drawn(), *(part for name, values in options.items() if values for part in (f"--{name}", *values))]
+    return [
+        *evaluation_options(),
+        *(part for name, values in options.items() if values for part in (f"--{name}", *values)),
+    ]
 
 
-def drawn():
+def evaluation_options():
     """Return the options of params.yaml's section `evaluation`."""
     levels = [part for level in EVALUATION["levels"] for part in ("--level", level)]
     tests = ["--tests", *EVALUATION["tests"]] if EVALUATION.get("tests") else []
@@ -213,7 +211,7 @@ def drawn():
     return [*levels, "--resamples", str(EVALUATION["resamples"]), "--seed", str(EVALUATION["seed"]), *given, *tests]
 
 
-def evaluated(dataset):
+def evaluation_of(dataset):
     """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
     about = describe(S, dataset)
     chosen = {key: about[key] for key in ("source", "levels", "target", "main_target", "outputs")}
@@ -247,7 +245,7 @@ def made_of(kind):
 
     def inputs(wildcards):
         study = wildcards.get("study", DATASET)
-        entry = SPECS[study][kind][wildcards.name]
+        entry = entry_of(SPECS[study], kind.removesuffix("s"), wildcards.name, where=f"study {study}")
         datasets = [wildcards.dataset] if study == DATASET else datasets_of(study, entry)
         return [path for paths in inputs_of(entry, datasets, names_of).values() for path in paths]
 

@@ -41,7 +41,7 @@ rule personas:
 
 rule run_agents:
     input:
-        agent_files,
+        lambda wildcards: roster_files(challenge(wildcards)["agents"]),
         dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
         roster=lambda wildcards: challenge(wildcards)["agents"],
     output:
@@ -63,7 +63,7 @@ rule run_agents:
 
 rule read_challenge:
     input:
-        submissions,
+        lambda wildcards: S.submissions(wildcards.dataset),
         dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
         roster=lambda wildcards: challenge(wildcards).get("agents", []),
         runs=lambda wildcards: (
@@ -140,7 +140,7 @@ rule perturb:
     resources:
         runtime=60,
     params:
-        options=spoiled,
+        options=perturb_options,
         wordnet=WORDNET,
         code=code("perturbations"),
     shell:

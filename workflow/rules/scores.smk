@@ -1,4 +1,5 @@
-# Scores of metrics: results/{dataset}/scores/{metric}.parquet.
+# Scores: results/{dataset}/scores/{metric}.parquet. By the metric's name, a file is made by score (in parts: score_part and gather_scores),
+# score_combined or import_scores, or by judge or import_answers (judges.smk); Selection refuses a name that two of these have.
 
 WHOLE = one_of(name for name, count in PARTS.items() if count == 1)
 CUT = one_of(name for name, count in PARTS.items() if count > 1)
@@ -65,7 +66,7 @@ rule gather_scores:
 rule score_combined:
     input:
         responses,
-        parts=lambda wildcards: list(parts(wildcards).values()),
+        parts=lambda wildcards: list(components(wildcards).values()),
     output:
         "results/{dataset}/scores/{metric}.parquet",
     log:
@@ -79,7 +80,7 @@ rule score_combined:
         runtime=240,
     params:
         options=metric_options,
-        parts=lambda wildcards: [f"{name}={path}" for name, path in parts(wildcards).items()],
+        parts=lambda wildcards: [f"{name}={path}" for name, path in components(wildcards).items()],
         code=metric_code,
     shell:
         "comperdial score data/tables/{wildcards.dataset} --metric {wildcards.metric} --parts {params.parts}"

@@ -1,4 +1,10 @@
-# What single studies compute besides correlations: preferences, whether users go on, one ranking over all data sets.
+# What single studies compute besides correlations: by dimension, of worse answers, of preferences, of continuity, one ranking over
+# all data sets.
+
+
+def resampling(study):
+    return {key: S.studies[study][key] for key in ("resamples", "seed") if study in S.studies}
+
 
 PREFERRED = preference_sets(S.catalogue)
 CONTINUITY = "results/studies/continuity"
@@ -7,7 +13,7 @@ CHATS = list(PACKAGED)
 CHATS += ["convai2"] if "convai2" in S.catalogue.datasets else []
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 ENCODERS = {name: model for name, model in ENCODERS.items() if missing(model) is None}
-DRAWN = "--resamples {params.resamples} --seed {params.seed}"
+RESAMPLING = "--resamples {params.resamples} --seed {params.seed}"
 PERSPECTIVE = {
     **dict.fromkeys(HAZUMI, "--tokens characters --dimension 'user impression'"),
     "ieval_dial": "--dimension overall --outsiders gpt-4 --ieval data/tables/ieval/rated_dialogues.parquet",
@@ -86,11 +92,11 @@ rule predict_scores:
     log:
         "logs/predict_scores.log",
     params:
-        **drawn_for("continuity"),
+        **resampling("continuity"),
         folders=[f"data/tables/{name}" for name in HAZUMI],
         code=code("training/score_prediction.py", "evaluation", "stats"),
     shell:
-        f"comperdial continuity predict {{params.folders}} --output {{output.values}} --differences {{output.differences}} {DRAWN}"
+        f"comperdial continuity predict {{params.folders}} --output {{output.values}} --differences {{output.differences}} {RESAMPLING}"
         " > {log} 2>&1"
 
 
@@ -106,11 +112,11 @@ rule perspective:
     wildcard_constraints:
         dataset=one_of(PERSPECTIVE),
     params:
-        **drawn_for("continuity"),
+        **resampling("continuity"),
         options=lambda wildcards: PERSPECTIVE[wildcards.dataset],
         code=code("evaluation", "stats"),
     shell:
-        f"comperdial continuity perspective data/tables/{{wildcards.dataset}} {{params.options}} --output {{output}} {DRAWN}"
+        f"comperdial continuity perspective data/tables/{{wildcards.dataset}} {{params.options}} --output {{output}} {RESAMPLING}"
         " > {log} 2>&1"
 
 
@@ -211,11 +217,120 @@ rule rank:
     resources:
         mem_mb=8000,
     params:
-        **drawn_for("overall"),
+        **resampling("overall"),
         folders=lambda wildcards: [f"data/tables/{name}" for name in on_board(wildcards)],
         code=code("evaluation", "stats"),
-    message:
-        "overall: rank the metrics of board {wildcards.board}"
     shell:
-        f"comperdial rank {{input.boards}} {{wildcards.board}} --tables {{params.folders}} --scores {{input.scores}} {DRAWN}"
+        f"comperdial rank {{input.boards}} {{wildcards.board}} --tables {{params.folders}} --scores {{input.scores}} {RESAMPLING}"
         " --output {output.ranking} --comparisons {output.comparisons} --pairs {output.pairs} > {log} 2>&1"
+
+
+# The study of LLMs as evaluators correlates by rated dimension and by who rated, and counts how often scores fall.
+EVALUATORS = S.studies.get("llm_evaluators", {})
+
+
+def llm_evaluator_scorers(dataset):
+    """Return what the study compares on a data set: its metrics, judges and recorded judges."""
+    metrics = [name for name in EVALUATORS.get("metrics", {}) if S.scored_by(dataset, name)]
+    return [*metrics, *judged(dataset), *S.recorded_judges_of(dataset)]
+
+
+rule dimensions:
+    input:
+        tables("{dataset}", "contexts", "systems", "ratings"),
+        scores=lambda wildcards: [
+            score_file(wildcards.dataset, name) for name in llm_evaluator_scorers(wildcards.dataset)
+        ],
+        study="studies/llm_evaluators/study.yaml",
+    output:
+        correlations="results/{dataset}/dimensions.parquet",
+        between="results/{dataset}/between_dimensions.parquet",
+    log:
+        "logs/dimensions/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(S.sets_of.get("llm_evaluators", [])),
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        outputs=lambda wildcards: [
+            output
+            for name in llm_evaluator_scorers(wildcards.dataset)
+            if name in S.metrics
+            for output in S.main_outputs(name, wildcards.dataset)[:1]
+        ],
+        resamples=EVALUATORS.get("resamples"),
+        seed=EVALUATORS.get("seed"),
+        code=code("evaluation", "stats"),
+    shell:
+        "comperdial dimensions {input.scores} --tables data/tables/{wildcards.dataset} --study {input.study}"
+        " --outputs {params.outputs} --resamples {params.resamples} --seed {params.seed}"
+        " --between {output.between} --output {output.correlations} > {log} 2>&1"
+
+
+rule ratios:
+    input:
+        tables("{dataset}", "contexts", "responses"),
+        scores=lambda wildcards: [
+            score_file(wildcards.dataset, name) for name in llm_evaluator_scorers(wildcards.dataset)
+        ],
+        about="results/{dataset}/about.json",
+    output:
+        "results/{dataset}/ratios.parquet",
+    log:
+        "logs/ratios/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PAIRED),
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        code=code("evaluation", "stats"),
+    shell:
+        "comperdial ratios {input.scores} --tables data/tables/{wildcards.dataset} --about {input.about}"
+        " --output {output} > {log} 2>&1"
+
+
+DENSITY = [name for name in ("density-selection", "density", "grounded-cosine-minilm") if name in S.metrics]
+
+
+rule score_pairs:
+    input:
+        tables("{dataset}", "systems", "contexts", "responses"),
+    output:
+        scores="results/studies/density/pairs/{dataset}.parquet",
+        ratios="results/studies/density/pairs/{dataset}_ratios.parquet",
+    log:
+        "logs/score_pairs/{dataset}.log",
+    wildcard_constraints:
+        dataset=one_of(PAIRED),
+    threads: workflow.cores
+    params:
+        metrics=DENSITY,
+        signatures=[S.metrics[name].signature() for name in DENSITY],
+        code=code("metrics", "evaluation/ratios.py"),
+    shell:
+        "comperdial score-pairs data/tables/{wildcards.dataset} --metrics {params.metrics}"
+        " --kinds random_response repetition speaker contradiction --sample 400 --seed 2024"
+        " --output {output.scores} --ratios {output.ratios} > {log} 2>&1"
+
+
+LOCAL = S.sets_of.get("local_metrics", [])
+FEATURES = load_yaml("src/comperdial/metrics/local_features.yaml")["metrics"]
+
+
+rule ablate:
+    input:
+        [tables(name, "contexts", "responses", "systems", "ratings") for name in LOCAL],
+        [path for name in LOCAL for path in scores(name, FEATURES)],
+    output:
+        ablation="results/studies/local_metrics/ablation.parquet",
+        pairs="results/studies/local_metrics/ablation_pairs.parquet",
+    log:
+        "logs/ablate.log",
+    params:
+        **resampling("local_metrics"),
+        code=code("evaluation", "stats"),
+    shell:
+        "comperdial ablate --tables data/tables --scores results --resamples {params.resamples} --seed {params.seed}"
+        " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"
