@@ -1,6 +1,7 @@
 """One producer of results: what it computes for main outputs, for what studies show, and how tables rank it."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -159,3 +160,15 @@ def test_the_command_writes_the_three_tables_of_a_folder(found, folder, tmp_path
         schema.read(tmp_path / "ceilings.parquet", "ceilings"),
         found.ceilings.sort_values(list(schema.table("ceilings").key), ignore_index=True),
     )
+
+
+def test_a_few_dialogues_give_no_interval_and_no_test(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "few")
+    contexts = schema.read(folder / "contexts.parquet", "contexts")
+    kept = contexts.loc[contexts["dialogue_id"].isin(sorted(contexts["dialogue_id"].unique())[:3]), "context_id"]
+    ratings = schema.read(folder / "ratings.parquet", "ratings")
+    schema.write(tmp_path / "few/ratings.parquet", ratings[ratings["item_id"].isin(kept)], "ratings")
+    few = correlate(tmp_path / "few", [folder.parent / "scores.parquet"], resamples=50)
+    assert rows(few.correlations, coefficient="pearson")["value"].notna().any()
+    assert few.correlations["low"].isna().all() and few.correlations["over"].isna().all()
+    assert len(few.pairs) and few.pairs[["p", "low", "p_wmt"]].isna().all(axis=None)

@@ -195,8 +195,8 @@ def on_board(wildcards):
 
 def ranked(wildcards):
     """Return the scores of the metrics that a board ranks."""
-    outputs = [f"{row['metric']}:{row['output']}" for row in BOARDS[wildcards.board]["outputs"]]
-    return [path for name in on_board(wildcards) for path in scores(name, outputs)]
+    metrics = {row["metric"] for row in BOARDS[wildcards.board]["outputs"]}
+    return [path for name in on_board(wildcards) for path in scores(name, metrics)]
 
 
 rule rank:

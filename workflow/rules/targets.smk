@@ -18,7 +18,7 @@ rule pages:
 
 rule notebooks:
     input:
-        list(NOTEBOOKS.values()),
+        [path for name, path in NOTEBOOKS.items() if PAGES[name][1] in S.chosen],
 
 
 for study in STUDIES:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# With fewer nothing that is resampled says how far chance goes.
-FEWEST_DIALOGUES = 4
-
 _FORMATS = ("text", "markdown", "latex", "csv")
 
 
@@ -90,6 +87,7 @@ def _compare(options: argparse.Namespace) -> None:
     from comperdial import evaluation
     from comperdial.core.files import write_text
     from comperdial.evaluation import aggregate
+    from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
     from comperdial.evaluation.options import Tables, analysed
     from comperdial.evaluation.rated_data import read_rated
     from comperdial.metrics.named import metric_named, read_entries, suited_to
@@ -179,8 +177,7 @@ def _compare(options: argparse.Namespace) -> None:
     pairs = differences.iloc[:0] if contrasted else differences
     differences = corrected(differences, options.correction)
     ranked = with_ranks(evaluation.correlations(samples, detail=detail), pairs, options.correction)
-    if narrow := [sample.key for sample in samples if sample.design.counts[1] < FEWEST_DIALOGUES]:
-        ranked, differences = (_without_intervals(frame, narrow) for frame in (ranked, differences))
+    if any(map(is_narrow, samples)):
         notes.append(
             f"No interval and no test of a difference where there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
         )
@@ -200,16 +197,6 @@ def _compare(options: argparse.Namespace) -> None:
         write_text(options.output, content)
     else:
         sys.stdout.write(content)
-
-
-def _without_intervals(frame: pd.DataFrame, keys: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """Return a table without intervals, tests and ranks of samples: of a few contexts they would have no width."""
-    of = ["dataset", "level", "against", "target"]
-    chosen = [tuple(key[name] for name in of) for key in keys]
-    inside = [tuple(map(str, row)) in chosen for row in frame[of].itertuples(index=False)]
-    tested = ("p", "p_adjusted", "p_fdr") if "difference" in frame else ()
-    gone = [name for name in ("low", "high", "over", "rank", *tested) if name in frame]
-    return frame.assign(**{name: frame[name].mask(inside) for name in gone})
 
 
 def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_run: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import SHOWN, Detail, Known, tested_measures
+from comperdial.evaluation.correlations import SHOWN, Detail, Known, is_narrow, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
@@ -132,7 +132,9 @@ def _rows_of(
     of_pairs: Mapping[str, npt.NDArray[Any]],
     test: str,
 ) -> list[dict[str, Any]]:
-    """Return a row for each pair that has a difference, the better first."""
+    """Return a row for each pair that has a difference, the better first; without tests if the sample is narrow."""
+    if is_narrow(sample):
+        of_pairs = {name: values for name, values in of_pairs.items() if name == "n"}
     both = [pair for pair in combinations(range(len(sample.names)), 2) if not np.isnan(difference[pair])]
     rows = []
     for one, other in both:

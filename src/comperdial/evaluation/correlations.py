@@ -26,6 +26,9 @@ from comperdial.stats.means import paired_means
 
 Floats = npt.NDArray[np.float64]
 
+FEWEST_DIALOGUES = 4
+"""Below so many dialogues there is no interval and no test: resampling so few gives one without width."""
+
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 # What outputs that only studies show have intervals and tests of.
 SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
@@ -212,8 +215,15 @@ def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -
     return found
 
 
+def is_narrow(sample: Sample) -> bool:
+    """Return whether a sample has too few dialogues, or contexts where a dialogue has one, for an interval or a test."""
+    return bool(sample.design.counts[1] < FEWEST_DIALOGUES)
+
+
 def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return the ends of the intervals, and what they are over, by metric, output and coefficient."""
+    """Return the ends of the intervals, and what they are over, by metric, output and coefficient; none of a narrow sample."""
+    if is_narrow(sample):
+        return {}
     part, whole = detail.of(sample), detail.shown(sample)
     found = _ends(part, detail.coefficients, detail) if part else {}
     others = whole.only([name for name in whole.names if not part or name not in part.names]) if whole else None

@@ -136,7 +136,7 @@ def _these_systems(*frames: pd.DataFrame, every: bool = True) -> bool:
 def _corrected(correction: str, tested: Mapping[str, int], against: str | None) -> str:
     """Say over how many tests p-values were corrected."""
     if max(tested.values(), default=0) < 2:
-        return "No p is corrected: there is one test of a pair in a block and coefficient at most"
+        return "No p is corrected: no block has more than one tested pair by a coefficient"
     which = f"comparisons with {against}, and no others," if against else "all pairs"
     return _CORRECTION_NOTES[correction].format(f"{which} of a block and coefficient: {over_tests(tested)}")
 

@@ -37,7 +37,7 @@ MARK = "‡"
 LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
 READING = (
     f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
-    "system or dialogue are not. With few systems it is too small for Spearman",
+    "system or dialogue are not. With few systems this p is too small for Spearman",
     "In brackets the 95 % interval, which resamples systems and dialogues; with two or three systems, contexts alone",
     f"#1 is the first rank: outputs share a rank if the paired test finds no difference at {ALPHA}, after Holm's "
     "correction; those without a rank were not compared. The best cluster (#1) is bold, where a column has other ranks too",
