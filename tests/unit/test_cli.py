@@ -62,7 +62,8 @@ def test_score_then_correlate(tmp_path, responses, capsys):
     assert len(found) == 3 * (3 + 7 + 4)
     chosen = found[(found["output"] == "f1") & (found["coefficient"] == "spearman") & (found["grouping"] == "pooled")]
     assert chosen["value"].item() == pytest.approx(0.9486832980505138)
-    assert chosen["low"].item() < chosen["value"].item() < chosen["high"].item()
+    # Two contexts are too few for an interval.
+    assert found["low"].isna().all()
     arguments = ["correlate", str(scores), "--ratings", str(ratings), "--level", "turn", "--resamples", "0"]
     assert main(arguments) == 0
     plain = pd.read_csv(io.StringIO(capsys.readouterr().out))
