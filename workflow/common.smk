@@ -1,5 +1,6 @@
 # Which data sets there are, who scores them, and which files results are made of: lists and functions, no rules.
 
+import hashlib
 import json
 import os
 import sys
@@ -62,6 +63,11 @@ SHARDS = config.get("shards") or {}
 PARTS = {name: int(SHARDS.get(name, SHARDS.get("default", 1))) for name in [*S.datasets, *PAIRED]}
 SPECS = {**S.studies, DATASET: read_study(DATASET)}
 STUDIES = list(S.studies)
+
+
+def digest(*values):
+    """Return a hash of what decides a result (the order too): the values would fill the screen in `snakemake -n`."""
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:12]
 
 
 def one_of(names):
@@ -215,7 +221,7 @@ def evaluation_of(dataset):
     """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
     about = describe(S, dataset)
     chosen = {key: about[key] for key in ("source", "levels", "target", "main_target", "outputs")}
-    return json.dumps([chosen, S.expected(dataset), EVALUATION], sort_keys=True)
+    return digest(chosen, S.expected(dataset), EVALUATION)
 
 
 def names_of(dataset, what):
@@ -262,8 +268,7 @@ def entry_code(kind):
         if Path(f"src/comperdial/studies/{of}.py").is_file():
             paths.append(f"studies/{of}.py")
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
-        entry = json.dumps([settings, SPECS[study][kind][wildcards.name]], sort_keys=True, default=str)
-        return entry + code("report/*.py", *paths)
+        return digest(settings, SPECS[study][kind][wildcards.name], code("report/*.py", *paths))
 
     return hashed
 

@@ -156,6 +156,6 @@ rule describe:
     wildcard_constraints:
         dataset=one_of([*S.datasets, *PAIRED]),
     params:
-        about=lambda wildcards: json.dumps(describe(S, wildcards.dataset), sort_keys=True),
+        about=lambda wildcards: digest(describe(S, wildcards.dataset)),
     shell:
         "comperdial describe {wildcards.dataset} --output {output} > {log} 2>&1"
