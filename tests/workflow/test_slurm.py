@@ -79,10 +79,15 @@ def content(workdir: Workdir) -> dict[str, bytes]:
 def sharded(fresh: Workdir) -> Workdir:
     """Return the mini data set, scored in two parts."""
     (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + "shards: {default: 2}\n")
-    # Memory that a node of this machine has, and no GPU.
-    profile = fresh.path / "profiles/slurm/config.yaml"
-    profile.write_text(re.sub(r"mem_mb: \d+", "mem_mb: 700", profile.read_text()).replace(", gpu: 1", ""))
+    without_gpu(fresh, mem_mb=700)
     return fresh
+
+
+def without_gpu(workdir: Workdir, mem_mb: int) -> None:
+    """Ask for memory that a node of this machine has, and for no GPU."""
+    profile = workdir.path / "profiles/slurm/config.yaml"
+    text = re.sub(r'mem_mb: (\d+|"[^"]*")', f"mem_mb: {mem_mb}", profile.read_text())
+    profile.write_text(re.sub(r', gpu: (\d+|"[^"]*")', "", text))
 
 
 def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
@@ -129,6 +134,7 @@ def test_the_main_job_s_results_are_the_local_run_s(root, cluster, tmp_path):
             shutil.copy2(root / name, workdir.path / name)
     # Trained models come with `dvc pull`.
     shutil.copytree(root / "data/models", workdir.path / "data/models", dirs_exist_ok=True)
+    without_gpu(workdir, mem_mb=6000)
     run = submitted(workdir, cluster, "--config", "datasets=[usr_persona,usr_topical]")
     assert run.wait(1500) == 0, said(workdir)[-4000:]
     made = {name: found for name, found in content(workdir).items() if name.startswith("results/")}
