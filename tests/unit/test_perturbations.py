@@ -16,15 +16,15 @@ from comperdial import schema
 from comperdial.cli import perturb as command
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data import wordnet
-from comperdial.perturbations import PERTURBATIONS, Dialogue, Line, Pool, Turn, generated, generator, perturb
+from comperdial.perturbations import PERTURBATIONS, Corpus, Dialogue, Line, Turn, generated, generator, perturb
 from comperdial.perturbations.paraphrase import rarest
 from comperdial.perturbations.pronouns import replaced
 from comperdial.perturbations.text import join, split
 from comperdial.schema.evaluated import DIMENSIONS
 
-SAID = {"d1": {"I like tea.", "Do you like tea?"}, "d2": {"We saw Oslo with Tessa in May.", "My boat is red."}}
-RESPONSES = sorted({"I like tea.", *SAID["d2"]})
-POOL = Pool(SAID, RESPONSES, sorted({*RESPONSES, "Do you like tea?"}))
+TEXTS_OF = {"d1": {"I like tea.", "Do you like tea?"}, "d2": {"We saw Oslo with Tessa in May.", "My boat is red."}}
+RESPONSES = sorted({"I like tea.", *TEXTS_OF["d2"]})
+CORPUS = Corpus(TEXTS_OF, RESPONSES, sorted({*RESPONSES, "Do you like tea?"}))
 OFFLINE = [name for name in generated() if name != "paraphrase"]
 TALK = (
     "Do you fish?",
@@ -36,7 +36,7 @@ TALK = (
 
 def turned(name, text, history=("Do you like tea?",), seed=0):
     lines = tuple(Line("AB"[place % 2], said) for place, said in enumerate(history))
-    return PERTURBATIONS[name].change(Turn("d1", lines, text), np.random.default_rng(seed), POOL)
+    return PERTURBATIONS[name].change(Turn("d1", lines, text), np.random.default_rng(seed), CORPUS)
 
 
 def talk(texts, fixed=False):
@@ -112,14 +112,14 @@ def test_pronouns(targets, text, expected):
 )
 def test_content_reduction(text, expected):
     dialogue = talk(["Hi.", f"{text} " + "So it goes. " * 9])
-    assert PERTURBATIONS["content_reduction"].change(dialogue, None, POOL) == ["Hi.", expected]
-    assert PERTURBATIONS["content_reduction"].change(talk(["Hi.", "I see."]), None, POOL) is None
+    assert PERTURBATIONS["content_reduction"].change(dialogue, None, CORPUS) == ["Hi.", expected]
+    assert PERTURBATIONS["content_reduction"].change(talk(["Hi.", "I see."]), None, CORPUS) is None
 
 
 def test_entities():
     text = "We went to Paris in May with Tessa, 25 of us."
     found = [("Paris", "place"), ("May", "month"), ("Tessa", "name"), ("25", "number")]
-    assert [(entity.text, entity.kind) for entity in POOL.finder.find(text)] == found
+    assert [(entity.text, entity.kind) for entity in CORPUS.finder.find(text)] == found
     for seed in range(5):
         new = turned("entities", text, seed=seed)
         assert new.startswith("We went to ") and not any(name in new for name, _ in found)
@@ -150,7 +150,7 @@ def test_any_text(name, texts, seed, fixed):
     item = talk(texts, fixed)
     if of.level == "turn":
         item = Turn("d1", item.lines[:-1], texts[-1])
-    new, again = (of.change(item, generator(seed, name, "c", "s"), POOL) for _ in range(2))
+    new, again = (of.change(item, generator(seed, name, "c", "s"), CORPUS) for _ in range(2))
     assert new == again
     if of.level == "turn":
         assert new is None or (new.strip() and new == new.strip())
@@ -172,7 +172,7 @@ def test_examples_of_the_page(real_wordnet):
     examples = {row[0].strip("`"): row[1:] for row in cells if len(row) == 3 and row[0][0] == "`"}
     originals = {str(number): {original} for number, (original, _) in enumerate(examples.values())}
     texts = sorted(set().union(*originals.values()))
-    pool = Pool(originals, texts, texts)
+    corpus = Corpus(originals, texts, texts)
     talks = {row[0].strip("`"): row[1:] for row in cells if len(row) == 5}
     first = talks["original"]
     dialogue = Dialogue("example", tuple(Line("AB"[k % 2], text, k % 2 == 1) for k, text in enumerate(first)), False)
@@ -181,10 +181,10 @@ def test_examples_of_the_page(real_wordnet):
         if PERTURBATIONS[name].level == "turn":
             original, expected = examples[name]
             turn = Turn("example", (Line("A", "Do you ever dress up for anything?"),), original)
-            assert change(turn, generator(2024, name, original), pool) == expected
+            assert change(turn, generator(2024, name, original), corpus) == expected
         else:
             expected = [old if new == "(as it was)" else new for old, new in zip(first, talks[name], strict=True)]
-            assert change(dialogue, generator(2024, name, first[1]), pool) == expected
+            assert change(dialogue, generator(2024, name, first[1]), corpus) == expected
     assert [row[0].strip("`") for row in cells if len(row) == 2 and row[0][0] == "`"] == list(generated())
 
 
@@ -302,10 +302,6 @@ def test_errors(tmp_path):
         perturb(tmp_path, "x", ["pronoun"])
     with pytest.raises(UnknownNameError, match="unknown strategy"):
         perturb(tmp_path, "x", ["self_contradiction"])
-    with pytest.raises(ConfigError, match="sample of at least 1"):
-        perturb(tmp_path, "x", ["pronouns"], 0)
-    with pytest.raises(ConfigError, match="data set name"):
-        perturb(tmp_path, "a b/c", ["pronouns"])
     contexts = schema.read(tmp_path / "contexts.parquet", "contexts")
     schema.write(tmp_path / "contexts.parquet", contexts.iloc[1:], "contexts")
     with pytest.raises(SchemaError, match="'d0-bot-a-0'"):
@@ -340,6 +336,9 @@ def test_commands(tmp_path, capsys, monkeypatch):
     run(*arguments, "--output", tmp_path / "b")
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    for options, message in ((("--sample", 0), "sample of at least 1"), (("--dataset", "a b/c"), "data set name")):
+        with pytest.raises(ConfigError, match=message):
+            run(*arguments, "--output", tmp_path / "c", *options)
     with pytest.raises(ConfigError, match="holds the tables that are perturbed"):
         run(*arguments, "--output", tables)
     with pytest.raises(ConfigError, match="holds the tables of new-1"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _perturbations(_: argparse.Namespace) -> None:
     from comperdial.core.errors import MissingResourceError
-    from comperdial.perturbations import PERTURBATIONS
+    from comperdial.perturbations import PERTURBATIONS, require
 
     for name, entry in PERTURBATIONS.items():
         ours = "" if entry.paper else ", not in the paper's tables"
@@ -39,16 +40,22 @@ def _perturbations(_: argparse.Namespace) -> None:
         print(f"    {entry.level}: lowers {', '.join(entry.dimensions)} by more than {entry.threshold:g}")
         print(f"    {entry.about}" + ("" if entry.change else "; recorded pairs only"))
         try:
-            entry.check()
+            require(name)
         except MissingResourceError as error:
             print(f"    cannot run here: {error.problem}; expected {error.expected}")
 
 
 def _perturb(options: argparse.Namespace) -> None:
     from comperdial import schema
+    from comperdial.core.errors import ConfigError
     from comperdial.core.files import write_table
     from comperdial.perturbations import perturb
 
+    if not re.fullmatch("[A-Za-z0-9_-]+", options.dataset):
+        raise ConfigError(f"data set name {options.dataset!r}", expected='letters (a to z), digits, "_" and "-" only')
+    if options.sample < 1 or options.seed < 0:
+        expected = "a sample of at least 1, a seed of at least 0"
+        raise ConfigError(f"sample {options.sample}, seed {options.seed}", expected=expected)
     _check_output(options.folder, options.output, options.dataset)
     made = perturb(
         options.folder, options.dataset, options.strategy, options.sample, options.seed, good=not options.all_items

@@ -1,7 +1,4 @@
-"""Strategies that make a dialogue worse. Each takes a dialogue, a seeded generator and the pool of the data set.
-
-They return the texts of all lines, in place, or None if there is nothing to change.
-"""
+"""Strategies that make a dialogue worse; each returns the texts of all lines, or None if it cannot change them."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from comperdial.perturbations.items import Dialogue, Line, Pool
+from comperdial.perturbations.corpus import Corpus, Dialogue, Line
 from comperdial.perturbations.text import (
     STOP_WORDS,
     Piece,
@@ -35,6 +32,15 @@ _FRAMES = (
     "{}, I heard you.",
 )
 _MOST_QUOTED = 12
+# A clause ends before these.
+_LINKS = word_set("because but which who while although though when where since until and or")
+_BREAKS = word_set(", : - – — (")
+_PREPOSITIONS = word_set("in on at with for from about during after before by near since")
+_EMPTY = word_set("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
+_MARKS = frozenset('.!?;…"“”()')
+_ADVERBS = word_set("very really just quite so too also")
+_BEFORE_ADJECTIVE = word_set("a an the my your his her our their its this that these those some")
+_LEAST_WORDS = 3
 
 
 def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
@@ -42,7 +48,7 @@ def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
     return [new(place, line) if line.chatbot else line.text for place, line in enumerate(dialogue.lines)]
 
 
-def order_shuffle(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Shuffle all utterances, or the chatbot's if the others' are fixed; speakers keep their turns, texts move."""
     texts = [line.text for line in dialogue.lines]
     places = dialogue.movable
@@ -55,18 +61,18 @@ def order_shuffle(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -
     return None
 
 
-def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Replace one utterance, any but the first, by one of another dialogue; if the others' are fixed, one of the chatbot's."""
     texts = [line.text for line in dialogue.lines]
     places = [place for place in dialogue.movable if place > 0]
     if not places:
         return None
     place = places[random.integers(len(places))]
-    new = pool.elsewhere(dialogue.dialogue_id, random, than=texts[place])
+    new = corpus.elsewhere(dialogue.dialogue_id, random, corpus.utterances, texts[place])
     return None if new is None else [*texts[:place], new, *texts[place + 1 :]]
 
 
-def duplication(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def duplication(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Append the end of each chatbot utterance to it once more: from three tenths of its words to all."""
 
     def new(_place: int, line: Line) -> str:
@@ -79,7 +85,7 @@ def duplication(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> 
     return _rewrite(dialogue, new)
 
 
-def repeating_others(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def repeating_others(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Quote one sentence, at most twelve words, of the other's last utterance before each chatbot utterance."""
 
     def new(place: int, line: Line) -> str:
@@ -99,7 +105,7 @@ def repeating_others(dialogue: Dialogue, random: np.random.Generator, pool: Pool
     return _rewrite(dialogue, new)
 
 
-def generic_utterances(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def generic_utterances(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Replace each chatbot utterance by a generic answer or remark, none twice while there is another."""
     used: set[str] = set()
 
@@ -111,39 +117,26 @@ def generic_utterances(dialogue: Dialogue, random: np.random.Generator, pool: Po
     return _rewrite(dialogue, new)
 
 
-# A clause ends before these.
-_LINKS = word_set("because but which who while although though when where since until and or")
-_BREAKS = frozenset({",", ":", "-", "–", "—", "("})
-_PREPOSITIONS = word_set("in on at with for from about during after before by near since")
-_EMPTY = word_set("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
-_MARKS = frozenset('.!?;…"“”()')
-_ADVERBS = word_set("very really just quite so too also")
-_BEFORE_ADJECTIVE = word_set("a an the my your his her our their its this that these those some")
-_LEAST_WORDS = 3
-
-
-def content_reduction(dialogue: Dialogue, random: np.random.Generator, pool: Pool) -> list[str] | None:
+def content_reduction(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Cut each chatbot utterance to its first clause, without adjectives before nouns, adverbs, numbers and names.
 
     Returns None if the chatbot's utterances get shorter by less than a tenth of their words.
     """
-    new = _rewrite(dialogue, lambda _place, line: _cut(line.text, pool))
+    new = _rewrite(dialogue, lambda _place, line: _reduced(line.text, corpus))
     before = sum(len(line.text.split()) for line in dialogue.lines if line.chatbot)
     after = sum(len(text.split()) for text, line in zip(new, dialogue.lines, strict=True) if line.chatbot)
     return new if after <= 0.9 * before else None
 
 
-def _cut(text: str, pool: Pool) -> str:
+def _reduced(text: str, corpus: Corpus) -> str:
     groups = sentences(split(text))
     if not groups:
         return text
-    sentence = groups[0]
-    clause = _clause(sentence)
+    sentence, clause = groups[0], _clause(groups[0])
     if len(groups) > 1 and not any(piece.is_word and piece.low not in _EMPTY for piece in clause):
-        sentence = groups[1]
-        clause = _clause(sentence)
+        sentence, clause = groups[1], _clause(groups[1])
     words = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _MARKS})
-    plain = _plain(words, pool)
+    plain = _plain(words, corpus)
     short = plain if sum(piece.is_word for piece in plain) > 1 else words
     gap = " " if text.rstrip()[-2:] in {" .", " !", " ?"} else ""
     end = "?" if any(piece.text == "?" for piece in sentence) else "."
@@ -174,9 +167,9 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
     return kept
 
 
-def _plain(pieces: list[Piece], pool: Pool) -> list[Piece]:
+def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
     """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
-    found = [entity for entity in pool.finder.find(join(pieces)) if entity.end < len(pieces)]
+    found = [entity for entity in corpus.finder.find(join(pieces)) if entity.end < len(pieces)]
     named = {place for entity in found for place in range(entity.start, entity.end)}
     drop = set()
     for place, piece in enumerate(pieces[:-1]):

@@ -53,14 +53,12 @@ KINDS = {
         sixty, seventy, eighty, ninety
     """),
 }
+SPELLED = {name.lower(): name for names in KINDS.values() for name in names}
 # Words as well as names: taken for names with a capital only.
 _AMBIGUOUS = word_set("may march august april june frank jack mark max grace rose will bill chase josh sam tom polish")
-SPELLED = {name.lower(): name for names in KINDS.values() for name in names}
-
-_BREAKS = {".", "!", "?", ":", ";", "…", '"', "“", "(", "*", "-", "–", "—"}
-_KNOWN = {name.lower(): kind for kind, names in KINDS.items() for name in names}
-_LONGEST = max(len(name.split()) for name in _KNOWN)
-_NUMBER = re.compile(r"\d[\d.,:]*")
+_BREAKS = word_set('. ! ? : ; … " “ ( * - – —')
+_KIND_OF = {name.lower(): kind for kind, names in KINDS.items() for name in names}
+_LONGEST = max(len(name.split()) for name in _KIND_OF)
 
 
 class Entity(NamedTuple):
@@ -80,9 +78,7 @@ class Finder:
         self._capital: Counter[str] = Counter()
         for text in texts:
             # A text without capitals says nothing about which words have one.
-            if is_lower(text):
-                continue
-            pieces = split(text)
+            pieces = [] if is_lower(text) else split(text)
             for place, piece in enumerate(pieces):
                 if piece.text.islower():
                     self._small[piece.low] += 1
@@ -92,54 +88,45 @@ class Finder:
     def find(self, text: str) -> list[Entity]:
         """Return a text's entities in order."""
         pieces = split(text)
-        shouts = text.isupper()
         found = []
         place = 0
         while place < len(pieces):
-            entity = _listed(pieces, place) or (None if shouts else self._named(pieces, place))
-            if entity:
-                found.append(entity)
-            place = entity.end if entity else place + 1
+            end, kind = _listed(pieces, place) or (place, "name")
+            # A text all in capitals shouts.
+            while kind == "name" and not text.isupper() and self._goes_on(pieces, place, end):
+                end += 1
+            if end > place:
+                found.append(Entity(place, end, kind, " ".join(piece.text for piece in pieces[place:end])))
+            place = max(end, place + 1)
         return found
 
-    def _named(self, pieces: list[Piece], start: int) -> Entity | None:
-        end = start
-        while end < len(pieces) and self._is_name(pieces, end) and (end == start or pieces[end].gap):
-            end += 1
-        return _entity(pieces, start, end, "name") if end > start else None
-
-    def _is_name(self, pieces: list[Piece], place: int) -> bool:
-        piece = pieces[place]
+    def _goes_on(self, pieces: list[Piece], start: int, end: int) -> bool:
+        """Say whether the name that begins at ``start`` has the piece at ``end`` too."""
+        if end == len(pieces) or (end > start and not pieces[end].gap):
+            return False
+        piece = pieces[end]
         # Titles and names only: a word all in capitals shouts, or is short for something.
         if not piece.text.istitle() or len(piece.text) < 2 or piece.low in STOP_WORDS:
             return False
         if self._small[piece.low] >= max(1, self._capital[piece.low]):
             return False
-        return not _begins(pieces, place) or self._capital[piece.low] > 1
+        return not _begins(pieces, end) or self._capital[piece.low] > 1
 
 
 def _begins(pieces: list[Piece], place: int) -> bool:
     return place == 0 or pieces[place - 1].text in _BREAKS
 
 
-def _listed(pieces: list[Piece], start: int) -> Entity | None:
-    if _NUMBER.fullmatch(pieces[start].text):
+def _listed(pieces: list[Piece], start: int) -> tuple[int, str] | None:
+    """Return the end and the kind of the number, or the longest name of the lists, that begins at a place."""
+    if re.fullmatch(r"\d[\d.,:]*", pieces[start].text):
         # "1st", "3d" and "u2" are no plain numbers.
-        before = pieces[start - 1] if start and not pieces[start].gap else None
-        after = pieces[start + 1] if start + 1 < len(pieces) and not pieces[start + 1].gap else None
-        in_word = any(piece is not None and piece.is_word for piece in (before, after))
-        return None if in_word else _entity(pieces, start, start + 1, "number")
-    for length in range(_LONGEST, 0, -1):
-        words = pieces[start : start + length]
-        name = " ".join(piece.low for piece in words)
-        kind = _KNOWN.get(name)
-        if kind is None or len(words) < length:
-            continue
-        if name in _AMBIGUOUS and (_begins(pieces, start) or words[0].text.islower()):
-            continue
-        return _entity(pieces, start, start + length, kind)
+        before = start > 0 and not pieces[start].gap and pieces[start - 1].is_word
+        after = start + 1 < len(pieces) and not pieces[start + 1].gap and pieces[start + 1].is_word
+        return None if before or after else (start + 1, "number")
+    for end in range(min(start + _LONGEST, len(pieces)), start, -1):
+        name = " ".join(piece.low for piece in pieces[start:end])
+        as_word = name in _AMBIGUOUS and (_begins(pieces, start) or pieces[start].text.islower())
+        if name in _KIND_OF and not as_word:
+            return end, _KIND_OF[name]
     return None
-
-
-def _entity(pieces: list[Piece], start: int, end: int, kind: str) -> Entity:
-    return Entity(start, end, kind, " ".join(piece.text for piece in pieces[start:end]))

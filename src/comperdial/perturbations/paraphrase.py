@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from comperdial.data import wordnet
-from comperdial.perturbations.items import Pool, Turn
+from comperdial.perturbations.corpus import Corpus, Turn
 from comperdial.perturbations.text import STOP_WORDS, article, forms, join, lemmas, like, split
 
-# Another version gives other words.
-_WORDNET = "3.0"
 # Part of speech in lemminflect -> in WordNet, and the forms to look for, by their tags in the Penn Treebank.
 _PARTS = {
     "NOUN": ("n", ("NN", "NNS")),
@@ -23,21 +20,15 @@ _PARTS = {
 }
 
 
-def require_wordnet() -> None:
-    """Raise :class:`MissingResourceError` if WordNet is not on this machine."""
-    wordnet.require(_WORDNET)
-
-
-def paraphrase(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Replace half of the words that have a synonym, and at least one; stop words and names stay."""
     pieces = split(turn.response)
-    names = {place for entity in pool.finder.find(turn.response) for place in range(entity.start, entity.end)}
+    names = {place for entity in corpus.finder.find(turn.response) for place in range(entity.start, entity.end)}
     new = {}
     for place, piece in enumerate(pieces):
-        if piece.is_word and len(piece.text) > 2 and piece.low not in STOP_WORDS and place not in names:
-            synonym = rarest(piece.low)
-            if synonym:
-                new[place] = like(synonym, piece.text)
+        plain = piece.is_word and len(piece.text) > 2 and piece.low not in STOP_WORDS and place not in names
+        if plain and (synonym := rarest(piece.low)):
+            new[place] = like(synonym, piece.text)
     if not new:
         return None
     chosen = [place for place in new if random.random() < 0.5] or [list(new)[random.integers(len(new))]]
@@ -61,9 +52,12 @@ def rarest(word: str) -> str | None:
     if not readings:
         return None
     most, _, part, base, tag = max(readings)
+    sense = _senses(base, part)[0].synset()
+    # WordNet marks slang and insults.
+    slang = any(item.usage_domains() for item in (sense, *sense.lemmas()))
     found = {
         name: form
-        for name in _first_sense(base, part)
+        for name in ([] if slang else sense.lemma_names())
         if name.isalpha()
         and name.islower()
         and name not in STOP_WORDS
@@ -81,6 +75,7 @@ def _inflected(name: str, tag: str) -> str | None:
 
 
 def _readings(word: str) -> Iterator[tuple[str, str, str]]:
+    """Yield part of speech, lemma and tag of what a word may be."""
     for part, bases in lemmas(word).items():
         for tag in _PARTS[part][1] if part in _PARTS and _senses(bases[0], part) else ():
             if word in forms(bases[0], tag):
@@ -100,13 +95,6 @@ def _senses(base: str, part: str) -> list[Any]:
 def _uses(base: str, part: str) -> int:
     """Return how often WordNet's tagged texts use a word."""
     return sum(lemma.count() for lemma in _senses(base, part))
-
-
-def _first_sense(base: str, part: str) -> list[str]:
-    """Return the names of a word's commonest sense; none of slang and insults, which WordNet marks."""
-    sense = _senses(base, part)[0].synset()
-    marked = any(item.usage_domains() for item in (sense, *sense.lemmas()))
-    return [] if marked else sense.lemma_names()
 
 
 def _alike(one: str, other: str) -> bool:

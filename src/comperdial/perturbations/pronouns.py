@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
-from comperdial.perturbations.items import Pool, Turn
+from comperdial.perturbations.corpus import Corpus, Turn
 from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, word_set
 
 # Person -> those that it may become.
@@ -20,29 +19,31 @@ _WAYS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 _POINTING = {"this": "these", "these": "this", "those": "that"}
-_TABLE = {
-    "i": "i me my mine myself",
-    "we": "we us our ours ourselves",
-    "you": "you you your yours yourself",
-    "he": "he him his his himself",
-    "she": "she her her hers herself",
-    "it": "it it its its itself",
-    "they": "they them their theirs themselves",
-}
-_NAMES = ("subject", "object", "determiner", "possessive", "reflexive")
+_ROLES = ("subject", "object", "determiner", "possessive", "reflexive")
 # Person -> role in the sentence -> form.
-_ROLES = {person: dict(zip(_NAMES, forms.split(), strict=True)) for person, forms in _TABLE.items()}
-
-_ONE_WAY = {
+_FORMS = {
+    row.split()[0]: dict(zip(_ROLES, row.split(), strict=True))
+    for row in (
+        "i me my mine myself",
+        "we us our ours ourselves",
+        "you you your yours yourself",
+        "he him his his himself",
+        "she her hers hers herself".replace("hers", "her", 1),
+        "it it its its itself",
+        "they them their theirs themselves",
+    )
+}
+# Form -> person and role, for the forms that have one role only.
+_ONE_ROLE = {
     form: (person, role)
-    for person, roles in _ROLES.items()
+    for person, roles in _FORMS.items()
     for role, form in roles.items()
     if form not in {"you", "her", "his", "it", "its"}
 } | {"its": ("it", "determiner"), "yourselves": ("you", "reflexive")}
 # Present of be, past of be, have, do for each person; the words that stand for each of them.
 _SINGULAR = {"be": "is", "been": "was", "have": "has", "do": "does", "clitic be": "'s", "clitic have": "'s"}
 _PLURAL = {"be": "are", "been": "were", "have": "have", "do": "do", "clitic be": "'re", "clitic have": "'ve"}
-_AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _TABLE}
+_AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _FORMS}
 _AGREE["i"] = _PLURAL | {"be": "am", "been": "was", "clitic be": "'m"}
 _VERB = {form: verb for forms in (_SINGULAR, _PLURAL, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"}
 _HELPERS = frozenset(_VERB) | word_set("did can could will would should may might must had")
@@ -56,25 +57,18 @@ _BEFORE_SUBJECT = word_set("""
 _NOT_OWNED = word_set("""
     to in on at for of from and or but as when how if because so the a an this that about with by up out all too very
     again now then here there today yesterday tomorrow last every each before after is was
-    """)
+    """) | {""}
 _ASKING = word_set("what where when why how who which and so but long much many often old far then")
 
 
-class _Pronoun(NamedTuple):
-    """Whom a pronoun stands for (``i`` … ``they``), and its role in the sentence."""
-
-    person: str
-    role: str
-
-
-def pronouns(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Make one of three changes that the pronouns of the response allow, for all pronouns that it concerns.
 
     Gender (he, she with it, they), number (I with we, it with they, this with these), person (first with second or
     third). The forms of be, have and do beside a subject are made to agree; other verbs stay as they are.
     """
     groups = sentences(split(turn.response))
-    persons = {pronoun.person for pronoun in _found(groups).values()}
+    persons = {found[0] for group in groups for place in range(len(group)) if (found := _pronoun(group, place))}
     points = any(piece.low in _POINTING for group in groups for piece in group)
     ways = [way for way in sorted(_WAYS) if persons & _WAYS[way].keys() or (way == "number" and points)]
     if not ways:
@@ -91,91 +85,70 @@ def replaced(text: str, targets: Mapping[str, str], *, points: bool = False) -> 
     With ``points``, the number of this, these and those changes too.
     """
     groups = sentences(split(text))
-    for (number, place), pronoun in sorted(_found(groups).items()):
-        if pronoun.person in targets:
-            _put(groups[number], place, pronoun, targets[pronoun.person], is_lower(text))
-    if points:
-        _point(groups)
+    for group in groups:
+        # All are looked up before the first is replaced: each is known by its neighbours.
+        for place, found in enumerate([_pronoun(group, place) for place in range(len(group))]):
+            if found and found[0] in targets:
+                _replace(group, place, found, targets[found[0]], is_lower(text))
+        for place, piece in enumerate(group if points else ()):
+            if piece.low in _POINTING:
+                old, new = ("it", "they") if piece.low == "this" else ("they", "it")
+                piece.text = like(_POINTING[piece.low], piece.text)
+                _make_agree(group, place, old, new)
     return join([piece for group in groups for piece in group])
 
 
-def _found(groups: list[list[Piece]]) -> dict[tuple[int, int], _Pronoun]:
-    return {
-        (number, place): pronoun
-        for number, group in enumerate(groups)
-        for place in range(len(group))
-        if (pronoun := _role_of(group, place))
-    }
-
-
-def _put(group: list[Piece], place: int, old: _Pronoun, person: str, small: bool) -> None:
-    new = _ROLES[person][old.role]
-    model = group[place].text
+def _replace(group: list[Piece], place: int, old: tuple[str, str], person: str, small: bool) -> None:
+    new, model = _FORMS[person][old[1]], group[place].text
     first = not any(piece.is_word for piece in group[:place])
     if new == "i":
         new = "i" if small else "I"
     elif (first and not small) or (model.isupper() and len(model) > 1):
         new = like(new, model)
     group[place].text = new
-    if old.role == "subject":
-        _agreed(group, place, old.person, person)
+    if old[1] == "subject":
+        _make_agree(group, place, old[0], person)
 
 
-def _point(groups: list[list[Piece]]) -> None:
-    for group in groups:
-        for place, piece in enumerate(group):
-            if piece.low in _POINTING:
-                plural = piece.low == "this"
-                piece.text = like(_POINTING[piece.low], piece.text)
-                _agreed(group, place, "it" if plural else "they", "they" if plural else "it")
-
-
-def _role_of(pieces: list[Piece], place: int) -> _Pronoun | None:
-    """Return the pronoun at a place of a sentence, or None."""
-    word = pieces[place].low
+def _pronoun(pieces: list[Piece], place: int) -> tuple[str, str] | None:
+    """Return whom the pronoun at a place stands for (``i`` … ``they``) and its role in the sentence; None of another word."""
+    word, after = pieces[place].low, _word(pieces, place + 1)
     if word == "us" and _word(pieces, place - 1) == "the":
         # The country, in texts without capitals.
         return None
-    if word in _ONE_WAY:
-        return _Pronoun(*_ONE_WAY[word])
-    after = _word(pieces, place + 1)
     if word == "her":
-        return _Pronoun("she", "object" if not after or after in _NOT_OWNED else "determiner")
+        return "she", "object" if after in _NOT_OWNED else "determiner"
     if word == "his":
-        return _Pronoun("he", "possessive" if not after or after in _NOT_OWNED else "determiner")
+        return "he", "possessive" if after in _NOT_OWNED else "determiner"
     if word in {"you", "it"}:
-        return _Pronoun(word, "object" if _is_object(pieces, place, after) else "subject")
-    return None
+        return word, "object" if _is_object(pieces, place, after) else "subject"
+    return _ONE_ROLE.get(word)
 
 
 def _is_object(pieces: list[Piece], place: int, after: str) -> bool:
-    before = _word(pieces, place - 1)
-    if after in _HELPERS or (
-        place + 1 < len(pieces) and pieces[place + 1].low[0] == "'" and len(pieces[place + 1].low) > 1
-    ):
+    """Say whether "you" or "it" at a place is an object."""
+    before, second = _word(pieces, place - 1), _word(pieces, place - 2)
+    if after in _HELPERS or (place + 1 < len(pieces) and pieces[place + 1].is_clitic):
         return False
     if before in {"do", "did"} and pieces[place].low == "you" and after:
         return False
     if before in _HELPERS and (place < 2 or not after or before in _VERB):
         # "do you", "how are you", but "I did it" and "can do it".
-        return before in {"do", "did"} and _word(pieces, place - 2) not in {"", "what", "where", "how", "when", "why"}
+        return before in {"do", "did"} and second not in {"", "what", "where", "how", "when", "why"}
     return before != "" and (before not in _BEFORE_SUBJECT or not after)
 
 
 def _word(pieces: list[Piece], place: int) -> str:
+    """Return the word at a place, or before a "n't" there; nothing of a mark and beyond the ends."""
     if not 0 <= place < len(pieces):
         return ""
     piece = pieces[place]
-    if piece.low == "n't":
-        return _word(pieces, place - 1)
-    return piece.low if piece.is_word else ""
+    return _word(pieces, place - 1) if piece.low == "n't" else piece.low if piece.is_word else ""
 
 
-def _agreed(pieces: list[Piece], place: int, old: str, new: str) -> None:
+def _make_agree(pieces: list[Piece], place: int, old: str, new: str) -> None:
     """Make the form of be, have or do after a subject, else before it, agree with another person."""
-    if _AGREE[old] == _AGREE[new]:
-        return
-    if place + 1 < len(pieces) and _agree(pieces, place + 1, new):
+    if _AGREE[old] == _AGREE[new] or (place + 1 < len(pieces) and _conjugate(pieces, place + 1, new)):
         return
     at = place - 1 if place and pieces[place - 1].low != "n't" else place - 2
     # Only in questions does it stand before its subject.
@@ -183,10 +156,11 @@ def _agreed(pieces: list[Piece], place: int, old: str, new: str) -> None:
         at == 0 or pieces[-1].text == "?" or (at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _ASKING))
     )
     if at >= 0 and asks:
-        _agree(pieces, at, new)
+        _conjugate(pieces, at, new)
 
 
-def _agree(pieces: list[Piece], at: int, person: str) -> bool:
+def _conjugate(pieces: list[Piece], at: int, person: str) -> bool:
+    """Put the verb at a place into another person; return whether it is a form of be, have or do."""
     piece = pieces[at]
     if piece.low in {"'m", "'re", "'s", "'ve"}:
         after = _word(pieces, at + 1)
@@ -200,10 +174,8 @@ def _agree(pieces: list[Piece], at: int, person: str) -> bool:
     if piece.low not in _VERB:
         return False
     verb = "been" if piece.low in {"was", "were"} else _VERB[piece.low]
-    form = _AGREE[person][verb]
-    negated = at + 1 < len(pieces) and pieces[at + 1].low == "n't"
-    piece.text = like(form, piece.text)
-    if negated and form == "am":
+    piece.text = like(_AGREE[person][verb], piece.text)
+    if _AGREE[person][verb] == "am" and at + 1 < len(pieces) and pieces[at + 1].low == "n't":
         # English has no "amn't".
         pieces[at + 1].gap, pieces[at + 1].text = " ", "not"
     return True

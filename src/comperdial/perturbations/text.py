@@ -12,8 +12,7 @@ _LETTER = r"[^\W\d_]"
 _NOT = r"n ?['’] ?t\b"
 _CLITIC = r"['’] ?(?:m|re|s|ve|ll|d)\b"
 _PIECE = re.compile(
-    rf"(\s*)({_NOT}|{_CLITIC}|{_LETTER}+?(?={_NOT})|{_LETTER}+(?:-{_LETTER}+)*|\d[\d.,:]*\d|\d|\S)",
-    re.IGNORECASE,
+    rf"(\s*)({_NOT}|{_CLITIC}|{_LETTER}+?(?={_NOT})|{_LETTER}+(?:-{_LETTER}+)*|\d[\d.,:]*\d|\d|\S)", re.IGNORECASE
 )
 _SENTENCE_END = {".", "!", "?", ";", "…"}
 _SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
@@ -56,6 +55,11 @@ class Piece:
         """Return whether it is made of letters."""
         return self.text[0].isalpha() and self.low != "n't"
 
+    @property
+    def is_clitic(self) -> bool:
+        """Return whether it is a clitic such as "'m", but not "n't"."""
+        return self.low[0] == "'" and len(self.low) > 1
+
 
 def split(text: str) -> list[Piece]:
     """Cut a text into pieces; :func:`join` restores it, without white space at its ends."""
@@ -69,18 +73,18 @@ def join(pieces: list[Piece]) -> str:
 
 def sentences(pieces: list[Piece]) -> list[list[Piece]]:
     """Group pieces by sentence; each ends with its marks."""
-    groups: list[list[Piece]] = [[]]
+    groups: list[list[Piece]] = []
     for piece in pieces:
-        last = groups[-1]
-        if last and last[-1].text in _SENTENCE_END and piece.text not in _SENTENCE_END | {'"', "'", "”", "’", ")"}:
+        ended = groups and groups[-1][-1].text in _SENTENCE_END
+        if not groups or (ended and piece.text not in _SENTENCE_END | {'"', "'", "”", "’", ")"}):
             groups.append([])
         groups[-1].append(piece)
-    return [group for group in groups if group]
+    return groups
 
 
-def tidy(text: str) -> str:
-    """Return a text with single spaces and none at its ends."""
-    return " ".join(text.split())
+def low_at(pieces: list[Piece], place: int) -> str:
+    """Return the piece at a place in lower case; nothing beyond the ends."""
+    return pieces[place].low if 0 <= place < len(pieces) else ""
 
 
 def same(one: str, other: str) -> bool:

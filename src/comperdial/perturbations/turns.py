@@ -1,14 +1,11 @@
-"""Strategies that make one response worse. Each takes a turn, a seeded generator and the pool of the data set.
-
-They return the changed response, or None if there is nothing to change.
-"""
+"""Strategies that make one response worse; each returns the changed response, or None if it cannot change it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from comperdial.perturbations.corpus import Corpus, Turn
 from comperdial.perturbations.entities import KINDS, SPELLED
-from comperdial.perturbations.items import Pool, Turn
 from comperdial.perturbations.text import Piece, dressed, is_lower, join, like, same, split
 
 _REMARKS = (
@@ -41,15 +38,15 @@ _ANSWERS = (
 _FEWEST_NAMES = 5
 
 
-def random_response(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Take a response of another dialogue in three of four cases, else an utterance of the history."""
-    said = [line.text for line in turn.history if not same(line.text, turn.response)]
-    if said and random.random() < 0.25:
-        return said[random.integers(len(said))]
-    return pool.elsewhere(turn.dialogue_id, random, than=turn.response, responses=True)
+    earlier = [line.text for line in turn.history if not same(line.text, turn.response)]
+    if earlier and random.random() < 0.25:
+        return earlier[random.integers(len(earlier))]
+    return corpus.elsewhere(turn.dialogue_id, random, corpus.responses, turn.response)
 
 
-def dullness(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Take a generic answer to a question, a generic remark else; in a third of cases the speaker's own earlier words."""
     other = turn.history[-1] if turn.history else None
     own = [line.text for line in turn.history if other and line.speaker != other.speaker]
@@ -59,14 +56,14 @@ def dullness(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
     return dressed(generic(other.text if other else None, random), turn.response)
 
 
-def generic(last: str | None, random: np.random.Generator, leave_out: frozenset[str] = frozenset()) -> str:
-    """Return a generic answer if the last utterance is a question, else a remark; new ones as long as there are any."""
+def generic(last: str | None, random: np.random.Generator, used: frozenset[str] = frozenset()) -> str:
+    """Return a generic answer if the last utterance is a question, else a remark; unused ones as long as there are any."""
     texts = _ANSWERS if last is not None and last.rstrip().endswith("?") else _REMARKS
-    fresh = [text for text in texts if text not in leave_out] or texts
+    fresh = [text for text in texts if text not in used] or texts
     return fresh[random.integers(len(fresh))]
 
 
-def repetition(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Repeat one to four words between two marks, three to six times in all."""
     pieces = split(turn.response)
     starts = [place for place, piece in enumerate(pieces) if piece.is_word]
@@ -75,7 +72,11 @@ def repetition(turn: Turn, random: np.random.Generator, pool: Pool) -> str | Non
     start = starts[random.integers(len(starts))]
     end = start + 1
     length = random.integers(1, 5)
-    while end < len(pieces) and _goes_on(pieces[end]) and sum(p.is_word for p in pieces[start : end + 1]) <= length:
+    while (
+        end < len(pieces)
+        and (pieces[end].is_word or pieces[end].low == "n't" or pieces[end].is_clitic)
+        and sum(piece.is_word for piece in pieces[start : end + 1]) <= length
+    ):
         end += 1
     again = [Piece(piece.gap, piece.text) for piece in pieces[start:end]]
     again[0].gap = " "
@@ -85,17 +86,13 @@ def repetition(turn: Turn, random: np.random.Generator, pool: Pool) -> str | Non
     return join([*pieces[:end], *again * int(random.integers(2, 6)), *pieces[end:]])
 
 
-def _goes_on(piece: Piece) -> bool:
-    return piece.is_word or piece.low == "n't" or (piece.low[0] == "'" and len(piece.low) > 1)
-
-
-def entities(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
+def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Replace each entity by another of its kind; in half of the responses, names by those of another kind.
 
     The others come from the data set, or from the lists if it has too few. Equal entities get equal replacements.
     Numbers stay numbers: a name in a number's place would be no entity but a broken sentence.
     """
-    found = pool.finder.find(turn.response)
+    found = corpus.finder.find(turn.response)
     if not found:
         return None
     other_kind = random.random() < 0.5
@@ -108,7 +105,7 @@ def entities(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
         if other_kind and kind != "number":
             kinds = sorted(KINDS.keys() - {kind, "number"})
             kind = kinds[random.integers(len(kinds))]
-        new = _other(entity.text, kind, pool, random)
+        new = _other(entity.text, kind, corpus, random)
         if new is None:
             return None
         chosen[key] = new.lower() if small or kind == "number" else SPELLED.get(new.lower(), new)
@@ -121,22 +118,18 @@ def entities(turn: Turn, random: np.random.Generator, pool: Pool) -> str | None:
     return text[:1].upper() + text[1:] if not small and turn.response[:1].isupper() else text
 
 
-def _other(text: str, kind: str, pool: Pool, random: np.random.Generator) -> str | None:
+def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) -> str | None:
+    """Return another name of a kind, or for a number in digits one with other digits in the same places."""
     if kind == "number" and text[0].isdigit():
-        return _number(text, random)
-    known = [name for name in pool.entities.get(kind, ()) if not name[0].isdigit()]
+        for _ in range(20):
+            digits = [str(random.integers(1 if place == 0 and text != "0" else 0, 10)) for place in range(len(text))]
+            new = "".join(digit if old.isdigit() else old for old, digit in zip(text, digits, strict=True))
+            if new != text:
+                return new
+        return None
+    known = [name for name in corpus.entities.get(kind, ()) if not name[0].isdigit()]
     for names in (known, KINDS.get(kind, ()), KINDS["person"]):
         others = sorted({name.lower(): name for name in names if name.lower() != text.lower()}.items())
         if len(others) >= _FEWEST_NAMES:
             return others[random.integers(len(others))][1]
-    return None
-
-
-def _number(text: str, random: np.random.Generator) -> str | None:
-    """Return a number with other digits, in the same places."""
-    for _ in range(20):
-        digits = [str(random.integers(1 if place == 0 and text != "0" else 0, 10)) for place in range(len(text))]
-        new = "".join(digit if old.isdigit() else old for old, digit in zip(text, digits, strict=True))
-        if new != text:
-            return new
     return None

@@ -1,13 +1,14 @@
-"""The table of perturbations: names, what each should lower and by how much, and the function that makes it."""
+"""The perturbations: names, what each should lower and by how much, and the function that makes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from comperdial.data import wordnet
 from comperdial.perturbations import dialogues, turns
 from comperdial.perturbations.contradiction import contradiction
-from comperdial.perturbations.paraphrase import paraphrase, require_wordnet
+from comperdial.perturbations.paraphrase import paraphrase
 from comperdial.perturbations.pronouns import pronouns
 
 
@@ -27,13 +28,11 @@ class Perturbation(NamedTuple):
     about
         What is done, in one clause.
     change
-        The strategy: takes a :class:`Turn` or :class:`Dialogue`, a seeded generator and the :class:`Pool` of the data
+        The strategy: takes a :class:`Turn` or :class:`Dialogue`, a seeded generator and the :class:`Corpus` of the data
         set, and returns the new response or the texts of all lines; None if it cannot change the item. Without one,
         there are recorded pairs only.
     paper
         Whether the paper's tables have it.
-    check
-        Raises :class:`MissingResourceError` if the strategy cannot run on this machine.
     """
 
     name: str
@@ -45,7 +44,18 @@ class Perturbation(NamedTuple):
     about: str
     change: Callable[..., Any] | None = None
     paper: bool = True
-    check: Callable[[], None] = lambda: None
+
+
+def generated() -> tuple[str, ...]:
+    """Return the names of the perturbations that can be generated here."""
+    return tuple(name for name, entry in PERTURBATIONS.items() if entry.change)
+
+
+def require(name: str) -> None:
+    """Raise :class:`MissingResourceError` if a strategy cannot run on this machine: ``paraphrase`` needs WordNet 3.0."""
+    if name == "paraphrase":
+        # Another version gives other words.
+        wordnet.require("3.0")
 
 
 # fmt: off
@@ -61,7 +71,7 @@ _TABLE = (
     Perturbation("repetition", "Rep", "Repetition", "turn", ("understandability",), 0.2,
         "a few words in a row are said several times", turns.repetition),
     Perturbation("paraphrase", "UP", "Unnatural Paraphrase", "turn", ("understandability",), 0.2,
-        "words give way to their least common synonym in WordNet", paraphrase, check=require_wordnet),
+        "words give way to their least common synonym in WordNet", paraphrase),
     Perturbation("dullness", "Dul", "Dullness", "turn", ("interestingness", "specificity"), 0.2,
         "the response gives way to a generic one, or to what the speaker said before", turns.dullness),
     Perturbation("order_shuffle", "OS", "Order Shuffle", "dialogue", ("coherence",), 0.2,
@@ -93,8 +103,3 @@ _TABLE = (
 
 PERTURBATIONS = {entry.name: entry for entry in _TABLE}
 """All perturbations by name, in the paper's order."""
-
-
-def generated() -> tuple[str, ...]:
-    """Return the names of the perturbations that can be generated here."""
-    return tuple(name for name, entry in PERTURBATIONS.items() if entry.change)

@@ -1,4 +1,4 @@
-"""What a strategy gets: a response with its history or a dialogue, and a pool with the texts of the whole data set."""
+"""What a strategy gets: a response with its history or a dialogue, and the texts of the whole data set."""
 
 from __future__ import annotations
 
@@ -51,32 +51,26 @@ class Dialogue:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Corpus:
     """The texts of a data set.
 
     Attributes
     ----------
-    said
+    by_dialogue
         All texts of each dialogue.
     responses, utterances
         Sorted texts to draw from: responses of systems; these, histories and references.
     """
 
-    said: Mapping[str, set[str]]
+    by_dialogue: Mapping[str, set[str]]
     responses: Sequence[str]
     utterances: Sequence[str]
 
-    def elsewhere(
-        self, dialogue_id: str, random: np.random.Generator, *, than: str, responses: bool = False
-    ) -> str | None:
-        """Return a random text (with ``responses``, a response) that is not in a dialogue and differs from ``than``.
-
-        Returns None if 100 draws give no such text.
-        """
-        texts = self.responses if responses else self.utterances
+    def elsewhere(self, dialogue_id: str, random: np.random.Generator, texts: Sequence[str], than: str) -> str | None:
+        """Return a random one of ``texts`` that is not in a dialogue and differs from ``than``; None after 100 draws."""
         for _ in range(100 if texts else 0):
             text = texts[int(random.integers(len(texts)))]
-            if text not in self.said.get(dialogue_id, ()) and not same(text, than):
+            if text not in self.by_dialogue.get(dialogue_id, ()) and not same(text, than):
                 return text
         return None
 
