@@ -258,7 +258,7 @@ HEAD = "context_id,system_id,value"
         (f"{HEAD},level\nmini-000,Dull,1,dialogue\n", "record 1: column 'level' holds 'dialogue'; expected 'turn'"),
         (f"{HEAD},level\nmini-000,Dull,1,system\n", "record 1: column 'level' holds 'system'; expected 'turn'"),
         (f"{HEAD},metric\nmini-000,Dull,1,a\nmini-001,Dull,1,b\n", "column 'metric' holds 'a', 'b'; expected the sc"),
-        (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a count"),
+        (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a whole number of 0 or more"),
         (f"{HEAD}\nmini-000,Dull,\n", "no score of a response that is evaluated; expected scores of 'mini'"),
         (f"{HEAD}\n", "no score of a response that is evaluated"),
     ],

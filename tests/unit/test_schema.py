@@ -1,12 +1,17 @@
+"""Tables: the first fault is named; files come back; rows in any order and in parts give the same bytes."""
+
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import write_table
+from comperdial.schema import parquet
 
 RATING = {
     "dataset": "d",
@@ -75,16 +80,16 @@ def check(table, *rows):
         ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
         ("contexts", [CONTEXT | {"history": [{"speaker": "A"}]}], "expected a list of {speaker, text}"),
         ("contexts", [CONTEXT | {"references": [""]}], "expected a list of texts, none of them empty"),
-        ("contexts", [CONTEXT | {"turn": 1.5}], "column 'turn' holds 1.5; expected a turn counted from 0"),
+        ("contexts", [CONTEXT | {"turn": 1.5}], "column 'turn' holds 1.5; expected a whole number of 0 or more"),
         (
             "systems",
             [{"dataset": "d", "system_id": "s", "kind": "robot", "track": None, "description": ""}],
             "column 'kind' holds 'robot'; expected one of agent, human, reference",
         ),
-        ("scores", [SCORE | {"cut": -1}], "column 'cut' holds -1; expected a count"),
-        ("scores", [SCORE | {"cut": 0.5}], "column 'cut' holds 0.5; expected a count"),
+        ("scores", [SCORE | {"cut": -1}], "column 'cut' holds -1; expected a whole number of 0 or more"),
+        ("scores", [SCORE | {"cut": 0.5}], "column 'cut' holds 0.5; expected a whole number of 0 or more"),
         ("scores", [SCORE | {"cut": 0}, SCORE | {"item_id": "c2", "cut": None}], "record 2 (level=turn, item_id=c2"),
-        ("scores", [SCORE | {"cut": None}], "no value in column 'cut'; expected a count"),
+        ("scores", [SCORE | {"cut": None}], "no value in column 'cut'; expected a whole number of 0 or more"),
         (
             "personas",
             [{"dataset": "d", "dialogue_id": "x", "speaker": "B", "sentences": ["i am x."], "kinds": []}],
@@ -168,13 +173,6 @@ def test_an_empty_table_keeps_its_columns(tmp_path):
     assert back.empty
 
 
-def test_row_order_does_not_change_the_bytes(tmp_path):
-    rows = [RESPONSE | {"context_id": str(n)} for n in range(20)]
-    schema.write(tmp_path / "a.parquet", pd.DataFrame(rows), "responses")
-    schema.write(tmp_path / "b.parquet", pd.DataFrame(rows[::-1]), "responses")
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
-
-
 def test_a_list_column_of_a_csv_must_be_json(tmp_path):
     path = tmp_path / "contexts.csv"
     path.write_text("dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hello,[],[]\n")
@@ -204,26 +202,6 @@ def test_scores_that_do_not_say_what_was_cut_are_of_whole_inputs(tmp_path, suffi
     assert again["cut"].dtype == found["cut"].dtype
 
 
-def test_only_what_has_a_default_may_be_left_out():
-    missing = {"value": 0.5, "p": 0.1, "n": 3, "coverage": 1.0, "signature": "m|v:1", "target": "Overall"}
-    row = {k: v for k, v in SCORE.items() if k in schema.table("correlations").columns} | missing | {"lacking": None}
-    with pytest.raises(SchemaError, match=r"no column .*'cut'; expected the columns of table 'correlations'"):
-        check("correlations", row | {"coefficient": "pearson"})
-    left_out = [f.name for spec in schema.TABLES.values() for f in spec.fields if f.default is not None]
-    assert left_out == ["cut"], "a column that reads as a number nobody wrote is a decision, taken once"
-
-
-def test_parts_of_a_file_are_the_file(tmp_path):
-    path = tmp_path / "responses.parquet"
-    rows = [RESPONSE | {"context_id": f"{n:02}", "response": "hi " * (n + 1)} for n in range(10)]
-    schema.write(path, pd.DataFrame(rows), "responses")
-    whole = schema.read(path, "responses")
-    for size in (1, 3, 10, 99):
-        parts = list(schema.read_parts(path, "responses", size))
-        assert [len(part) for part in parts] == [min(size, 10 - start) for start in range(0, 10, size)]
-        pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
-
-
 def test_a_table_that_others_wrote_is_checked_and_sorted_before_its_first_part(tmp_path):
     path = tmp_path / "responses.parquet"
     rows = [RESPONSE | {"context_id": name} for name in ("a", "b", "c", "a")]
@@ -233,21 +211,6 @@ def test_a_table_that_others_wrote_is_checked_and_sorted_before_its_first_part(t
     write_table(path, pd.DataFrame([*rows[2:0:-1], rows[0]]))
     parts = schema.read_parts(path, "responses", 2)
     assert [list(part["context_id"]) for part in parts] == [["a", "b"], ["c"]]
-
-
-def test_written_part_by_part_it_is_what_is_written_at_once(tmp_path):
-    rows = [RESPONSE | {"context_id": f"{n:02}", "system_id": s} for n in range(6) for s in ("a", "b")]
-    schema.write(tmp_path / "once.parquet", pd.DataFrame(rows), "responses")
-    with schema.writing(tmp_path / "parts.parquet", "responses") as add:
-        for start in (0, 4, 8):
-            # Each part the wrong way round.
-            add(pd.DataFrame(rows[start : start + 4][::-1]))
-    once, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "parts"))
-    assert parts.equals(once, check_metadata=True)
-    with schema.writing(tmp_path / "none.parquet", "contexts"):
-        pass
-    none = schema.read(tmp_path / "none.parquet", "contexts")
-    assert (list(none.columns), len(none)) == (schema.table("contexts").columns, 0)
 
 
 def test_an_error_between_two_parts_leaves_the_file_as_it_was(tmp_path):
@@ -278,14 +241,6 @@ def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
             check("ratings", row)
 
 
-def test_ratings_of_an_earlier_version_ask_for_another_reading(tmp_path):
-    assert schema.ratings_in(tmp_path).empty
-    (tmp_path / "turn_ratings.parquet").touch()
-    for read in (schema.ratings_in, lambda folder: schema.read(folder / "ratings.parquet", "ratings")):
-        with pytest.raises(ComperdialError, match=r"turn_ratings.parquet .* expected one table, ratings.parquet.*Read"):
-            read(tmp_path)
-
-
 def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
     path = tmp_path / "contexts.parquet"
     schema.write(path, pd.DataFrame([CONTEXT]), "contexts")
@@ -293,25 +248,185 @@ def test_a_column_whose_name_stands_twice_is_refused(tmp_path):
     for name in ("turn", "facts"):
         pq.write_table(content.append_column(name, content.column(name)), path)
         # Arrow may refuse it first.
-        with pytest.raises(ComperdialError, match=r"contexts\.parquet: (not a readable|a column's name stands twice)"):
+        with pytest.raises(ComperdialError, match=r"contexts\.parquet: (not a readable|two columns have one name)"):
             schema.read(path, "contexts")
-        with pytest.raises(SchemaError, match="a column's name stands twice"):
-            list(schema.read_parts(path, "contexts", 10))
 
 
-def test_correlations_of_earlier_versions_have_no_exact_p(tmp_path):
-    frame = schema.empty("correlations").drop(columns="p_exact")
-    row = {
-        "dataset": "d",
-        "level": "turn",
-        "against": "turn",
-        "target": "t",
-        "metric": "m",
-        "output": "o",
-        "grouping": "pooled",
-    }
-    row |= {"coefficient": "spearman", "value": 0.5, "n": 9, "coverage": 1.0, "cut": 0, "signature": "m|v:1"}
-    frame = pd.concat([frame, pd.DataFrame([row])]).astype({"n": "int32", "cut": "int32"})
-    frame.to_parquet(tmp_path / "old.parquet")
-    found = schema.read(tmp_path / "old.parquet", "correlations")
-    assert found["p_exact"].isna().all()
+def test_what_may_be_missing_may_be_left_out():
+    assert check("ratings", {k: v for k, v in RATING.items() if k != "position"})["position"].isna().all()
+    with pytest.raises(SchemaError, match=r"no column 'scale_max'; expected the columns of table 'ratings'"):
+        check("ratings", {k: v for k, v in RATING.items() if k != "scale_max"})
+
+
+# Names whose order is one by code point and another by UTF-16 or by a dictionary.
+NAMES = ["a", "B", "é", "e\u0301", "\uffff", "\U0001f600", "a b", "ab", "10", "9"]
+KEYS = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 12))
+KEY = list(schema.table("judgements").key)
+
+
+def judgements(keys):
+    """Return a table whose key has texts and a number, and which has values that are missing."""
+    rows = [
+        {
+            "dataset": "d",
+            "level": "turn",
+            "item_id": item,
+            "system_id": system,
+            "metric": "m",
+            "output": "o",
+            "sample": sample,
+            "key": None,
+            "tries": 1,
+            "value": None if sample % 3 else sample / 7,
+            "failure": "no number" if sample % 3 else None,
+            "rationale": f"{item} {system}",
+            "input_tokens": None if sample % 2 else sample,
+            "output_tokens": None,
+            "cost": None,
+        }
+        for item, system, sample in keys
+    ]
+    return pd.DataFrame(rows, columns=schema.table("judgements").columns)
+
+
+def files_of(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def whole_of(frame, path):
+    schema.write(path, frame, "judgements")
+    return path.read_bytes()
+
+
+def parts_of(folder, frame, count, made="f1", step=None):
+    """Write a table in parts: ranges of it, or row by row in turn."""
+    paths = []
+    for number in range(1, count + 1):
+        paths.append(folder / f"{made}-{number}.parquet")
+        ends = [len(frame) * end // count for end in (number - 1, number)]
+        own = frame.iloc[number - 1 :: count] if step else frame.iloc[ends[0] : ends[1]]
+        with schema.writing(paths[-1], "judgements", (number, count)) as add:
+            add(own)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Make groups so small that some rows have many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_GROUP", 16)
+        patch.setattr(parquet, "_FEW", 4)
+        yield
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    keys=st.lists(KEYS, unique=True, max_size=40), ordered=st.booleans(), sizes=st.lists(st.integers(0, 25), min_size=9)
+)
+def test_rows_in_any_order_and_parts_give_the_same_bytes(small, tmp_path_factory, keys, ordered, sizes):
+    folder = tmp_path_factory.mktemp("sorted")
+    frame = judgements(keys)
+    if ordered:
+        frame = frame.sort_values(KEY, ignore_index=True)
+    with schema.writing(folder / "sorted.parquet", "judgements") as add:
+        for start, size in zip(np.cumsum([0, *sizes]), [*sizes, len(frame)], strict=True):
+            add(frame[start : start + size])
+    assert (folder / "sorted.parquet").read_bytes() == whole_of(frame, folder / "whole.parquet")
+    assert files_of(folder) == ["sorted.parquet", "whole.parquet"]
+    metadata = pq.read_metadata(folder / "sorted.parquet")
+    groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    assert groups == ([min(16, len(frame) - start) for start in range(0, len(frame), 16)] or [0])
+    expected = schema.validate(frame, "judgements").sort_values(KEY, ignore_index=True)
+    found = schema.read(folder / "sorted.parquet", "judgements")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=len(frame) > 0)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    total=st.integers(0, 60), size=st.integers(1, 20), start=st.integers(0, 70), length=st.none() | st.integers(0, 70)
+)
+def test_a_range_of_rows_is_read_in_parts(small, tmp_path_factory, total, size, start, length):
+    path = tmp_path_factory.mktemp("range") / "t.parquet"
+    whole_of(judgements([(name, "s", n) for n in range(6) for name in NAMES][:total]), path)
+    stop = None if length is None else start + length
+    expected = schema.read(path, "judgements")[start:stop].reset_index(drop=True)
+    found = list(schema.read_parts(path, "judgements", size, start, stop))
+    assert [len(part) for part in found] == [min(size, len(expected) - at) for at in range(0, len(expected), size)]
+    if found:
+        pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), expected)
+    assert schema.count(path, "judgements") == total
+
+
+def test_what_was_changed_by_hand_is_checked(tmp_path):
+    path = tmp_path / "t.parquet"
+    whole_of(judgements([("a", "s", n) for n in range(9)]), path)
+    for edit in (
+        lambda: pq.write_table(
+            pq.read_table(path).set_column(4, "metric", pa.array(["m"] * 5 + [" "] + ["m"] * 3)), path
+        ),
+        lambda: pd.read_parquet(path).assign(metric=["m"] * 5 + [" "] + ["m"] * 3).to_parquet(path),
+    ):
+        edit()
+        with pytest.raises(SchemaError, match=r"t\.parquet, record 6 .*column 'metric' holds ' '"):
+            schema.read(path, "judgements")
+    schema.write(path, schema.empty("systems"), "systems")
+    with pytest.raises(SchemaError, match=r"t\.parquet: no column"):
+        schema.read(path, "judgements")
+
+
+@pytest.mark.parametrize("apart", [1, 30])
+def test_a_key_that_is_added_twice_is_found(small, tmp_path, apart):
+    frame = judgements([("a", "s", n) for n in range(60)])
+    (tmp_path / "sorted.parquet").write_bytes(b"earlier")
+    with (
+        pytest.raises(SchemaError, match=r"sorted\.parquet: the same key a second time \(.*sample=7\)"),
+        schema.writing(tmp_path / "sorted.parquet", "judgements") as add,
+    ):
+        add(frame[:apart])
+        add(frame[7:8])
+        add(frame[apart:])
+        add(frame[7:8])
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("sorted.parquet", b"earlier")]
+
+
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_parts_merge_into_the_whole(small, tmp_path, count, step):
+    """Ranges of a table, some of them empty; and rows in turn."""
+    frame = judgements([("a", f"{number:02}", 0) for number in range(40 if count == 3 else 10)])
+    paths = parts_of(tmp_path, frame, count, step=step)
+    schema.merge(paths[::-1], tmp_path / "merged.parquet")
+    assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
+
+
+def test_damage_is_found(tmp_path):
+    path = tmp_path / "t.parquet"
+    content = bytearray(whole_of(judgements([("a", "s", n) for n in range(48)]), path))
+    column = pq.read_metadata(path).row_group(0).column(7)
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(FileError, match=r"t\.parquet: not a readable Parquet file"):
+        schema.read(path, "judgements")
+
+
+def test_parts_that_are_not_all_of_one_table_are_never_merged(tmp_path):
+    frame = judgements([("a", str(number), 0) for number in range(10)])
+    paths = parts_of(tmp_path, frame, 4)
+    halves = parts_of(tmp_path, frame, 2, "halves")
+    merged, whole, broken = (tmp_path / f"{name}.parquet" for name in ("merged", "whole", "broken"))
+    whole_of(frame, whole)
+    broken.write_bytes(b"PAR1")
+    pd.read_parquet(paths[3]).to_parquet(edited := tmp_path / "edited.parquet")
+    for match, *files in (
+        ("cannot be merged: none",),
+        ("cannot be merged: part 1 of 4 of table judgements, part 3 of 4", paths[0], paths[2]),
+        ("part 1 of 1 of table judgements", *paths, whole),
+        ("edited.parquet: not a part", *paths[:3], edited),
+        ("part 1 of 4 of table judgements, part 1 of 4", *paths, paths[0]),
+        ("cannot be merged: part 1 of 2", halves[0]),
+        ("broken.parquet: not a readable Parquet file", *paths, broken),
+        ("no such file", *paths, tmp_path / "none.parquet"),
+    ):
+        with pytest.raises(ComperdialError, match=match):
+            schema.merge(files, merged)
+        assert not merged.exists()

@@ -9,10 +9,8 @@ import pyarrow as pa
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import plain_name
-from comperdial.schema.fields import Field
-from comperdial.schema.tables import Table, table
+from comperdial.schema.tables import Field, Table, table
 
-_IN_WORDS = {pa.string(): "a text", pa.int32(): "a whole number", pa.float64(): "a number", pa.float32(): "a number"}
 DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
 """The types that a table's columns have as a frame; lists are Python objects."""
 
@@ -31,79 +29,84 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     """
     spec = table(name)
     where = where or f"table {name}"
-    left_out = [field for field in spec.fields if field.name not in frame]
-    defaults = {f.name: f.default for f in left_out if f.default is not None or f.may_lack}
-    if defaults:
-        frame = frame.assign(**defaults)
-    _check_columns(frame, spec, where)
-    frame = frame[spec.columns].reset_index(drop=True)
-    for field in spec.fields:
-        if field.identifier:
-            frame[field.name] = _as_names(frame[field.name])
+    frame = _with_columns(frame, spec, where)
     if frame.empty:
         return spec.arrow().empty_table().to_pandas()
-    _check_values(frame, spec, where)
-    numbers = {f.name: _numbers(frame[f.name]) for f in spec.fields if f.type in DTYPES and f.type != pa.string()}
+    faults = [(field, wrong) for field in spec.fields if (wrong := _wrong(frame[field.name], field)).any()]
+    if faults:
+        # Of several, the one in the first record is named.
+        field, wrong = min(faults, key=lambda fault: int(fault[1].argmax()))
+        value = frame[field.name].iloc[int(wrong.argmax())]
+        value = value.item() if isinstance(value, np.generic) else value
+        missing = value is None or (not isinstance(value, list) and pd.isna(value))
+        problem = f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}"
+        raise _error(problem, frame, spec, wrong, where, field.expected)
+    numbers = {f.name: _numbers(frame[f.name]) for f in spec.fields if f.is_number}
     checked = frame.assign(**numbers).astype({f.name: DTYPES[f.type] for f in spec.fields if f.type in DTYPES})
-    if spec.row_check:
-        wrong = ~spec.row_check.holds(checked).to_numpy(dtype=bool)
+    if rule := spec.row_rule:
+        wrong = ~rule.holds(checked).to_numpy(dtype=bool)
         if wrong.any():
-            row = int(wrong.argmax())
-            raise SchemaError(
-                spec.row_check.problem(checked.iloc[row]),
-                where=f"{where}, {_record(checked, spec, row)}",
-                expected=spec.row_check.expected(checked.iloc[row]),
-                hint=_how_many(int(wrong.sum())),
-            )
+            row = checked.iloc[int(wrong.argmax())].to_dict()
+            raise _error(rule.problem(row), checked, spec, wrong, where, rule.expected(row))
     repeated = checked.duplicated(list(spec.key)).to_numpy()
     if repeated.any():
-        raise SchemaError(
-            "the same key a second time",
-            where=f"{where}, {_record(checked, spec, int(repeated.argmax()))}",
-            expected="each (" + ", ".join(spec.key) + ") once",
-            hint=_how_many(int(repeated.sum())),
-        )
+        expected = "each (" + ", ".join(spec.key) + ") once"
+        raise _error("the same key a second time", checked, spec, repeated, where, expected)
     return checked
 
 
-def _check_values(frame: pd.DataFrame, spec: Table, where: str) -> None:
-    """Check each column by itself; of several faults, the one in the first record is named."""
-    faults = [(field, wrong) for field in spec.fields if (wrong := _wrong(frame[field.name], field)).any()]
-    if not faults:
-        return
-    field, wrong = min(faults, key=lambda fault: int(fault[1].argmax()))
-    row = int(wrong.argmax())
-    value = frame[field.name].iloc[row]
-    value = value.item() if isinstance(value, np.generic) else value
-    missing = value is None or (not isinstance(value, list) and pd.isna(value))
-    raise SchemaError(
-        f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}",
-        where=f"{where}, {_record(frame, spec, row)}",
-        expected=field.expected or _IN_WORDS.get(field.type, str(field.type)),
-        hint=_how_many(int(wrong.sum())),
-    )
+def _with_columns(frame: pd.DataFrame, spec: Table, where: str) -> pd.DataFrame:
+    """Return a frame with the columns of a table in order, names as all tables spell them, and defaults filled in."""
+    left_out = [field for field in spec.fields if field.name not in frame]
+    frame = frame.assign(**{f.name: f.default for f in left_out if f.default is not None or f.nullable})
+    if missing := [name for name in spec.columns if name not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}",
+            where=where,
+            expected=f"the columns of table {spec.name!r}: {', '.join(spec.columns)}",
+            hint=f"It has: {', '.join(map(str, frame.columns)) or '(none)'}",
+        )
+    if not frame.columns.is_unique:
+        raise SchemaError("two columns have one name", where=where, expected="each name once")
+    if unknown := [str(column) for column in frame if column not in spec.columns]:
+        raise UnknownNameError(f"column of table {spec.name!r}:", unknown[0], spec.columns, where=where)
+    frame = frame[spec.columns].reset_index(drop=True)
+    return frame.assign(**{f.name: _as_names(frame[f.name]) for f in spec.fields if f.identifier})
+
+
+def _error(
+    problem: str, frame: pd.DataFrame, spec: Table, wrong: npt.NDArray[np.bool_], where: str, expected: str
+) -> SchemaError:
+    row, count = int(wrong.argmax()), int(wrong.sum())
+    key = ", ".join(f"{column}={frame[column].iloc[row]}" for column in spec.key if column != "dataset")
+    hint = f"{count} records in all have this fault" if count > 1 else None
+    return SchemaError(problem, where=f"{where}, record {row + 1} ({key})", expected=expected, hint=hint)
 
 
 def _wrong(column: pd.Series, field: Field) -> npt.NDArray[np.bool_]:
-    """Say which values of a column break its rules; each is looked at once however often it occurs."""
+    """Say which values of a column break its rules."""
     missing = column.isna().to_numpy()
-    wrong = np.zeros(len(column), dtype=bool) if field.nullable else missing.copy()
-    if field.type in DTYPES and field.type != pa.string():
+    if field.is_number:
         numbers = _numbers(column).to_numpy(dtype=np.float64, na_value=np.nan)
-        with np.errstate(invalid="ignore", over="ignore"):
-            whole = (numbers % 1 == 0) & (np.abs(numbers) < 2**31)
-            column = pd.Series(numbers.astype(np.float32) if field.type == pa.float32() else numbers)
-        wrong |= ~missing & (np.isnan(numbers) | (field.type == pa.int32() and ~whole))
-    if field.check is None:
-        return wrong
+        with np.errstate(over="ignore"):
+            numbers = numbers.astype(np.float32).astype(np.float64) if field.type == pa.float32() else numbers
+        good = (numbers >= field.low) & (numbers <= field.high)
+        if field.type == pa.int32():
+            good &= numbers == np.floor(numbers)
+    else:
+        codes, distinct = _distinct(column)
+        good = np.fromiter(map(field.check, distinct), dtype=bool, count=len(distinct))[codes]
+    return np.where(missing, not field.nullable, ~good)
+
+
+def _distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], list[object]]:
+    """Return the place of each value among the different ones, and these, so that each is looked at once; None is last."""
     try:
         codes, distinct = pd.factorize(column)
-        values = list(distinct)
     except TypeError:
-        # Lists, and what else no text is.
-        codes, values = np.arange(len(column)), list(column)
-    good = np.fromiter(map(field.check, values), dtype=bool, count=len(values))
-    return wrong | (~missing & ~np.append(good, True)[codes])
+        # Lists, and what else is no text.
+        return np.arange(len(column)), list(column)
+    return codes, [*distinct, None]
 
 
 def _numbers(column: pd.Series) -> pd.Series:
@@ -115,41 +118,11 @@ def _numbers(column: pd.Series) -> pd.Series:
 
 
 def _as_names(column: pd.Series) -> pd.Series:
-    """Return a column of names as all tables spell them; each is looked at once however often it occurs."""
-    try:
-        codes, distinct = pd.factorize(column, use_na_sentinel=False)
-    except TypeError:
-        # Lists, and what else is no name.
-        return column.map(plain_name).astype(object)
-    names = list(distinct)
-    plain = [plain_name(name) for name in names]
-    if all(isinstance(name, str) and name == new for name, new in zip(names, plain, strict=True)):
+    """Return a column of names as all tables spell them."""
+    codes, distinct = _distinct(column)
+    plain = [plain_name(name) for name in distinct]
+    if all(isinstance(old, str) and old == new for old, new in zip(distinct, plain, strict=True)):
         return column
-    found = np.empty(len(plain), dtype=object)
-    found[:] = plain
-    return pd.Series(found[codes], index=column.index, dtype=object)
-
-
-def _how_many(wrong: int) -> str | None:
-    return f"{wrong} records in all have this fault" if wrong > 1 else None
-
-
-def _check_columns(frame: pd.DataFrame, spec: Table, where: str) -> None:
-    missing = [c for c in spec.columns if c not in frame.columns]
-    if missing:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}",
-            where=where,
-            expected=f"the columns of table {spec.name!r}: {', '.join(spec.columns)}",
-            hint=f"It has: {', '.join(map(str, frame.columns)) or '(none)'}",
-        )
-    if not frame.columns.is_unique:
-        raise SchemaError("a column's name stands twice", where=where, expected="each name once")
-    for column in frame.columns:
-        if column not in spec.columns:
-            raise UnknownNameError(f"column of table {spec.name!r}:", str(column), spec.columns, where=where)
-
-
-def _record(frame: pd.DataFrame, spec: Table, row: int) -> str:
-    key = ", ".join(f"{c}={frame[c].iloc[row]}" for c in spec.key if c != "dataset")
-    return f"record {row + 1} ({key})"
+    names = np.empty(len(plain), dtype=object)
+    names[:] = plain
+    return pd.Series(names[codes], index=column.index, dtype=object)

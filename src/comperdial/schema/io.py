@@ -11,7 +11,7 @@ import pyarrow as pa
 from comperdial.core.errors import FileError, SchemaError
 from comperdial.core.files import parse_json, read_table, write_table
 from comperdial.schema.check import validate
-from comperdial.schema.parquet import check_version, read_whole, writing
+from comperdial.schema.parquet import read_whole, writing
 from comperdial.schema.tables import table
 
 
@@ -24,9 +24,8 @@ def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
     spec = table(name)
     checked = validate(frame, name, where=str(path)).sort_values(list(spec.key), kind="stable")
     if Path(path).suffix == ".csv":
-        for field in spec.fields:
-            if pa.types.is_list(field.type):
-                checked[field.name] = [json.dumps(v, ensure_ascii=False) for v in checked[field.name]]
+        lists = [field.name for field in spec.fields if pa.types.is_list(field.type)]
+        checked[lists] = checked[lists].map(lambda value: json.dumps(value, ensure_ascii=False))
     write_table(path, checked)
 
 
@@ -45,18 +44,9 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
 
 
 def ratings_in(folder: str | Path) -> pd.DataFrame:
-    """Return table ``ratings`` of a folder of tables; without records if nothing in it was rated.
-
-    Raises
-    ------
-    FileError
-        When an earlier version wrote the folder, with one table of ratings for each level.
-    """
+    """Return table ``ratings`` of a folder of tables; without records if nothing in it was rated."""
     path = Path(folder) / "ratings.parquet"
-    if path.is_file():
-        return read(path, "ratings")
-    check_version(path)
-    return empty("ratings")
+    return read(path, "ratings") if path.is_file() else empty("ratings")
 
 
 def empty(name: str) -> pd.DataFrame:
@@ -73,16 +63,13 @@ def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFram
     for field in table(name).fields:
         if field.name not in frame:
             continue
-        if pa.types.is_list(field.type):
-            lists = [
-                _list(cell, f"{path}, record {row}", field.name) for row, cell in enumerate(frame[field.name], start=1)
-            ]
-            frame[field.name] = pd.Series(lists, dtype=object, index=frame.index)
-            continue
         cells = frame[field.name].astype(object)
+        if pa.types.is_list(field.type):
+            lists = [_list(cell, f"{path}, record {row}", field.name) for row, cell in enumerate(cells, start=1)]
+            cells = pd.Series(lists, dtype=object, index=frame.index)
         if field.nullable:
             cells = cells.where(cells != "", None)
-        if field.type != pa.string():
+        if field.is_number:
             numbers = pd.to_numeric(cells, errors="coerce")
             cells = cells.where(numbers.isna(), numbers.astype(object))
         frame[field.name] = cells

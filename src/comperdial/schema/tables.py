@@ -2,153 +2,197 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from comperdial.core.errors import UnknownNameError
 from comperdial.core.names import LEVELS, RATED_LEVELS
-from comperdial.schema.fields import (
-    LEAVE_ONE_OUT,
-    UTTERANCES,
-    Field,
-    RowCheck,
-    Table,
-    coefficient,
-    count_field,
-    filled,
-    is_text,
-    list_of_texts,
-    name_field,
-    number_field,
-    one_of,
-    optional,
-    p_value,
-    utterances,
-)
-from comperdial.schema.studies import STUDIES
-from comperdial.stats import MEASURES
 
+TEXT = pa.string()
+UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
+TEXTS = pa.list_(pa.string())
 SYSTEM_KINDS = ("agent", "human", "reference")
-# ``agents``: pooled, without the responses of human systems.
-GROUPINGS = ("pooled", "item", "system", "agents")
 # The two that a pair compares; which of them a person saw on the left is chance.
 SIDES = ("first", "second")
-# Whether an annotator took part in the dialogue.
-ROLES = ("interlocutor", "outsider")
 SPLITS = ("train", "validation", "test")
+# What an interval is over: what was drawn at random, and what is given.
+OVER = ("systems and contexts", "contexts, these systems", "contexts")
 # No scale of ratings has larger numbers; sums of their products must not overflow.
 LARGEST_RATING = 1e15
 
 
-# What a correlation is of: scores of one level against ratings of one level and one dimension.
-_OF_SAMPLE = (name_field("dataset"), one_of("level", LEVELS), one_of("against", RATED_LEVELS), name_field("target"))
-_SAMPLE_KEY = ("dataset", "level", "against", "target")
-# What an interval is over: what was drawn at random, and what is given.
-OVER = ("systems and contexts", "contexts, these systems", "contexts")
-_DIFFERENCE = (lambda value: -2.0001 <= value <= 2.0001, "-2 to 2")
-# Two outputs, the better first, and the difference of their correlations.
-_PAIR = (
-    *(name_field(f"{what}_{side}") for side in "ab" for what in ("metric", "output")),
-    Field("difference", pa.float64(), False, *_DIFFERENCE),
+@dataclass(frozen=True)
+class Field:
+    """One column.
+
+    Attributes
+    ----------
+    name, type
+        Its name and its Arrow type.
+    nullable
+        Whether values may be missing; the column may then be left out.
+    check, expected
+        What each value of a column of texts or lists must satisfy, and that in words.
+    low, high
+        The range of a column of numbers.
+    identifier
+        Whether it holds names: a whole number is taken for the text that it is written as.
+    default
+        What a column that is left out is filled with.
+    """
+
+    name: str = ""
+    type: pa.DataType = TEXT
+    nullable: bool = False
+    check: Callable[[Any], bool] = lambda value: isinstance(value, str)
+    expected: str = "a text"
+    low: float = -1e100
+    high: float = 1e100
+    identifier: bool = False
+    default: int | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values are numbers."""
+        return not (pa.types.is_string(self.type) or pa.types.is_list(self.type))
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """A rule for several columns of a row: which rows keep it, and how to name one that does not."""
+
+    holds: Callable[[pd.DataFrame], pd.Series]
+    problem: Callable[[Mapping[Any, Any]], str]
+    expected: Callable[[Mapping[Any, Any]], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns in order, its key, and a rule for whole rows."""
+
+    name: str
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+    row_rule: RowRule | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the columns in order."""
+        return [field.name for field in self.fields]
+
+    def arrow(self) -> pa.Schema:
+        """Return the Parquet schema."""
+        return pa.schema([pa.field(f.name, f.type) for f in self.fields])
+
+
+def _filled(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_utterances(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and _filled(u["text"])
+        for u in value
+    )
+
+
+def _one_of(*values: str) -> Field:
+    return Field(check=values.__contains__, expected="one of " + ", ".join(values))
+
+
+_NAME = Field(check=_filled, expected="a name that is not empty", identifier=True)
+_FILLED = Field(check=_filled, expected="a text that is not empty")
+_COUNT = Field(type=pa.int32(), low=0, high=2**31 - 1, expected="a whole number of 0 or more")
+_NUMBER = Field(type=pa.float64(), expected="a finite number")
+_RATING = replace(
+    _NUMBER,
+    low=-LARGEST_RATING,
+    high=LARGEST_RATING,
+    expected=f"a finite number from {-LARGEST_RATING:g} to {LARGEST_RATING:g}",
 )
-# What subsampling makes less of.
-VARIED = ("systems", "dialogues", "annotators", "samples")
+_AMOUNT = replace(_NUMBER, low=0, expected="a number of 0 or more")
+_TEXTS = Field(
+    type=TEXTS,
+    check=lambda value: isinstance(value, list) and all(map(_filled, value)),
+    expected="a list of texts, none of them empty",
+)
+
+
+def _each(names: str, field: Field) -> dict[str, Field]:
+    return dict.fromkeys(names.split(), field)
+
+
+# What a column of a name holds, in all tables; any other is a name.
+_COLUMNS: Mapping[str, Field] = {
+    **_each("track description key", Field()),
+    **_each("reason failure rationale over loso_system lacking", _FILLED),
+    **_each("references facts sentences kinds", _TEXTS),
+    **_each("left control", _one_of(*SIDES)),
+    **_each("rating scale_min scale_max", _RATING),
+    **_each("seconds cost", _AMOUNT),
+    **_each("turn position cut sample tries input_tokens output_tokens n size repeats rank rank_wmt", _COUNT),
+    **_each("systems pairs with_human", _COUNT),
+    **_each("began value low high loso_value p p_exact coverage difference p_wmt p_perm_both p_williams", _NUMBER),
+    **_each("agreement power threshold ratio ties lowest highest weight p_adjusted p_fdr", _NUMBER),
+    "level": _one_of(*LEVELS),
+    "kind": _one_of(*SYSTEM_KINDS),
+    "history": Field(type=UTTERANCES, check=_are_utterances, expected="a list of {speaker, text}"),
+    "response": replace(_FILLED, expected="a response that is not empty"),
+    "choice": _one_of(*SIDES, "tie"),
+    "role": _one_of("interlocutor", "outsider"),
+    "continued": replace(_COUNT, high=1, expected="0 or 1"),
+    "split": _one_of(*SPLITS),
+}
+
+
+def _table(name: str, columns: str, row_rule: RowRule | None = None, **own: Field) -> Table:
+    """Return a table of columns by name: ``*`` marks the key, ``?`` what may be missing, ``own`` what differs here."""
+    fields = []
+    for column in columns.split():
+        plain = column.rstrip("*?")
+        field = own.get(plain) or _COLUMNS.get(plain, _NAME)
+        fields.append(replace(field, name=plain, nullable="?" in column))
+    return Table(name, tuple(fields), tuple(c.rstrip("*") for c in columns.split() if "*" in c), row_rule)
+
+
+_SAMPLE = "dataset* level* against* target*"
+_PAIR = "metric_a* output_a* metric_b* output_b* difference"
+_SCORED = "dataset* level* item_id* system_id* metric* output*"
 
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
-        Table(
-            "systems",
-            (
-                name_field("dataset"),
-                name_field("system_id"),
-                one_of("kind", SYSTEM_KINDS),
-                optional("track", pa.string(), is_text, "a text"),
-                Field("description", pa.string(), check=is_text, expected="a text"),
-            ),
-            key=("dataset", "system_id"),
-        ),
-        Table(
-            "contexts",
-            (
-                name_field("dataset"),
-                name_field("context_id"),
-                name_field("dialogue_id"),
-                Field("turn", pa.int32(), check=lambda v: v >= 0, expected="a turn counted from 0"),
-                Field("history", UTTERANCES, check=utterances, expected="a list of {speaker, text}"),
-                list_of_texts("references"),
-                list_of_texts("facts"),
-            ),
-            key=("dataset", "context_id"),
-        ),
-        Table(
+        _table("systems", "dataset* system_id* kind track? description"),
+        _table("contexts", "dataset* context_id* dialogue_id turn history references facts"),
+        _table(
             "personas",
-            (
-                name_field("dataset"),
-                name_field("dialogue_id"),
-                name_field("speaker"),
-                list_of_texts("sentences"),
-                list_of_texts("kinds"),
-            ),
-            key=("dataset", "dialogue_id", "speaker"),
-            row_check=RowCheck(
+            "dataset* dialogue_id* speaker* sentences kinds",
+            RowRule(
                 holds=lambda frame: frame["sentences"].map(len) == frame["kinds"].map(len),
                 problem=lambda row: f"{len(row['sentences'])} sentences and {len(row['kinds'])} kinds",
                 expected=lambda _row: "one kind a sentence",
             ),
         ),
-        Table(
-            "responses",
-            (
-                name_field("dataset"),
-                name_field("context_id"),
-                name_field("system_id"),
-                Field("response", pa.string(), check=filled, expected="a response that is not empty"),
-            ),
-            key=("dataset", "context_id", "system_id"),
-        ),
-        Table(
+        _table("responses", "dataset* context_id* system_id* response"),
+        _table(
             "ratings",
-            (
-                name_field("dataset"),
-                one_of("level", RATED_LEVELS),
-                name_field("item_id"),
-                name_field("system_id"),
-                name_field("annotator_id"),
-                optional("position", pa.int32(), lambda value: value >= 0, "a whole number of 0 or more"),
-                name_field("dimension"),
-                number_field("rating", LARGEST_RATING),
-                number_field("scale_min", LARGEST_RATING),
-                number_field("scale_max", LARGEST_RATING),
-                name_field("source"),
-            ),
-            key=("dataset", "level", "item_id", "system_id", "annotator_id", "dimension"),
-            row_check=RowCheck(
+            "dataset* level* item_id* system_id* annotator_id* position? dimension* rating scale_min scale_max source",
+            RowRule(
                 holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
                 problem=lambda row: f"rating {row['rating']:g} is outside its scale",
                 expected=lambda row: f"{row['scale_min']:g} to {row['scale_max']:g}",
             ),
+            level=_one_of(*RATED_LEVELS),
         ),
-        Table(
+        _table(
             "preferences",
-            (
-                name_field("dataset"),
-                name_field("pair_id"),
-                *(name_field(f"{side}_{what}") for side in SIDES for what in ("dialogue_id", "system_id")),
-                name_field("annotator_id"),
-                name_field("question"),
-                one_of("choice", (*SIDES, "tie")),
-                optional("left", pa.string(), SIDES.__contains__, "first or second"),
-                optional("control", pa.string(), SIDES.__contains__, "first or second"),
-                optional("reason", pa.string(), filled, "a text that is not empty"),
-                optional("seconds", pa.float64(), lambda value: 0 <= value < math.inf, "seconds, 0 or more"),
-                name_field("source"),
-            ),
-            key=("dataset", "pair_id", "annotator_id", "question"),
-            row_check=RowCheck(
+            "dataset* pair_id* first_dialogue_id first_system_id second_dialogue_id second_system_id annotator_id*"
+            " question* choice left? control? reason? seconds? source",
+            RowRule(
                 holds=lambda frame: (
                     (frame["first_dialogue_id"] != frame["second_dialogue_id"])
                     | (frame["first_system_id"] != frame["second_system_id"])
@@ -159,158 +203,50 @@ TABLES: Mapping[str, Table] = {
                 expected=lambda _row: "another system or another dialogue",
             ),
         ),
-        Table(
-            "annotators",
-            (name_field("dataset"), name_field("annotator_id"), one_of("role", ROLES)),
-            key=("dataset", "annotator_id"),
-        ),
-        Table(
-            "continuations",
-            (
-                name_field("dataset"),
-                name_field("context_id"),
-                name_field("system_id"),
-                name_field("user_id"),
-                Field("continued", pa.int32(), check=(0, 1).__contains__, expected="0 or 1"),
-                optional("seconds", pa.float64(), lambda value: 0 <= value < math.inf, "seconds, 0 or more"),
-                optional("began", pa.float64(), math.isfinite, "a finite number of seconds"),
-                one_of("split", SPLITS),
-            ),
-            key=("dataset", "context_id", "system_id"),
-        ),
-        Table(
-            "scores",
-            (
-                name_field("dataset"),
-                one_of("level", LEVELS),
-                name_field("item_id"),
-                name_field("system_id"),
-                name_field("metric"),
-                name_field("output"),
-                number_field("value"),
-                count_field("cut", default=0),
-                name_field("signature"),
-            ),
-            key=("dataset", "level", "item_id", "system_id", "metric", "output"),
-        ),
-        Table(
+        _table("annotators", "dataset* annotator_id* role"),
+        _table("continuations", "dataset* context_id* system_id* user_id continued seconds? began? split"),
+        _table("scores", f"{_SCORED} value cut signature", cut=replace(_COUNT, default=0)),
+        _table(
             "judgements",
-            (
-                name_field("dataset"),
-                one_of("level", LEVELS),
-                name_field("item_id"),
-                name_field("system_id"),
-                name_field("metric"),
-                name_field("output"),
-                count_field("sample"),
-                optional("key", pa.string(), is_text, "a text"),
-                count_field("tries"),
-                optional("value", pa.float32(), math.isfinite, "a finite number"),
-                optional("failure", pa.string(), filled, "a text that is not empty"),
-                optional("rationale", pa.string(), filled, "a text that is not empty"),
-                optional("input_tokens", pa.int32(), lambda value: value >= 0, "a count"),
-                optional("output_tokens", pa.int32(), lambda value: value >= 0, "a count"),
-                optional("cost", pa.float64(), lambda value: value >= 0, "US dollars"),
-            ),
-            key=("dataset", "level", "item_id", "system_id", "metric", "output", "sample"),
-            row_check=RowCheck(
-                holds=lambda frame: frame["value"].isna() != frame["failure"].isna(),
-                problem=lambda row: f"value {row['value']} and failure {row['failure']!r}",
-                expected=lambda _row: "either a value or why there is none",
-            ),
+            f"{_SCORED} sample* key? tries value? failure? rationale? input_tokens? output_tokens? cost?",
+            value=replace(_NUMBER, type=pa.float32()),
         ),
-        Table(
+        _table(
             "correlations",
-            (
-                *_OF_SAMPLE,
-                name_field("metric"),
-                name_field("output"),
-                one_of("grouping", GROUPINGS),
-                one_of("coefficient", MEASURES),
-                coefficient("value"),
-                coefficient("low"),
-                coefficient("high"),
-                # Not in tables written before 0.14.
-                Field("over", pa.string(), True, OVER.__contains__, "one of " + "; ".join(OVER), may_lack=True),
-                *LEAVE_ONE_OUT,
-                p_value("p"),
-                replace(p_value("p_exact"), may_lack=True),
-                count_field("n"),
-                Field("coverage", pa.float64(), check=lambda v: 0 <= v <= 1, expected="0 to 1"),
-                count_field("cut"),
-                optional("lacking", pa.string(), filled, "what is missing"),
-                name_field("signature"),
-            ),
-            key=("dataset", "level", "against", "target", "metric", "output", "grouping", "coefficient"),
+            f"{_SAMPLE} metric* output* grouping* coefficient* value? low? high? over? loso_value? loso_system? p?"
+            " p_exact? n coverage cut lacking? signature",
         ),
-        Table(
-            "ceilings",
-            (
-                *_OF_SAMPLE,
-                one_of("grouping", GROUPINGS),
-                one_of("coefficient", MEASURES),
-                name_field("annotator_id"),
-                coefficient("value"),
-                count_field("n"),
-            ),
-            key=("dataset", "level", "against", "target", "grouping", "coefficient", "annotator_id"),
-        ),
-        Table(
+        _table("ceilings", f"{_SAMPLE} grouping* coefficient* annotator_id* value? n"),
+        _table(
             "pairs",
-            (
-                *_OF_SAMPLE,
-                one_of("grouping", GROUPINGS),
-                one_of("coefficient", MEASURES),
-                *_PAIR,
-                *(optional(name, pa.float64(), *_DIFFERENCE) for name in ("low", "high")),
-                optional("over", pa.string(), OVER.__contains__, "one of " + "; ".join(OVER)),
-                *(p_value(name) for name in ("p", "p_wmt", "p_perm_both", "p_williams")),
-                count_field("n"),
-                name_field("test"),
-            ),
-            key=(*_SAMPLE_KEY, "grouping", "coefficient", "metric_a", "output_a", "metric_b", "output_b"),
+            f"{_SAMPLE} grouping* coefficient* {_PAIR} low? high? over? p? p_wmt? p_perm_both? p_williams? n test",
         ),
-        Table(
+        _table(
             "curves",
-            (
-                *_OF_SAMPLE,
-                one_of("coefficient", MEASURES),
-                one_of("varied", VARIED),
-                count_field("size"),
-                name_field("metric"),
-                name_field("output"),
-                coefficient("value"),
-                coefficient("low"),
-                coefficient("high"),
-                coefficient("agreement"),
-                count_field("repeats"),
-            ),
-            key=(*_SAMPLE_KEY, "coefficient", "varied", "size", "metric", "output"),
+            f"{_SAMPLE} coefficient* varied* size* metric* output* value? low? high? agreement? repeats",
         ),
-        Table(
-            "power",
-            (
-                *_OF_SAMPLE,
-                one_of("grouping", GROUPINGS),
-                one_of("coefficient", MEASURES),
-                one_of("varied", VARIED),
-                count_field("size"),
-                *_PAIR,
-                p_value("power"),
-            ),
-            key=(
-                *_SAMPLE_KEY,
-                "grouping",
-                "coefficient",
-                "varied",
-                "size",
-                "metric_a",
-                "output_a",
-                "metric_b",
-                "output_b",
-            ),
+        _table("power", f"{_SAMPLE} grouping* coefficient* varied* size* {_PAIR} power?"),
+        _table(
+            "dimension_correlations",
+            "dataset* source* level dimension* metric* output* coefficient* value? low? high? loso_value? loso_system?"
+            " p? n coverage signature",
         ),
-        *STUDIES,
+        _table(
+            "ratios",
+            "dataset* perturbation* level dimension* metric* output* threshold* ratio? low? high? ties? n coverage"
+            " lowest? highest? signature",
+        ),
+        _table("between_dimensions", "dataset* who* dimension_a* dimension_b* value? n signature?"),
+        _table(
+            "overall",
+            "board* task* coefficient metric* output* value? low? high? n weight coverage rank? rank_wmt? lacking?"
+            " signature",
+        ),
+        _table("overall_pairs", "board* task* dataset* systems pairs with_human"),
+        _table(
+            "overall_comparisons",
+            "board* task* metric_a* output_a* metric_b* output_b* difference p? p_adjusted? p_fdr? p_wmt? test",
+        ),
     )
 }
 
