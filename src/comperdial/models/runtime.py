@@ -1,4 +1,4 @@
-"""Run a model: where it runs, in which precision, in which batches. Only here are torch and transformers imported."""
+"""Run a model: where, in which precision, in which batches. Only here are networks and tokenizers loaded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PACKAGES = ("torch", "transformers")
 
 
 def missing_packages() -> str | None:
-    """Say which of the packages that models need are not installed; None when all are."""
+    """Say which of the packages that models need are not installed; None if all are."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     return f"not installed: {', '.join(missing)}; expected pip install 'comperdial[neural]'" if missing else None
 
 
 def device() -> torch.device:
-    """Return where models run: what ``COMPERDIAL_DEVICE`` names, or cuda, mps, cpu, whichever is there first."""
+    """Return where models run: the device ``COMPERDIAL_DEVICE``, or the first of cuda, mps and cpu that is present."""
     import torch
 
     if chosen := os.environ.get(DEVICE_VARIABLE):
@@ -48,25 +48,18 @@ def load(
     unused: tuple[str, ...] = (),
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Load a network for inference, from safetensors and nothing else.
+    """Load a network for inference, from safetensors only; raise FileError if weights are missing or unreadable.
 
     Parameters
     ----------
     model
-        As :func:`comperdial.models.find` returns it.
+        As :func:`comperdial.models.verified` returns it.
     architecture
-        A class of transformers with ``from_pretrained``.
+        A class of transformers with ``from_pretrained``, which ``options`` go to.
     dtype
         ``fp32`` or ``bf16``.
     unused
-        How the names of parts start that will not be used, and may be missing from the file.
-    options
-        More of what ``from_pretrained`` takes.
-
-    Raises
-    ------
-    FileError
-        When the file lacks weights that the architecture has.
+        Prefixes of the names of weights that may be missing.
     """
     import safetensors
     import torch
@@ -75,7 +68,7 @@ def load(
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     try:
-        network, found = getattr(transformers, architecture).from_pretrained(
+        network, report = getattr(transformers, architecture).from_pretrained(
             model.path,
             output_loading_info=True,
             dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype],
@@ -88,11 +81,11 @@ def load(
         raise FileError(
             f"the weights cannot be read ({error})", where=str(model.path), expected="whole safetensors"
         ) from error
-    # transformers makes up what a file lacks, at random, and says so only in a log.
-    lacking = sorted(map(str, {*found["missing_keys"], *found["mismatched_keys"]}))
-    if lacking := [name for name in lacking if not name.startswith(unused)]:
+    # transformers draws missing weights at random, and says so only in a log.
+    missing = sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]}))
+    if missing := [name for name in missing if not name.startswith(unused)]:
         raise FileError(
-            f"the weights lack {len(lacking)} parts, the first: {lacking[0]}",
+            f"the weights lack {len(missing)} parts, the first: {missing[0]}",
             where=str(model.path),
             expected=f"the weights of a {architecture}",
         )
@@ -100,13 +93,7 @@ def load(
 
 
 def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
-    """Load a model's tokenizer from its folder.
-
-    Raises
-    ------
-    FileError
-        When it knows nothing but special tokens: transformers makes such a one where the vocabulary is missing.
-    """
+    """Load a model's tokenizer; raise FileError if it cannot be read, or has special tokens only."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -114,42 +101,30 @@ def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             model.path, local_files_only=True, trust_remote_code=False, **options
         )
+        # transformers makes up an empty one if the vocabulary is missing.
+        problem = None if set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) else "has no vocabulary"
     except (ValueError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise FileError(
-            f"its tokenizer cannot be read ({reason})", where=str(model.path), expected="the files of its tokenizer"
-        ) from error
-    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
-        raise FileError("its tokenizer has no vocabulary", where=str(model.path), expected="the files of its tokenizer")
+        problem = f"cannot be read ({str(error).strip().splitlines()[0]})"
+    if problem:
+        raise FileError(f"its tokenizer {problem}", where=str(model.path), expected="the files of its tokenizer")
     return tokenizer
 
 
 def batch_tokens(cpu: int = 512, elsewhere: int = 65536) -> int:
-    """Return the most tokens of a batch: what ``COMPERDIAL_BATCH_TOKENS`` says, else what suits the device."""
-    said = os.environ.get(TOKENS_VARIABLE)
-    if said and not (said.isdigit() and int(said)):
-        raise ConfigError(f"{said!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
-    return int(said) if said else cpu if device().type == "cpu" else elsewhere
+    """Return the most tokens of a batch: ``COMPERDIAL_BATCH_TOKENS``, or what suits the device."""
+    chosen = os.environ.get(TOKENS_VARIABLE)
+    if chosen and not (chosen.isdigit() and int(chosen)):
+        raise ConfigError(f"{chosen!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
+    return int(chosen) if chosen else cpu if device().type == "cpu" else elsewhere
 
 
 def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:
-    """Group items into batches of similar length, the longest first, so that a lack of memory shows at once.
+    """Group items of similar length, given in tokens; yield positions, the longest first to show a lack of memory at once.
 
-    Parameters
-    ----------
-    lengths
-        The number of tokens of each item.
-    tokens
-        The most tokens a batch may have, padding included (at least one item goes into each); default: the environment
-        variable ``COMPERDIAL_BATCH_TOKENS``, or 512 on a cpu, whose cache then holds a batch, and 65,536 elsewhere.
-
-    Yields
-    ------
-    list of int
-        Positions of items; each item is in one batch.
+    A batch has at most ``tokens`` tokens, padding included (default: :func:`batch_tokens`), and at least one item.
     """
     tokens = batch_tokens() if tokens is None else tokens
-    order = sorted(range(len(lengths)), key=lambda item: (-lengths[item], item))
+    order = sorted(range(len(lengths)), key=lambda item: -lengths[item])
     start = 0
     while start < len(order):
         size = max(1, tokens // max(1, lengths[order[start]]))

@@ -1,49 +1,77 @@
 """Models on this machine: find them by name or folder, name them by their bytes, check them before they run.
 
-:func:`find` is cheap, since a workflow calls it for every metric at every start: it looks at names and sizes and takes
-checksums from the registry, from what a fetch recorded, or from a cache. :func:`verified` reads every byte, once a
-process, and is what a model is loaded through.
+:func:`find` is cheap for named models, since a workflow calls it for every metric at every start: it compares names and
+sizes of files. :func:`verified` reads every byte, once a process; models are loaded through it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from comperdial.core.errors import FileError, MissingResourceError
-from comperdial.models import contents, registry
-from comperdial.models.contents import Checksum
+from comperdial.core.files import read_text, sha256
+from comperdial.models import registry
+from comperdial.models.registry import Entry, Pin
 
 STORE_VARIABLE = "COMPERDIAL_MODELS"
-# How a GGUF file is converted; a change that moves a score gets the next number.
+MANIFEST = "comperdial-model.json"
+# How a GGUF file is converted. A change that moves a score gets the next number.
 CONVERSION = "gguf conversion 1"
-
-State = Literal["present", "not present", "altered"]
+# The files that transformers reads; only they are in a model's digest.
+_COUNTED = re.compile(
+    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
+    r"|model\.safetensors\.index\.json|vocab\.txt|merges\.txt|\w[\w.-]*\.(model|safetensors)"
+)
+_TOKENIZERS = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
+Content = TypeVar("Content", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model that is on this machine: its name, its folder, and 12 hex digits that its files' checksums come to."""
+    """A model on this machine: name, folder, 12 hex digits of its files' checksums, and what its files should be."""
 
     name: str
     path: Path
     digest: str
+    files: Mapping[str, Pin] = field(compare=False, repr=False, default_factory=dict)
+
+
+class Manifest(BaseModel):
+    """What ``models fetch`` records in a model's folder.
+
+    ``commit`` is None for files of a mirror; ``converted`` names the pickles or the GGUF file that the weights were made of.
+    """
+
+    repository: str = ""
+    revision: str = ""
+    commit: str | None = None
+    files: dict[str, Pin]
+    converted: dict[str, Pin] = {}
+
+
+class AlteredError(MissingResourceError):
+    """A model is present, and its files are not what they should be."""
+
+
+class _Index(BaseModel):
+    weight_map: dict[str, str]
 
 
 def home() -> Path:
-    """Return the folder that fetched models lie in, each in one of its own.
-
-    ``COMPERDIAL_MODELS``, or ``comperdial/models`` below ``XDG_CACHE_HOME`` or ``~/.cache``.
-    """
-    if chosen := os.environ.get(STORE_VARIABLE):
-        return Path(chosen)
+    """Return the folder of fetched models: ``COMPERDIAL_MODELS``, or ``comperdial/models`` in the user's cache folder."""
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (caches if caches.is_absolute() else Path("~/.cache").expanduser()) / "comperdial/models"
+    default = (caches if caches.is_absolute() else Path("~/.cache").expanduser()) / "comperdial/models"
+    return Path(os.environ.get(STORE_VARIABLE) or default)
 
 
 def find(name: str) -> Model:
@@ -52,29 +80,57 @@ def find(name: str) -> Model:
     Parameters
     ----------
     name
-        A name that ``comperdial models`` lists, or a folder: a path with a separator, or any other that holds
-        ``config.json``. A folder that is called like a listed model is ``./name``.
+        A name that ``comperdial models`` lists, or a folder (:func:`is_folder`).
 
     Raises
     ------
     UnknownNameError
-        When it is neither.
+        If it is neither.
     MissingResourceError
-        When the model is not there, lacks a file, has one of another size, or has a pickle for weights.
+        If the model is not present or not whole; :class:`AlteredError` if its files are not the recorded ones.
     """
     if is_folder(name):
         return _own(name)
-    found = _installed(name)
     entry = registry.entry(name)
-    if found is None:
-        raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy)
-    if problem := _misfit(found):
-        raise _altered(name, found, problem)
-    return Model(name, found.folder, found.digest)
+    ready = entry.package and entry.weights != "gguf"
+    folder, hint, problem = package_folder(entry) if ready else home() / name, entry.remedy(name), None
+    if not folder or not (ready or (folder / MANIFEST).is_file()):
+        raise MissingResourceError(f"model {name!r} is not present", hint=hint)
+    if ready:
+        files = entry.pins
+    else:
+        manifest = _parse(Manifest, folder / MANIFEST)
+        files, problem = manifest.files, _mismatch(entry, manifest)
+    there = set(counted(folder)) if folder.is_dir() else set()
+    for file in sorted(there ^ set(files)):
+        problem = problem or f"{file} is {'unexpected' if file in there else 'missing'}"
+    for file in sorted(there & set(files)):
+        if (size := (folder / file).stat().st_size) != files[file].bytes:
+            problem = problem or f"{file} has {size:,} bytes, not {files[file].bytes:,}"
+    if problem := problem or _tokenizer_problem(there):
+        raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=hint)
+    return Model(name, folder, pinned(name) or digest_of(files), files)
+
+
+def _mismatch(entry: Entry, manifest: Manifest) -> str | None:
+    """Say why a fetched folder is not the registry's model; None if it is."""
+    if entry.weights == "gguf" and (manifest.converted, manifest.revision) != (entry.pins, CONVERSION):
+        return f"it was not made from {', '.join(entry.pins)}, or by another version of this program"
+    if manifest.repository != entry.repository:
+        return f"it is of {manifest.repository}, not of {entry.repository}"
+    if re.fullmatch("[0-9a-f]{40}", entry.revision) and manifest.commit not in (None, entry.revision):
+        return f"it is of commit {manifest.commit}, not {entry.revision}"
+    return None
+
+
+def package_folder(entry: Entry) -> Path | None:
+    """Return the folder of a model inside a package, which is located and never imported; None if it is not installed."""
+    spec = find_spec(entry.package)
+    return Path(spec.origin).parent / entry.folder if spec and spec.origin else None
 
 
 def missing(name: str) -> str | None:
-    """Say why a model cannot be had on this machine; None when it can."""
+    """Say why a model cannot be used on this machine; None if it can."""
     try:
         find(name)
     except MissingResourceError as error:
@@ -83,15 +139,15 @@ def missing(name: str) -> str | None:
 
 
 def pinned(name: str) -> str | None:
-    """Return the digest of a named model that is the same on every machine, present or not; None of others."""
-    entry = None if is_folder(name) else registry.entry(name)
-    if isinstance(entry, registry.Quantised):
-        return contents.combine({f"{CONVERSION} {entry.gguf}": entry.pin})
-    return contents.combine(entry.files) if isinstance(entry, registry.Packaged) else None
+    """Return the digest of a package's model, the same on every machine and known without it; None of other models."""
+    if is_folder(name) or not (entry := registry.entry(name)).package:
+        return None
+    prefix = f"{CONVERSION} " if entry.weights == "gguf" else ""
+    return digest_of({f"{prefix}{file}": pin for file, pin in entry.pins.items()})
 
 
 def label(name: str) -> str:
-    """Return how a signature names a model: ``roberta-large@5f2c…``, by its bytes; ``…@absent`` where it is not."""
+    """Return how a signature names a model: ``roberta-large@5f2c…``, by its bytes; ``…@absent`` if it is not present."""
     try:
         model = find(name)
     except MissingResourceError:
@@ -100,185 +156,93 @@ def label(name: str) -> str:
 
 
 def verified(name: str) -> Model:
-    """Return what :func:`find` does, with every byte of it read and found right, once a process.
-
-    Raises
-    ------
-    UnknownNameError
-        As :func:`find`.
-    MissingResourceError
-        As :func:`find`; or when a file's bytes are not the ones recorded: names the file and both checksums.
-    """
+    """Return :func:`find`'s model after reading every byte of it; raise as it does, or if a checksum is wrong."""
     model = find(name)
-    stats = [(file, (model.path / file).stat()) for file in contents.counted(model.path)]
-    # A file that is touched after the check is read again.
-    _verify(name, model, tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in stats))
+    for file, pin in model.files.items():
+        if (found := pin_of(model.path / file)) != pin:
+            raise AlteredError(
+                f"model {name!r} is altered: {file} has sha256 {found.sha256}",
+                where=str(model.path),
+                expected=f"sha256 {pin.sha256}",
+                hint=registry.entry(name).remedy(name),
+            )
     return model
 
 
-@cache
-def _verify(name: str, model: Model, stamp: tuple[tuple[str, int, int], ...]) -> None:
-    if is_folder(name):
-        if contents.combine(contents.fresh(model.path)) != model.digest:
-            contents.forget(model.path, home() / contents.CACHE)
-            raise MissingResourceError(
-                f"model {name!r} changed since its checksums were taken, though its files' times did not",
-                where=str(model.path),
-                expected=f"files that come to {model.digest}",
-                hint="They are taken anew now: run the command again",
-            )
-        return
-    found = _installed(name)
-    if found and (problem := _other_bytes(found)):
-        raise _altered(name, found, problem)
-
-
-def status(name: str) -> tuple[State, str]:
-    """Compare names and sizes of a named model's files; return what is wrong too, or the digest."""
-    found = _installed(name)
-    if found is None:
-        return "not present", ""
-    if problem := _misfit(found):
-        return "altered", problem
-    return "present", found.digest
-
-
-def size(name: str) -> int:
-    """Return the bytes that a named model's files should have; 0 when it is not there."""
-    found = _installed(name)
-    return sum(pin.bytes for pin in found.files.values()) if found else 0
-
-
-def audit(name: str) -> tuple[State, str]:
-    """Read every byte of a model, named or in a folder; return what is wrong too, or the digest."""
-    if not is_folder(name):
-        state, detail = status(name)
-        found = _installed(name) if state == "present" else None
-        problem = _other_bytes(found) if found else None
-        return ("altered", problem) if problem else (state, detail)
-    try:
-        folder = _own(name).path
-    except MissingResourceError as error:
-        return "not present", error.problem
-    contents.forget(folder, home() / contents.CACHE)
-    recorded = contents.read_manifest(folder)
-    found = _Found(folder, recorded.files, None) if recorded else None
-    wrong = (_misfit(found) or _other_bytes(found)) if found else None
-    return ("altered", wrong) if wrong else ("present", contents.combine(contents.fresh(folder)))
-
-
 def is_folder(name: str) -> bool:
-    """Return whether a model's name stands for a folder."""
+    """Return whether a name is a folder's: it has a separator, begins with . or ~, or is a folder with ``config.json``."""
     if "/" in name or os.sep in name or name.startswith((".", "~")):
         return True
     return name != "" and name not in registry.names() and Path(name, "config.json").is_file()
 
 
-@dataclass(frozen=True)
-class _Found:
-    folder: Path
-    files: Mapping[str, Checksum]
-    problem: str | None
-    origin: Mapping[str, Checksum] | None = None
-
-    @property
-    def digest(self) -> str:
-        """Return what names the model: of a converted GGUF by that file, so that it is the same on every machine."""
-        return contents.combine(self.origin or self.files)
-
-
-def _installed(name: str) -> _Found | None:
-    """Return where a named model lies and what its files should be; None when it is not there at all."""
-    entry = registry.entry(name)
-    if isinstance(entry, registry.Packaged):
-        # Found, never imported: the package's own code is not needed, and may pull in libraries that are not there.
-        spec = find_spec(entry.package)
-        return _Found(Path(spec.origin).parent / entry.folder, entry.files, None) if spec and spec.origin else None
-    folder = home() / name
-    try:
-        recorded = contents.read_manifest(folder)
-    except FileError as error:
-        return _Found(folder, {}, f"{contents.MANIFEST}: {error.problem}")
-    if recorded is None:
-        return None
-    problem = None
-    if isinstance(entry, registry.Quantised):
-        if recorded.converted != {entry.gguf: entry.pin} or recorded.revision != CONVERSION:
-            problem = f"it was not made from {entry.gguf}, or by another version of this program"
-        return _Found(folder, recorded.files, problem, {f"{CONVERSION} {entry.gguf}": entry.pin})
-    if recorded.repository != entry.repository:
-        problem = f"it is of {recorded.repository}, not of {entry.repository}"
-    elif entry.commit and recorded.commit not in (None, entry.commit):
-        problem = f"it is of commit {recorded.commit}, not {entry.commit}"
-    elif lacking := sorted(set(entry.files) - set(recorded.files)):
-        problem = f"{', '.join(lacking)} is not there"
-    return _Found(folder, recorded.files, problem)
-
-
-def _misfit(found: _Found) -> str | None:
-    """Say what is wrong by names and sizes; None when nothing is."""
-    if found.problem:
-        return found.problem
-    there = set(contents.counted(found.folder)) if found.folder.is_dir() else set()
-    for file in sorted(there ^ set(found.files)):
-        return f"{file} is {'there, and should not be' if file in there else 'not there'}"
-    for file, pin in found.files.items():
-        size = (found.folder / file).stat().st_size
-        if size != pin.bytes:
-            return f"{file} has {size:,} bytes, not {pin.bytes:,}"
-    lacking = _lacks_tokenizer(found.folder)
-    return f"it has {lacking}" if lacking else None
-
-
-def _other_bytes(found: _Found) -> str | None:
-    """Say which file's bytes are not the ones recorded; None when all are."""
-    for file, pin in found.files.items():
-        if (checksum := contents.checksum(found.folder / file)) != pin:
-            return f"{file} has sha256 {checksum.sha256}, not {pin.sha256}"
-    return None
-
-
-def _altered(name: str, found: _Found, problem: str) -> MissingResourceError:
-    return MissingResourceError(
-        f"model {name!r} is altered: {problem}",
-        where=str(found.folder),
-        expected=f"the files of its origin ({registry.entry(name).origin})",
-        hint=registry.entry(name).remedy,
-    )
-
-
 def _own(name: str) -> Model:
-    folder = Path(name).expanduser()
-    expected = "a folder with config.json, a tokenizer and safetensors"
-    if (folder / "adapter_config.json").is_file():
-        raise MissingResourceError(
-            f"model folder {name!r} is an adapter, which is not read",
-            expected="a whole model: merge the adapter into it",
-        )
-    if not (folder / "config.json").is_file():
-        raise MissingResourceError(f"model folder {name!r} is not present", expected=expected)
-    try:
-        files = contents.weights(folder, "safetensors")
-    except FileError as error:
-        raise MissingResourceError(f"model folder {name!r}: {error.problem}", where=error.where) from error
-    if lacking := [file for file in files if not (folder / file).is_file()]:
-        raise MissingResourceError(f"model folder {name!r} lacks {', '.join(lacking)}", expected=expected)
-    if not files and (list(folder.glob("*.bin")) or list(folder.glob("*.pt"))):
-        raise MissingResourceError(
-            f"the weights of model folder {name!r} are a pickle, which is not read",
-            expected="model.safetensors",
-            hint=f"If you trust where it comes from, run `comperdial models convert {name} --allow-pickle`",
-        )
-    if not files:
-        raise MissingResourceError(f"model folder {name!r} has no weights", expected=expected)
-    if without := _lacks_tokenizer(folder):
-        raise MissingResourceError(f"model folder {name!r} has {without}", expected=expected)
-    return Model(folder.resolve().name, folder, contents.combine(contents.remembered(folder, home() / contents.CACHE)))
+    folder, hint = Path(name).expanduser(), None
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    weights = weight_files(folder)
+    problem = _tokenizer_problem(there)
+    if "adapter_config.json" in there:
+        problem, hint = "is an adapter, which is not read", "Merge it into its model, and save the whole"
+    elif "config.json" not in there:
+        problem = "is not present"
+    elif not weights and any(file.endswith((".bin", ".pt")) for file in there):
+        problem = "has its weights in a pickle, which is not read"
+        hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
+    elif not weights:
+        problem = "has no weights"
+    elif lacking := set(weights) - there:
+        problem = f"lacks {', '.join(sorted(lacking))}"
+    if problem:
+        expected = "a folder with config.json, a tokenizer and safetensors"
+        raise MissingResourceError(f"model folder {name!r} {problem}", expected=expected, hint=hint)
+    files = pins_of(folder)
+    return Model(folder.resolve().name, folder, digest_of(files), files)
 
 
-def _lacks_tokenizer(folder: Path) -> str | None:
-    """Say what a tokenizer cannot be made without; transformers would make up an empty one, and say nothing."""
-    ways = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
-    if any(all((folder / file).is_file() for file in way) for way in ways) or list(folder.glob("*.model")):
+def _tokenizer_problem(files: set[str]) -> str | None:
+    # transformers would make up an empty tokenizer, and say nothing.
+    if any(files >= needed for needed in _TOKENIZERS) or any(file.endswith(".model") for file in files):
         return None
-    return f"no tokenizer: none of {', '.join(' with '.join(way) for way in ways)}, *.model"
+    return "has no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt, *.model"
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Return the names of a folder's safetensors, as transformers looks for them: one file, else the shards of an index."""
+    if (folder / "model.safetensors").is_file():
+        return ["model.safetensors"]
+    index = folder / "model.safetensors.index.json"
+    return sorted(set(_parse(_Index, index).weight_map.values())) if index.is_file() else []
+
+
+def counted(folder: Path) -> list[str]:
+    """Return the sorted names of the files in a folder that are in a model's digest."""
+    return sorted(path.name for path in folder.iterdir() if _COUNTED.fullmatch(path.name) and path.is_file())
+
+
+def pins_of(folder: Path) -> dict[str, Pin]:
+    """Return the checksums of all files in a folder that are in a model's digest."""
+    return {name: pin_of(folder / name) for name in counted(folder)}
+
+
+def pin_of(path: Path) -> Pin:
+    """Return a file's checksum and size; its bytes are read once a process, unless size or time change."""
+    stat = path.stat()
+    return _read_pin(path.resolve(), stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _read_pin(path: Path, size: int, _: int) -> Pin:
+    return Pin(sha256=sha256(path), bytes=size)
+
+
+def digest_of(files: Mapping[str, Pin]) -> str:
+    """Return the first 12 hex digits of a SHA-256 over names and checksums of files."""
+    lines = "".join(f"{name} {files[name].sha256}\n" for name in sorted(files))
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]
+
+
+def _parse(kind: type[Content], path: Path) -> Content:
+    try:
+        return kind.model_validate_json(read_text(path))
+    except (ValidationError, FileError) as error:
+        raise AlteredError(f"{path} cannot be read ({error})", hint="Fetch or copy the model again") from error

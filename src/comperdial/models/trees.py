@@ -1,13 +1,14 @@
-"""Inputs of a causal language model that begin alike, as one tree of tokens: what they share is computed once.
+"""Inputs of a causal language model as trees of tokens: what inputs share at their beginning is computed once.
 
-Every token has its position in its own input and sees only what is before it there, so that each input's tokens are
-predicted as they would be alone.
+Every token has its position in its own input and sees only what is before it there, so its prediction is the one that
+the model makes for the input alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,78 +28,48 @@ Tokens = Sequence[int]
 
 @dataclass(frozen=True)
 class Tree:
-    """Inputs that begin alike, their tokens once each, a token after those before it.
+    """Inputs that begin alike: their tokens, shared ones once; and for each input, by its index, where its tokens are."""
 
-    Attributes
-    ----------
-    tokens
-        The tokens.
-    places
-        Their positions in their inputs.
-    chains
-        Runs of tokens (first, last + 1), each with the token that it follows.
-    paths
-        For each input, by its place among all: where its tokens are.
-    """
-
-    tokens: list[int]
-    places: list[int]
-    chains: list[tuple[int | None, int, int]]
-    paths: dict[int, list[int]]
+    tokens: list[int] = field(default_factory=list)
+    paths: dict[int, list[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
 def grow(inputs: Sequence[Tokens], most: int = _MOST) -> Iterator[Tree]:
-    """Yield trees of inputs of which neighbours in the order of tokens have half of their tokens in common.
+    """Yield trees of inputs, of one token or more each, whose neighbours in sorted order share half of their tokens.
 
-    Parameters
-    ----------
-    inputs
-        Of one token or more each.
-    most
-        The most tokens of a tree that holds more than one input.
+    A tree with more than one input has at most ``most`` tokens.
     """
-    tree, path = Tree([], [], [], {}), list[int]()
+    tree, path = Tree(), list[int]()
     before: Tokens = ()
-    for place in sorted(range(len(inputs)), key=lambda place: tuple(inputs[place])):
-        tokens = inputs[place]
-        alike = _alike(before, tokens)
-        if tree.paths and (2 * alike < len(tokens) or len(tree) + len(tokens) - alike > most):
+    for index in sorted(range(len(inputs)), key=lambda index: tuple(inputs[index])):
+        tokens = inputs[index]
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, tokens, strict=False)))
+        if tree.paths and (2 * shared < len(tokens) or len(tree) + len(tokens) - shared > most):
             yield tree
-            tree, alike = Tree([], [], [], {}), 0
-        first, last = len(tree), len(tree) + len(tokens) - alike
-        if last > first:
-            tree.chains.append((path[alike - 1] if alike else None, first, last))
-        tree.tokens.extend(tokens[alike:])
-        tree.places.extend(range(alike, len(tokens)))
-        path = [*path[:alike], *range(first, last)]
-        tree.paths[place], before = path, tokens
+            tree, shared = Tree(), 0
+        path = [*path[:shared], *range(len(tree), len(tree) + len(tokens) - shared)]
+        tree.tokens.extend(tokens[shared:])
+        tree.paths[index], before = path, tokens
     if tree.paths:
         yield tree
 
 
-def _alike(one: Tokens, other: Tokens) -> int:
-    """Return how many tokens two inputs begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def arguments(trees: Sequence[Tree], network: Any, fill: int = 0) -> dict[str, torch.Tensor]:  # noqa: ANN401
-    """Return what a model takes of trees, a row each, filled up on the right."""
+def arguments(trees: Sequence[Tree], network: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401
+    """Return a model's arguments for trees, a row each, padded on the right."""
     import torch
 
     width = max(map(len, trees))
-    tokens, places = np.full((len(trees), width), fill), np.zeros((len(trees), width), int)
+    tokens, places = np.zeros((2, len(trees), width), int)
     # Padding sees itself, and nothing sees it.
     seen = np.repeat(np.eye(width, dtype=bool)[None], len(trees), axis=0)
     for row, tree in enumerate(trees):
-        tokens[row, : len(tree)], places[row, : len(tree)] = tree.tokens, tree.places
-        for above, first, last in tree.chains:
-            if above is not None:
-                seen[row, first:last] |= seen[row, above]
-            seen[row, first:last, first:last] |= np.tri(last - first, dtype=bool)
+        tokens[row, : len(tree)] = tree.tokens
+        for path in tree.paths.values():
+            places[row, path] = range(len(path))
+            seen[row][np.ix_(path, path)] |= np.tri(len(path), dtype=bool)
     device, dtype = network.device, network.dtype
     mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~torch.from_numpy(seen), torch.finfo(dtype).min)
     return {
@@ -109,14 +80,9 @@ def arguments(trees: Sequence[Tree], network: Any, fill: int = 0) -> dict[str, t
 
 
 def halves(network: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return the part of a language model that gives hidden states, and the part that turns those into logits.
+    """Return a language model's part that gives hidden states and its part that makes logits of some of them.
 
-    With both at hand, logits are made only where they are asked for, some rows at a time.
-
-    Raises
-    ------
-    ConfigError
-        When the model does anything else to its logits, so that the two parts are not the whole.
+    Raises ConfigError if the two are not the whole model.
     """
     import torch
 
