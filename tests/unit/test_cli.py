@@ -456,7 +456,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
         """Return the scores and how many texts were encoded."""
         # A process of its own would not remember what an earlier command was told, or read.
         monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
-        encoder_module._vectors.cache_clear()
+        encoder_module._open.clear()
         caplog.clear()
         chosen = {k: v for k, v in metric.items() if k != "kind"}
         command = ["score", str(tables), "--metric", metric["kind"], "--options", json.dumps(chosen), *more]

@@ -166,4 +166,4 @@ def test_what_is_wrong_with_a_response_is_said_by_its_names(tables, tmp_path):
     schema.write(tables / "responses.parquet", responses.assign(context_id="c9").head(1), "responses")
     with pytest.raises(SchemaError, match="context_id 'c9', which is in no table"):
         scoring.score_all({"f1": create("f1")}, tables, tmp_path / "out/s.parquet")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
