@@ -151,8 +151,6 @@ def test_features_do_not_see_what_follows():
     for context in ("form", "tfidf"):
         features = Features(train, context, "token+history", histories=Histories(train))
         np.testing.assert_array_equal(features([sample]).toarray(), features([next(samples([cut]))]).toarray())
-    with pytest.raises(ConfigError, match="kind of user 'name'"):
-        Features(train, "form", "name")
 
 
 def test_the_model_learns_who_says_goodbye():
@@ -255,6 +253,18 @@ def exchanges(persons=12, turns=60, seed=7):
             made.append(about | texts | scores)
     frame = pd.DataFrame(made)
     return frame.assign(split=split_in_time(frame["dialogue_id"]))
+
+
+def test_an_encoder_reads_the_texts_instead(monkeypatch):
+    vectors = {
+        "すてきですね": np.array([3, 4], np.float32),
+        "つぎにいきます": np.array([0, 2], np.float32),
+        "はい": np.ones(2),
+    }
+    monkeypatch.setattr("comperdial.training.score_prediction.embed", lambda *_: vectors)
+    features = text_features(exchanges(persons=1, turns=9), "any")
+    assert {tuple(row) for row in features[:, [0, 1]].round(6)} == {(0.6, 0.8), (0, 1)}
+    np.testing.assert_allclose(features[:, 2:], [[0.5**0.5, 0.5**0.5, 0, 0]] * 9)
 
 
 def test_the_split_runs_along_each_dialogue():

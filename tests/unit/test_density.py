@@ -1,54 +1,57 @@
-"""DEnsity on a tiny random BERT: pairs, training that is taken up again, the Gaussian, the metric."""
+"""DEnsity on a tiny random BERT: pairs, training that is interrupted and resumed, the Gaussian, the metric, the command."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.spatial.distance import mahalanobis
+from safetensors.numpy import load_file
 
 import tinymodels
 from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.config.parameters import read_parameters
+from comperdial.config.parameters import Training, read_parameters
 from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
 from comperdial.models import runtime
-from comperdial.training import density, loop, selection
-from comperdial.training import trained as models_here
-from comperdial.training.gaussian import RCOND, Gaussian, Moments
-from comperdial.training.overlap import without_overlap
-from comperdial.training.pairs import Nearest, Negatives, Pairs
-from comperdial.training.reading import Lengths, Reader
-from comperdial.training.selection import Architecture, Group
+from comperdial.training import density, loop
+from comperdial.training import trained as trained_models
+from comperdial.training.pairs import Lengths, Pairs, Reader
+from comperdial.training.selection import Group, SelectionModel
+from comperdial.training.trained import Gaussian
 
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 WORDS = ["i", "like", "green", "tea", "no", "yes", "the", "sea", "book", "read", "what", "do", "you", "day", "rain"]
-LENGTHS = Lengths(history=24, facts=10, response=8)
-KINDS = Negatives(random=2, near=1, dialogue=1, altered=1)
+LENGTHS = {"history": 24, "facts": 10, "response": 8}
+PHASES = [
+    {"loss": "in-batch", "steps": 3, "batch": 4, "learning_rate": 0.001, "warmup": 1},
+    {"loss": "selection", "steps": 4, "batch": 3, "learning_rate": 0.001, "warmup": 1},
+    {"loss": "selection", "steps": 5, "batch": 3, "learning_rate": 0.001, "warmup": 2, "contrastive": 1},
+]
 
 
 def dialogues(count: int, *, corpus: str = "talk", facts: bool = True) -> list[Dialogue]:
     random = np.random.default_rng(len(corpus))
-    found = []
+    made = []
     for number in range(count):
         texts = tuple(" ".join(random.choice(WORDS, random.integers(2, 7))) for _ in range(random.integers(2, 6)))
         speakers = tuple("AB"[place % 2] for place in range(len(texts)))
-        told = {"B": (" ".join(random.choice(WORDS, 3)),)} if facts and number % 2 else {}
-        found.append(Dialogue(corpus, str(number), speakers, texts, told))
-    return found
+        known = {"B": (" ".join(random.choice(WORDS, 3)),)} if facts and number % 2 else {}
+        made.append(Dialogue(corpus, str(number), speakers, texts, known))
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -58,87 +61,63 @@ def bert(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pairs(bert):
-    reader = Reader(runtime.load_tokenizer(models.find(str(bert))), LENGTHS)
+    reader = Reader(runtime.load_tokenizer(models.find(str(bert))), Lengths(**LENGTHS))
     return Pairs([*dialogues(12), *dialogues(12, corpus="other")], reader)
 
 
-def settings(bert: Path, **said) -> density.Settings:
-    phases = (
-        loop.Phase("in-batch", 3, 4, 0.001, warmup=1),
-        loop.Phase("selection", 4, 3, 0.001, warmup=1),
-        loop.Phase("selection", 5, 3, 0.001, warmup=2, contrastive=1.0),
+def settings(bert: Path, **changed) -> Training:
+    corpora = {"mine": {"format": "jsonl", "path": "mine.jsonl"}}
+    entry = {"encoder": str(bert), "corpora": corpora, "phases": PHASES, "lengths": LENGTHS, "negatives": 4}
+    return Training(**entry | {"held_out": 6, "check_every": 2} | changed)
+
+
+def train(bert: Path, folder: Path, **changed) -> Path:
+    """Train on invented dialogues; return the model's folder."""
+    given = [*dialogues(20), *dialogues(10, corpus="other", facts=False)]
+    density.train(
+        "tiny", settings(bert, **changed), given, [given[3].texts], folder / "runs", folder / "tiny", origin={}
     )
-    told = {"phases": phases, "encoder": str(bert), "lengths": LENGTHS, "negatives": KINDS, "held_out": 6}
-    return density.Settings(**{**told, "check_every": 2, **said})
+    return folder / "tiny"
 
 
 @pytest.fixture(scope="session")
 def trained(bert, tmp_path_factory):
-    """Return a trained model's folder."""
-    root = tmp_path_factory.mktemp("trained")
-    given = [*dialogues(20), *dialogues(10, corpus="other", facts=False)]
-    card = density.train("tiny", settings(bert), given, [given[3].texts], root / "runs", root / "tiny", origin={})
-    assert card["corpora"]["talk"]["removed for overlap"] >= 0
-    return root / "tiny"
+    return train(bert, tmp_path_factory.mktemp("trained"))
 
 
 # Pairs
 
 
 def test_a_pair_is_an_utterance_and_all_before_it(pairs):
-    first = pairs.dialogues[0]
+    first, reader = pairs.dialogues[0], pairs.reader
     assert len(pairs) == sum(len(dialogue.texts) - 1 for dialogue in pairs.dialogues)
-    ids = [pairs.reader.encode([text])[0] for text in first.texts]
-    begin, end = pairs.reader.tokenizer.cls_token_id, pairs.reader.tokenizer.sep_token_id
+    ids = reader.encode(first.texts)
+    begin, end = reader.tokenizer.cls_token_id, reader.tokenizer.sep_token_id
     assert pairs.context(0, facts=False) == [begin, *ids[0], end]
-    assert pairs.response(0) == [*ids[1][: LENGTHS.response - 1], end]
-
-
-def test_facts_are_the_speaker_s_own_and_history_loses_its_beginning(pairs):
-    reader = pairs.reader
+    assert pairs.response(0) == [*ids[1][:7], end]
     context, cut = reader.context([[5] * 20, [6] * 20], [[7] * 8, [8] * 8])
-    end = reader.tokenizer.sep_token_id
-    assert context == [reader.tokenizer.cls_token_id, *[7] * 8, 8, 8, end, 5, 5, end, *[6] * 20, end]
+    assert context == [begin, *[7] * 8, 8, 8, end, 5, 5, end, *[6] * 20, end]
     assert cut == 18 + 6
-    told = [pair for pair in range(len(pairs)) if pairs.has_facts(pair)]
-    for pair in told:
-        dialogue = pairs.dialogues[pairs.owner[pairs.answers[pair]]]
-        place = pairs.answers[pair] - np.flatnonzero(pairs.owner == pairs.owner[pairs.answers[pair]])[0]
-        assert dialogue.speakers[place] in dialogue.facts
-    assert told
 
 
-@pytest.mark.parametrize("kinds", [KINDS, Negatives(random=6, near=0, dialogue=0, altered=0)])
-def test_negatives_are_others_and_each_once(pairs, bert, kinds):
-    model = selection.make(models.find(str(bert)), Architecture())
-    table = model.encoder.get_input_embeddings().weight.detach().numpy()
-    near = Nearest(pairs, table, 1)
-    for pair in range(len(pairs)):
-        group = pairs.group(pair, kinds, np.random.default_rng(pair), facts=False, near=near)
-        again = pairs.group(pair, kinds, np.random.default_rng(pair), facts=False, near=near)
-        assert group == again
+def test_negatives_are_each_once_and_of_other_dialogues_of_the_corpus(pairs):
+    for pair, answer in enumerate(pairs.answers):
+        group = pairs.group(pair, 5, np.random.default_rng(pair), facts=False)
+        assert group == pairs.group(pair, 5, np.random.default_rng(pair), facts=False)
         assert group.candidates[0] == pairs.response(pair)
-        assert len(group.candidates) == 1 + kinds.total
-        assert max(map(len, group.candidates)) <= LENGTHS.response
-
-
-def test_random_negatives_are_of_other_dialogues_of_the_corpus(pairs):
-    kinds = Negatives(random=3, near=0, dialogue=0, altered=0)
-    for pair in range(len(pairs)):
-        answer = pairs.answers[pair]
+        assert len(group.candidates) == 6
+        own = pairs.dialogue_of[answer]
         allowed = {
-            tuple(pairs.reader.response(pairs.utterances[other])[0])
-            for other in pairs.peers(answer)
-            if pairs.owner[other] != pairs.owner[answer]
+            tuple(pairs.reader.response(tokens)[0])
+            for tokens, other in zip(pairs.utterances, pairs.dialogue_of, strict=True)
+            if other != own and pairs.dialogues[other].corpus == pairs.dialogues[own].corpus
         }
-        group = pairs.group(pair, kinds, np.random.default_rng(pair), facts=False)
         assert {tuple(candidate) for candidate in group.candidates[1:]} <= allowed
 
 
 def test_dialogues_in_evaluation_data_are_removed():
-    long = "we went to the old harbour and watched the boats come in all night"
     given = [
-        Dialogue("a", "0", ("A", "B"), (long, "nice")),
+        Dialogue("a", "0", ("A", "B"), ("we went to the old harbour and watched the boats come in all night", "nice")),
         Dialogue("a", "1", ("A", "B"), ("hello", "how are you")),
         Dialogue("b", "0", ("A", "B"), ("don't you know that we can't", "see the boats come in from here at night")),
     ]
@@ -147,129 +126,114 @@ def test_dialogues_in_evaluation_data_are_removed():
         ["We went to the old harbour", "and watched the boats , come in all night !"],
         ["do n't you know that we can 't see the boats come in from here"],
     ]
-    left, removed = without_overlap(given, evaluated, 10)
-    assert [dialogue.id for dialogue in left] == ["1"]
-    assert removed == {"a": 1, "b": 1}
-    assert without_overlap(given, evaluated, 20)[1] == {}
+    assert [dialogue.id for dialogue in density.without_overlap(given, evaluated, 10)] == ["1"]
+    assert density.without_overlap(given, evaluated, 20) == given
 
 
 # Training
 
 
-def run(bert, folder, stops=(), **said):
-    """Train a model, interrupted and taken up again at some steps; return its weights."""
-    told = settings(bert, **said)
-    plan = loop.Plan(told.phases, told.negatives, told.seed, told.facts, told.dtype, told.check_every, save_every=2)
-    reader = Reader(runtime.load_tokenizer(models.find(str(bert))), LENGTHS)
-    made = Pairs(dialogues(15), reader)
-    for stop in (*stops, None):
-        model = selection.make(models.find(str(bert)), Architecture(), told.dropout)
-        done = loop.train(
-            model, made, density.choices(made, 1), plan, folder, settled={},
-            stop=lambda phase, step, at=stop: (phase, step) == at,
-        )  # fmt: skip
-        assert len(done) == (3 if stop is None else stop[0])
-    return {name: weight.detach().clone() for name, weight in model.trained().items()}, done
-
-
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_interrupted_and_taken_up_again_gives_the_same_weights(bert, tmp_path, dtype):
-    whole, log = run(bert, tmp_path / "whole", dtype=dtype, dropout=0.1)
-    stops = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 3), (2, 1), (2, 4)]
-    parts, _ = run(bert, tmp_path / "parts", stops, dtype=dtype, dropout=0.1)
-    assert whole.keys() == parts.keys()
-    for name, weight in whole.items():
-        assert torch.equal(weight, parts[name]), name
-    assert [phase["loss"] for phase in log] == ["in-batch", "selection", "selection"]
-    assert log[-1]["log"][-1]["step"] == 5
+def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_path, monkeypatch, dtype):
+    whole = train(bert, tmp_path / "whole", dtype=dtype, dropout=0.1)
+    calls, stops = 0, {1, 4, 6, 9, 14, 17}
+    plain = torch.optim.AdamW.step
+
+    def interrupted(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls in stops:
+            raise KeyboardInterrupt
+        return plain(*arguments)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", interrupted)
+    for _ in stops:
+        with pytest.raises(KeyboardInterrupt):
+            train(bert, tmp_path / "parts", dtype=dtype, dropout=0.1)
+    parts = train(bert, tmp_path / "parts", dtype=dtype, dropout=0.1)
+    assert (parts / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
+    logs = [
+        [
+            [{key: value for key, value in row.items() if key != "seconds"} for row in phase["log"]]
+            for phase in json.loads((folder / "card.json").read_text())["phases"]
+        ]
+        for folder in (whole, parts)
+    ]
+    assert logs[0] == logs[1]
+    assert [row["step"] for row in logs[0][2]] == [2, 4, 5]
 
 
-def test_tables_of_words_and_positions_stay_as_they_are(bert, tmp_path):
-    trained, _ = run(bert, tmp_path)
-    assert not [name for name in trained if "word_embeddings" in name or "position_embeddings" in name]
-    model = selection.make(models.find(str(bert)), Architecture())
-    changed = [name for name, weight in model.trained().items() if not torch.equal(weight, trained[name])]
-    assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
-
-
-@pytest.mark.parametrize("phase", [0, 1])
-def test_a_loss_that_is_no_number_stops_training(bert, tmp_path, monkeypatch, phase):
-    name = ("in_batch_loss", "selection_loss")[phase]
-    plain = getattr(loop, name)
-    monkeypatch.setattr(loop, name, lambda *args: plain(*args) * torch.nan)
-    with pytest.raises(FloatingPointError, match="the loss is nan in step 0"):
-        run(bert, tmp_path)
+def test_a_killed_training_is_resumed(bert, trained, tmp_path):
+    """The process ends without any clean-up in the third phase, as when the machine stops."""
+    killed = f"""
+import os, sys, torch
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_density import train
+torch.set_num_threads(1)
+plain, calls = torch.optim.AdamW.step, []
+def step(*arguments):
+    calls.append(1)
+    return os._exit(9) if len(calls) == 11 else plain(*arguments)
+torch.optim.AdamW.step = step
+train({str(bert)!r}, Path({str(tmp_path)!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", killed], check=False, cwd=ROOT / "tests").returncode == 9
+    assert len(list((tmp_path / "runs").glob("*.pt"))) == 3
+    assert not (tmp_path / "tiny").exists()
+    resumed = train(bert, tmp_path)
+    assert (resumed / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
 
 
 def test_models_that_begin_alike_share_their_phases(bert, tmp_path):
-    run(bert, tmp_path)
-    before = sorted(path.name for path in tmp_path.iterdir())
-    phases = settings(bert).phases
-    run(bert, tmp_path, phases=(*phases[:2], replace(phases[2], contrastive=0.0)))
-    after = sorted(path.name for path in tmp_path.iterdir())
-    assert len(before) == 3
-    assert len(after) == 4
+    train(bert, tmp_path)
+    train(bert, tmp_path, phases=[*PHASES[:2], {**PHASES[2], "contrastive": 0}])
+    assert len(list((tmp_path / "runs").iterdir())) == 4
+
+
+def test_training_changes_the_layers_and_not_the_tables(bert, trained):
+    weights = load_file(trained / "weights.safetensors")
+    start = dict(SelectionModel(models.find(str(bert))).named_parameters())
+    assert not [name for name in weights if "word_embeddings" in name or "position_embeddings" in name]
+    changed = [name for name, value in weights.items() if not np.allclose(start[name].detach(), value, atol=1e-4)]
+    assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
+
+
+@pytest.mark.parametrize("loss", ["in_batch_loss", "selection_loss"])
+def test_a_loss_that_is_not_finite_stops_training(bert, tmp_path, monkeypatch, loss):
+    plain = getattr(loop, loss)
+    monkeypatch.setattr(loop, loss, lambda *arguments: plain(*arguments) * torch.nan)
+    with pytest.raises(FloatingPointError, match="the loss is nan in step 0"):
+        train(bert, tmp_path)
 
 
 def test_the_losses_are_equations_1_and_4():
     scores = torch.tensor([2.0, 1.0, 0.5, -1.0, 3.0])
     by_hand = -np.log(np.exp(2) / np.exp([2, 1, 0.5]).sum()), -np.log(np.exp(-1) / np.exp([-1, 3]).sum())
     assert loop.selection_loss(scores, [3, 2]).item() == pytest.approx(np.mean(by_hand))
-    random = np.random.default_rng(1)
-    features = random.normal(size=(6, 4))
+    features = np.random.default_rng(1).normal(size=(6, 4))
     right = np.array([True, False, True, False, True, False])
     z = features / np.linalg.norm(features, axis=1, keepdims=True)
     terms = []
     for i in np.flatnonzero(right):
         others = [a for a in range(6) if a != i]
         total = sum(np.exp(z[i] @ z[a] / 0.1) for a in others)
-        positives = [p for p in others if right[p]]
-        terms.append(-np.mean([np.log(np.exp(z[i] @ z[p] / 0.1) / total) for p in positives]))
+        terms.append(-np.mean([np.log(np.exp(z[i] @ z[p] / 0.1) / total) for p in others if right[p]]))
     found = loop.contrastive_loss(torch.tensor(features), torch.tensor(right), 0.1)
     assert found.item() == pytest.approx(np.mean(terms))
 
 
-@pytest.mark.parametrize("feature", ["pair", "cls"])
-def test_candidates_read_together_are_as_read_alone(bert, pairs, feature):
-    attention = "shared" if feature == "pair" else "full"
-    model = selection.make(models.find(str(bert)), Architecture(attention, feature))
+@pytest.mark.parametrize(("attention", "feature"), [("shared", "pair"), ("full", "pair"), ("full", "cls")])
+def test_candidates_read_together_are_as_read_alone(bert, pairs, attention, feature):
+    model = SelectionModel(models.find(str(bert)), attention, feature)
     model.start(1)
-    model.network.eval()
-    groups = [pairs.group(pair, KINDS, np.random.default_rng(pair), facts=True) for pair in range(4)]
+    model.eval()
+    groups = [pairs.group(pair, 4, np.random.default_rng(pair), facts=True) for pair in range(4)]
     with torch.inference_mode():
-        features, scores = model.read(groups)
-        alone = [model.read([Group(group.context, [candidate])]) for group in groups for candidate in group.candidates]
+        features, scores = model(groups)
+        alone = [model([Group(group.context, [candidate])]) for group in groups for candidate in group.candidates]
     torch.testing.assert_close(features, torch.cat([found for found, _ in alone]), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(scores, torch.cat([found for _, found in alone]), rtol=1e-4, atol=1e-5)
-
-
-# Gaussian
-
-
-@pytest.mark.parametrize("rank", [7, 3])
-def test_moments_and_distances_are_numpy_s_and_scipy_s(rank):
-    random = np.random.default_rng(rank)
-    features = random.normal(size=(200, rank)) @ random.normal(size=(rank, 7)) + 1000
-    moments = Moments(7)
-    for part in np.split(features, [1, 50, 50, 173]):
-        moments.add(part)
-    found = moments.gaussian()
-    np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-10)
-    expected = np.cov(features, rowvar=False, bias=True)
-    np.testing.assert_allclose(found.covariance, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
-    inverse = np.linalg.pinv(found.covariance, rcond=RCOND, hermitian=True)
-    asked = features[:9] + random.normal(size=(9, rank)) @ np.linalg.svd(features - found.mean)[2][:rank]
-    expected = [mahalanobis(row, found.mean, inverse) for row in asked]
-    np.testing.assert_allclose(found.mahalanobis(asked), expected, rtol=1e-8)
-    np.testing.assert_allclose(found.euclidean(asked), np.linalg.norm(asked - found.mean, axis=1), rtol=1e-8)
-    np.testing.assert_array_equal(models_here.unpacked(models_here.packed(found.covariance)), found.covariance)
-
-
-def test_one_feature_has_no_covariance():
-    moments = Moments(3)
-    moments.add(np.ones((1, 3)))
-    with pytest.raises(ConfigError, match="1 features; expected two or more"):
-        moments.gaussian()
 
 
 # The metric
@@ -280,42 +244,57 @@ FACTS = [["green tea"], ["green tea"], [], ["red book", "rain"]]
 
 
 @pytest.mark.parametrize("facts", [False, True])
+def distances(features: np.ndarray, gaussian: Gaussian) -> tuple[float, float]:
+    shift = features.astype(float) - gaussian.mean
+    inverse = np.linalg.pinv(gaussian.covariance, rcond=1e-10, hermitian=True)
+    return float(np.sqrt(shift @ inverse @ shift)), float(np.linalg.norm(shift))
+
+
+@pytest.mark.parametrize("facts", [False, True])
 def test_the_metric_is_the_plain_computation_of_each_item(trained, facts):
-    metric = create("density", trained=str(trained), facts=facts)
-    given = FACTS if facts else None
     kept = [0, 1, 3] if facts else [0, 1, 2, 3]
-    found = metric.score(
+    found = create("density", trained=str(trained), facts=facts).score(
         [RESPONSES[item] for item in kept], histories=[HISTORIES[item] for item in kept],
-        facts=[given[item] for item in kept] if given else None,
+        facts=[FACTS[item] for item in kept] if facts else None,
     )  # fmt: skip
-    model = models_here.load(str(trained))
-    gaussian: Gaussian = model.gaussians["facts" if facts else "plain"]
-    tokenizer = model.reader.tokenizer
+    model = trained_models.load(str(trained))
+    gaussian, tokenizer = model.gaussians["facts" if facts else "plain"], model.reader.tokenizer
+    end = [tokenizer.sep_token_id]
+
+    def ids(texts):
+        return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+
     for row, item in enumerate(kept):
-
-        def ids(text):
-            return tokenizer(text, add_special_tokens=False)["input_ids"]
-
-        end = tokenizer.sep_token_id
-        context = [tokenizer.cls_token_id]
-        if facts:
-            context += [token for fact in FACTS[item] for token in ids(fact)] + [end]
-        for text in HISTORIES[item]:
-            context += [*ids(text), end]
+        pieces = [*([*ids(FACTS[item]), end] if facts else []), *(tokens + end for tokens in ids(HISTORIES[item]))]
+        context = [tokenizer.cls_token_id, *(token for tokens in pieces for token in tokens)]
         with torch.inference_mode():
-            model.network.network.eval()
-            feature, score = model.network.read([Group(context, [[*ids(RESPONSES[item]), end]])])
-        shift = feature[0].double().numpy() - gaussian.mean
-        inverse = np.linalg.pinv(gaussian.covariance, rcond=RCOND, hermitian=True)
-        assert found["density"][row] == pytest.approx(-np.sqrt(shift @ inverse @ shift), rel=1e-3)
-        assert found["euclidean"][row] == pytest.approx(-np.linalg.norm(shift), rel=1e-3)
+            feature, score = model.network.eval()([Group(context, [ids([RESPONSES[item]])[0] + end])])
+        far, near = distances(feature[0].numpy(), gaussian)
+        assert found["density"][row] == pytest.approx(-far, rel=1e-3)
+        assert found["euclidean"][row] == pytest.approx(-near, rel=1e-3)
         assert found["classifier"][row] == pytest.approx(score.item(), rel=1e-3, abs=1e-5)
 
 
+def test_the_gaussian_is_numpy_s_and_survives_its_file(bert, pairs, trained):
+    model = trained_models.load(str(trained))
+    (gaussian, count) = density.fit(model.network, pairs, 1)["plain"]
+    assert count == len(pairs)
+    rows = [Group(pairs.context(pair, facts=False), [pairs.response(pair)]) for pair in range(len(pairs))]
+    with torch.inference_mode():
+        features = torch.cat([model.network([row])[0] for row in rows]).double().numpy()
+    np.testing.assert_allclose(gaussian.mean, features.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(gaussian.covariance, np.cov(features, rowvar=False, bias=True), atol=1e-5)
+    triangle = trained_models.packed(gaussian.covariance)
+    np.testing.assert_allclose(trained_models.unpacked(triangle), gaussian.covariance, atol=1e-15)
+    assert (gaussian.mahalanobis(features[:1])[0], gaussian.euclidean(features[:1])[0]) == pytest.approx(
+        distances(features[0], gaussian)
+    )
+
+
 def test_the_signature_names_model_and_encoder(trained, bert):
-    metric = create("density", trained=str(trained))
-    assert f"trained:{models_here.label(str(trained))}|facts:no|dtype:fp32" in metric.signature()
-    assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in metric.signature()
+    signature = create("density", trained=str(trained)).signature()
+    assert f"trained:{trained_models.label(str(trained))}|facts:no|dtype:fp32" in signature
+    assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in signature
 
 
 def test_what_is_cut_is_counted(trained):
@@ -323,32 +302,24 @@ def test_what_is_cut_is_counted(trained):
     assert found.cut.tolist() == [20 - 7 + 41 - 24]
 
 
-def test_the_card_says_what_it_is_made_of(trained):
+def test_the_card_names_corpora_recall_and_licences(trained):
     card = json.loads((trained / "card.json").read_text())
-    assert {"encoder", "settings", "corpora", "pairs", "held-out", "phases", "features", "seconds", "files"} <= set(
-        card
-    )
     assert card["corpora"]["talk"]["dialogues"] == 20
     assert set(card["held-out"]) == {"all", "talk", "other"}
     assert card["features"].keys() == {"plain", "facts"}
+    assert [phase["loss"] for phase in card["phases"]] == ["in-batch", "selection", "selection"]
     text = (trained / "README.md").read_text()
     assert "Recall@1" in text
     assert "licence: not stated" in text
-
-
-def test_a_model_that_is_not_there_is_not_run(trained, tmp_path):
-    absent = create("density", trained=str(tmp_path / "absent"))
-    assert "is not present" in absent.unavailable()
-    assert "absent@absent" in absent.signature()
-    assert create("density", trained=str(trained)).unavailable() is None
 
 
 def test_a_model_is_found_here_or_in_the_repository(trained, tmp_path, monkeypatch):
     repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    monkeypatch.setattr(models_here, "__file__", str(repository / "src/comperdial/training/trained.py"))
+    monkeypatch.setattr(trained_models, "__file__", str(repository / "src/comperdial/training/trained.py"))
     assert "not present in data/models/mine" in create("density", trained="mine").unavailable()
+    assert "mine@absent" in create("density", trained="mine").signature()
     shutil.copytree(trained, repository / "data/models/mine")
     assert create("density", trained="mine").unavailable() is None
     # One of that name in the current folder goes first.
@@ -357,17 +328,16 @@ def test_a_model_is_found_here_or_in_the_repository(trained, tmp_path, monkeypat
 
 
 def test_an_altered_model_is_refused(trained, tmp_path):
-    for path in trained.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    weights = tmp_path / models_here.WEIGHTS
+    folder = shutil.copytree(trained, tmp_path / "copy")
+    weights = folder / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(MissingResourceError, match=r"weights\.safetensors of trained model .* is altered"):
-        models_here.load(str(tmp_path))
+        trained_models.load(str(folder))
     weights.write_bytes(b"")
-    assert "is altered" in create("density", trained=str(tmp_path)).unavailable()
-    (tmp_path / "card.json").write_text('{"form": 1}')
-    with pytest.raises(FileError, match="no card of a trained model"):
-        create("density", trained=str(tmp_path)).unavailable()
+    assert "is altered" in create("density", trained=str(folder)).unavailable()
+    (folder / "card.json").write_text('{"form": 1}')
+    with pytest.raises(FileError, match="not the card of a trained model"):
+        create("density", trained=str(folder)).unavailable()
 
 
 # Corpora
@@ -434,33 +404,30 @@ def test_what_is_no_corpus_is_refused(tmp_path, format, text, error, message):
         read_corpus("c", format, path)
 
 
-def test_too_few_dialogues_are_refused(bert, tmp_path):
-    with pytest.raises(ConfigError, match="5 dialogues are left to train on; expected more than the 6"):
-        density.train("x", settings(bert), dialogues(5), [], tmp_path, tmp_path / "x", origin={})
-
-
 # The command
+
+
+def write_params(bert: Path, **changed) -> None:
+    entry = settings(bert, phases=[{**PHASES[1], "steps": 2}]).model_dump(exclude_none=True) | changed
+    params = completed(load_yaml(ROOT / "params.yaml")) | {"training": {"mine": entry}}
+    Path("params.yaml").write_text(json.dumps(params))
 
 
 def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    lines = [json.dumps({"utterances": dialogue.texts, "facts": dialogue.facts}) for dialogue in dialogues(20)]
+    lines = [json.dumps({"utterances": one.texts, "facts": one.facts}) for one in dialogues(20)]
     Path("mine.jsonl").write_text("\n".join(lines))
-    (tmp_path / "data").mkdir()
+    Path("data").mkdir()
     Path("data/sources.yaml").write_text("files: {}\ndatasets: {}\n")
-    entry = {
-        "encoder": str(bert), "corpora": {"mine": {"format": "jsonl", "path": "mine.jsonl"}}, "held_out": 5,
-        "lengths": {"history": 24, "facts": 10, "response": 8}, "negatives": {"random": 2, "near": 0},
-        "phases": [{"loss": "selection", "steps": 2, "batch": 2, "learning_rate": 0.001}],
-    }  # fmt: skip
-    params = completed(load_yaml(ROOT / "params.yaml")) | {"training": {"mine": entry}}
-    Path("params.yaml").write_text(json.dumps(params))
+    write_params(bert)
     assert main(["train", "mine"]) == 0
     assert "data/models/mine: recall@1" in capsys.readouterr().out
-    metric = create("density", trained="mine")
-    assert metric.unavailable() is None
+    assert create("density", trained="mine").unavailable() is None
     assert main(["train", "mien"]) == 1
     assert "Did you mean 'mine'" in capsys.readouterr().err
+    write_params(bert, held_out=20)
+    assert main(["train", "mine"]) == 1
+    assert "20 dialogues are left to train on; expected more than the 20" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -469,7 +436,7 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
         ({"phases": [{"loss": "in-batch", "steps": 1, "batch": 2, "learning_rate": 1}]}, "trains no selection"),
         ({"feature": "cls"}, "expected attention 'full'"),
         ({"corpora": {"a": {"format": "csv"}}}, "neither of `source` and `path`"),
-        ({"negatives": {"random": 0, "near": 0, "dialogue": 0, "altered": 0}}, "no negative responses"),
+        ({"negatives": 0}, "negatives"),
     ],
 )
 def test_wrong_settings_are_refused(change, message):

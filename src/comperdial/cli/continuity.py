@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,81 +15,72 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     group = commands.add_parser("continuity", help="interlocutors and outsiders, and whether users go on")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    command = parts.add_parser("exchanges", help="Hazumi's annotators with their roles, and its exchanges")
-    command.add_argument("dataset", choices=["hazumi1902", "hazumi1911"])
-    command.add_argument("--annotators", type=output_table, required=True, help="table `annotators` to write")
-    command.add_argument(
-        "--output", type=output_table, required=True, help="lengths and missing scores of exchanges, to write"
-    )
-    add_catalogue(command)
-    command.set_defaults(run=_exchanges)
+    def add(name: str, run: Callable[[argparse.Namespace], None], help: str, **outputs: str) -> argparse.ArgumentParser:
+        command: argparse.ArgumentParser = parts.add_parser(name, help=help)
+        for option, text in outputs.items():
+            command.add_argument(f"--{option}", type=output_table, required=True, help=text)
+        command.set_defaults(run=run)
+        return command
 
-    command = parts.add_parser("predict", help="predict the score that the interlocutor gives an exchange")
-    command.add_argument("tables", type=Path, nargs="+", help="folders of tables with turn ratings and annotators")
-    command.add_argument("--encoder", help="a sentence encoder, instead of TF-IDF of characters")
-    command.add_argument("--output", type=output_table, required=True, help="correlations with the score, to write")
-    command.add_argument("--differences", type=output_table, required=True, help="differences of these, to write")
-    _add_drawing(command)
-    command.set_defaults(run=_predict)
+    table = "a .csv, .jsonl or .parquet file to write"
+    exchanges = add(
+        "exchanges", _exchanges, "Hazumi's annotators with their roles, and its exchanges",
+        annotators="table `annotators` to write", output="lengths and missing scores of exchanges, to write",
+    )  # fmt: skip
+    exchanges.add_argument("dataset", choices=["hazumi1902", "hazumi1911"])
 
-    command = parts.add_parser(
-        "perspective", help="simple metrics, compared with interlocutors' and with outsiders' ratings"
+    predict = add(
+        "predict", _predict, "predict the score that the interlocutor gives an exchange",
+        output="correlations with the score, to write", differences="differences of these, to write",
+    )  # fmt: skip
+    predict.add_argument("tables", type=Path, nargs="+", help="folders of tables with turn ratings and annotators")
+    predict.add_argument("--encoder", help="a sentence encoder, instead of TF-IDF of characters")
+
+    perspective = add(
+        "perspective", _perspective, "simple metrics, compared with interlocutors' and with outsiders' ratings",
+        output=table,
+    )  # fmt: skip
+    perspective.add_argument("tables", type=Path, help="a folder of tables")
+    perspective.add_argument("--dimension", required=True, help="the rated dimension")
+    perspective.add_argument("--tokens", choices=["words", "characters"], default="words", help="default: words")
+    perspective.add_argument(
+        "--outsiders", metavar="SOURCE", help="whose ratings are outsiders'; default: as in table `annotators`"
     )
-    command.add_argument("tables", type=Path, help="a folder of tables")
-    command.add_argument("--dimension", required=True, help="the rated dimension")
-    command.add_argument("--tokens", choices=["words", "characters"], default="words", help="default: words")
-    command.add_argument(
-        "--outsiders", metavar="SOURCE", help="whose ratings are outsiders'; default: table `annotators` says"
-    )
-    command.add_argument(
+    perspective.add_argument(
         "--ieval", type=Path, help="of ieval_dial: what `rated-dialogues ieval` wrote, the interlocutors' ratings"
     )
-    command.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-    _add_drawing(command)
-    command.set_defaults(run=_perspective)
 
-    command = parts.add_parser("vectors", help="encode the texts that continuity prediction reads")
-    _add_conversations(command, "chitchat", "convai2", "topical_chat")
-    command.add_argument("--encoder", choices=["minilm", "smollm2"], required=True)
-    command.add_argument("--output", type=output_file, required=True, help="DATASET_ENCODER.safetensors")
-    command.set_defaults(run=_vectors)
+    vectors = add("vectors", _vectors, "encode the texts that continuity prediction reads")
+    vectors.add_argument("dataset", choices=["chitchat", "convai2", "topical_chat"])
+    vectors.add_argument("--encoder", choices=["minilm", "smollm2"], required=True)
+    vectors.add_argument("--output", type=output_file, required=True, help="DATASET_ENCODER.safetensors")
 
-    command = parts.add_parser("baselines", help="score replies by metrics that know nothing of continuing")
-    _add_conversations(command, "chitchat", "convai2")
-    command.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-    command.set_defaults(run=_baselines)
+    baselines = add("baselines", _baselines, "score replies by metrics that know nothing of continuing", output=table)
+    models = add(
+        "models", _models, "predict whether users go on, by trained models and by baselines",
+        output="how good the predictions are, to write", scores="the predictions, to write",
+        continuations="table `continuations`, to write",
+    )  # fmt: skip
+    for command in (baselines, models):
+        command.add_argument("dataset", choices=["chitchat", "convai2"])
+    models.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote for the data set")
+    models.add_argument("--baselines", type=Path, help="what `baselines` wrote")
 
-    command = parts.add_parser("models", help="predict whether users go on, by trained models and by baselines")
-    _add_conversations(command, "chitchat", "convai2")
-    command.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote for the data set")
-    command.add_argument("--baselines", type=Path, help="what `baselines` wrote")
-    command.add_argument("--output", type=output_table, required=True, help="how good the predictions are, to write")
-    command.add_argument("--scores", type=output_table, required=True, help="the predictions, to write")
-    command.add_argument("--continuations", type=output_table, required=True, help="table `continuations`, to write")
-    command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
-    command.set_defaults(run=_models)
-
-    command = parts.add_parser("liking", help="compare predicted continuing with what users liked")
-    command.add_argument(
+    liking = add(
+        "liking", _liking, "compare predicted continuing with what users liked",
+        joined="all measures, to write", output="agreement with ratings, to write",
+        scores="the log-odds of each reply, to write",
+    )  # fmt: skip
+    liking.add_argument(
         "--measures", type=Path, nargs="+", required=True, help="what `models` wrote, for convai2 and others"
     )
-    command.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote, for all data sets")
-    command.add_argument("--joined", type=output_table, required=True, help="all measures, to write")
-    command.add_argument("--output", type=output_table, required=True, help="agreement with ratings, to write")
-    command.add_argument("--scores", type=output_table, required=True, help="the log-odds of each reply, to write")
-    command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
-    add_catalogue(command)
-    command.set_defaults(run=_liking)
-
-
-def _add_drawing(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
-    command.add_argument("--seed", type=whole(0), default=2024, help="of the resamples (default: 2024)")
-
-
-def _add_conversations(command: argparse.ArgumentParser, *datasets: str) -> None:
-    command.add_argument("dataset", choices=datasets)
-    add_catalogue(command)
+    liking.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote, for all data sets")
+    for command in (predict, perspective, models, liking):
+        command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
+    for command in (predict, perspective):
+        command.add_argument("--seed", type=whole(0), default=2024, help="of the resamples (default: 2024)")
+    for command in (exchanges, vectors, baselines, models, liking):
+        add_catalogue(command)
 
 
 def _exchanges(options: argparse.Namespace) -> None:
@@ -102,7 +94,7 @@ def _exchanges(options: argparse.Namespace) -> None:
 
     files = load_catalogue(options.catalogue).dataset(options.dataset).files
     reader = Hazumi(options.dataset, {role: sources.require(source) for role, source in files.items()})
-    found = [
+    rows = [
         {
             "dialogue_id": one.dialogue_id,
             "turn": one.turn,
@@ -113,7 +105,7 @@ def _exchanges(options: argparse.Namespace) -> None:
         for one in reader.exchanges
     ]
     schema.write(options.annotators, reader.annotators(), "annotators")
-    write_table(options.output, pd.DataFrame(found))
+    write_table(options.output, pd.DataFrame(rows))
 
 
 def _predict(options: argparse.Namespace) -> None:
@@ -139,11 +131,13 @@ def _perspective(options: argparse.Namespace) -> None:
 
 def _vectors(options: argparse.Namespace) -> None:
     from comperdial.data.continuations import read_conversations
-    from comperdial.training import continuity_tasks
+    from comperdial.training import continuity_tasks as tasks
 
-    found = read_conversations(options.dataset, options.catalogue)
-    texts = continuity_tasks.texts(options.dataset, found, options.encoder)
-    continuity_tasks.write_vectors(options.output, continuity_tasks.embed(options.encoder, texts))
+    conversations = read_conversations(options.dataset, options.catalogue)
+    texts = tasks.texts(options.dataset, conversations, options.encoder)
+    name = options.encoder
+    vectors = tasks.embed(tasks.ENCODERS[name], texts, tasks.MOST_TOKENS[name], end=name == "smollm2")
+    tasks.write_vectors(options.output, vectors)
 
 
 def _baselines(options: argparse.Namespace) -> None:
@@ -156,8 +150,8 @@ def _baselines(options: argparse.Namespace) -> None:
         raise MissingResourceError(
             "no baseline's model is on this machine", expected=f"that of {' or '.join(BASELINES)}"
         )
-    found = read_conversations(options.dataset, options.catalogue)
-    write_table(options.output, baseline_scores(options.dataset, found, names))
+    conversations = read_conversations(options.dataset, options.catalogue)
+    write_table(options.output, baseline_scores(options.dataset, conversations, names))
 
 
 def _models(options: argparse.Namespace) -> None:
@@ -167,14 +161,13 @@ def _models(options: argparse.Namespace) -> None:
     from comperdial.evaluation.continuing import continuations, evaluate
     from comperdial.training.continuity_tasks import read_vectors
 
-    found = read_conversations(options.dataset, options.catalogue)
+    conversations = read_conversations(options.dataset, options.catalogue)
     vectors = read_vectors(options.vectors).get(options.dataset, {})
     baselines = None if options.baselines is None else read_table(options.baselines)
-    measures, scores = evaluate(options.dataset, found, vectors, baselines, resamples=options.resamples)
-    went_on = schema.validate(continuations(options.dataset, found), "continuations", where=options.dataset)
+    measures, scores = evaluate(options.dataset, conversations, vectors, baselines, resamples=options.resamples)
     write_table(options.output, measures)
     write_table(options.scores, scores)
-    schema.write(options.continuations, went_on, "continuations")
+    schema.write(options.continuations, continuations(options.dataset, conversations), "continuations")
 
 
 def _liking(options: argparse.Namespace) -> None:
@@ -187,9 +180,9 @@ def _liking(options: argparse.Namespace) -> None:
 
     measures = pd.concat([read_table(path) for path in options.measures], ignore_index=True)
     vectors = read_vectors(options.vectors)
-    rated = [RATED] if RATED in vectors else []
-    there = {name: read_conversations(name, options.catalogue) for name in [*measures["dataset"].unique(), *rated]}
-    found, scores = liking(there, vectors, measures, resamples=options.resamples)
+    names = [*measures["dataset"].unique(), *([RATED] if RATED in vectors else [])]
+    conversations = {name: read_conversations(name, options.catalogue) for name in names}
+    agreement, scores = liking(conversations, vectors, measures, resamples=options.resamples)
     write_table(options.joined, measures)
-    write_table(options.output, found)
+    write_table(options.output, agreement)
     write_table(options.scores, scores)

@@ -19,7 +19,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         "--working",
         type=Path,
         default=Path("data/training"),
-        help="where checkpoints are kept, and taken up again; default: data/training",
+        help="keeps checkpoints, from which an interrupted training is resumed; default: data/training",
     )
     command.set_defaults(run=_train)
 
@@ -34,37 +34,32 @@ def _train(options: argparse.Namespace) -> None:
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.evaluated import evaluation_texts
     from comperdial.models import runtime
-    from comperdial.training import density, trained
+    from comperdial.training.trained import TRAINED
 
     parameters = read_parameters(load_yaml(options.params), lines=Lines(options.params))
     if options.name not in parameters.training:
         raise UnknownNameError("trained model", options.name, parameters.training, where=f"{options.params}: training")
     if lacking := runtime.missing_packages():
         raise MissingResourceError(lacking)
-    entry = parameters.training[options.name]
+    from comperdial.training import density
+
+    settings = parameters.training[options.name]
     catalogue = load_catalogue(parameters.catalogue)
-    settings = density.settings_of(entry.model_dump(exclude={"corpora"}))
     dialogues, origin = [], {}
-    for name, corpus in entry.corpora.items():
-        source = catalogue.file(corpus.source) if corpus.source else None
-        path = sources.raw_path(source) if source else Path(str(corpus.path))
-        if source:
+    for name, corpus in settings.corpora.items():
+        path = Path(str(corpus.path))
+        if corpus.source:
+            source = catalogue.file(corpus.source)
+            path = sources.raw_path(source)
             sources.fetch(source, path)
             origin[name] = {"sha256": source.sha256, "licence": source.licence, "citation": source.citation}
         elif path.is_file():
             origin[name] = {"sha256": sha256(path)}
         dialogues += corpora.read_corpus(name, corpus.format, path)
     evaluated, unknown = evaluation_texts(catalogue)
-    target = options.output or trained.TRAINED / options.name
+    target = options.output or TRAINED / options.name
     card = density.train(
-        options.name,
-        settings,
-        dialogues,
-        evaluated,
-        options.working,
-        target,
-        origin=origin,
-        unknown=unknown,
+        options.name, settings, dialogues, evaluated, options.working, target, origin=origin, unknown=unknown
     )
     found = card["held-out"]["all"]
     print(f"{target}: recall@1 {found['recall_at_1']:.3f}, MRR {found['mrr']:.3f} on {found['n']} held-out dialogues")

@@ -464,21 +464,6 @@ class TrainingLengths(Strict):
     response: Annotated[int, Field(ge=2), Expected("a whole number of 2 or more")] = 40
 
 
-class TrainingNegatives(Strict):
-    """How many negative responses of each kind a context has."""
-
-    random: Seed = 3
-    near: Seed = 2
-    dialogue: Seed = 1
-    altered: Seed = 2
-
-    @model_validator(mode="after")
-    def _are_some(self) -> TrainingNegatives:
-        if not self.random + self.near + self.dialogue + self.altered:
-            raise rule("no negative responses", "one or more of some kind")
-        return self
-
-
 class Training(Strict):
     """How a learned metric is trained (`comperdial train`)."""
 
@@ -489,7 +474,7 @@ class Training(Strict):
     feature: Literal["pair", "cls"] = "pair"
     attention_bias: Number = -6
     lengths: TrainingLengths = TrainingLengths()
-    negatives: TrainingNegatives = TrainingNegatives()
+    negatives: Count = 8
     seed: Seed = 2024
     held_out: Count = 400
     overlap: Count = 13

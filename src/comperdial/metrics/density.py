@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from comperdial.metrics.base import Batch, Metric, Scores, check_choice
 from comperdial.models import runtime
-from comperdial.training.selection import Group, SelectionModel
 from comperdial.training.trained import Trained, label, load, missing
+
+if TYPE_CHECKING:
+    from comperdial.training.selection import Group, SelectionModel
 
 # Responses to one context that are read in one row behind it.
 _ROW = 12
@@ -74,7 +76,7 @@ class Density(Metric):
         from tqdm import tqdm
 
         model = self._model
-        gaussian = model.gaussian(facts=self.facts)
+        gaussian = model.gaussians["facts" if self.facts else "plain"]
         values = np.full((len(batch), 3), np.nan)
         cut = np.zeros(len(batch), dtype=np.int32)
         groups, places = self._groups(batch, cut)
@@ -90,6 +92,8 @@ class Density(Metric):
 
     def _groups(self, batch: Batch, cut: np.ndarray) -> tuple[list[Group], list[list[list[int]]]]:
         """Return the contexts with their responses, and of each response its places in the batch; count what is cut."""
+        from comperdial.training.selection import Group
+
         reader = self._model.reader
         texts = {utterance["text"] for history in batch.histories for utterance in history}
         texts |= {*batch.responses, *(fact for facts in batch.facts if self.facts for fact in facts)}
@@ -124,10 +128,10 @@ def _read(model: SelectionModel, groups: list[Group]) -> Iterator[tuple[list[int
 
     def read(items: list[int]) -> tuple[list[int], np.ndarray, np.ndarray]:
         with torch.inference_mode():
-            features, scores = model.read([groups[item] for item in items])
+            features, scores = model([groups[item] for item in items])
         return items, features.float().cpu().numpy(), scores.float().cpu().numpy()
 
-    model.network.eval()
+    model.eval()
     batches = list(runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=_CPU_TOKENS)))
     if runtime.device().type != "cpu":
         yield from map(read, batches)

@@ -1,4 +1,4 @@
-"""Will the user go on? Dialogue continuity prediction (Tsuta et al. 2023), as docs/continuity-prediction.md has it.
+"""Will the user go on? Dialogue continuity prediction (Tsuta et al. 2023), as docs/continuity-prediction.md describes it.
 
 Samples (:mod:`comperdial.data.continuations`) become blocks of features, of the context and of the user, and a logistic
 regression is fitted to them, its penalty chosen on validation samples.
@@ -7,7 +7,7 @@ regression is fitted to them, its penalty chosen on validation samples.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Sample
-from comperdial.training.continuity_tasks import before, profile, remembered, talk
+from comperdial.training.continuity_tasks import before, of_users, profile, reply, talk
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -32,112 +32,80 @@ PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 _PSEUDO = 20
 
 
-# Vectors
-
-
 def stacked(vectors: Vectors, texts: Sequence[str]) -> Floats:
-    """Return the vectors of texts as rows; of an empty text a row of zeros."""
+    """Return the vectors of texts as rows; for an empty text a row of zeros."""
     size = len(next(iter(vectors.values()))) if vectors else 0
     return np.array([vectors[text] if text else np.zeros(size) for text in texts], dtype=np.float64).reshape(-1, size)
 
 
-# What a user did in the training split
-
-
-@dataclass
-class _Part:
-    """A user's part in one conversation."""
-
-    read: int = 0
-    continued: int = 0
-    said: int = 0
-    words: float = 0.0
-    length: int = 0
-    vectors: Floats | None = None
-    remembered: int = 0
-
-
 class Histories:
-    """What users did in the conversations of the training split; of a sample's own conversation nothing counts.
+    """What users did in other conversations of the training split than the one of a sample.
 
     Parameters
     ----------
     samples
         All samples of the training split, at their natural rate.
     vectors
-        Vectors of utterances; of those that it holds, a user's history has the mean.
+        Vectors of utterances; a user's history has the mean of those that it holds.
     """
 
     def __init__(self, samples: Sequence[Sample], vectors: Vectors | None = None) -> None:
-        self.parts: dict[str, dict[str, _Part]] = defaultdict(dict)
         self.size = len(next(iter(vectors.values()))) if vectors else 0
-        self.rate = np.mean([sample.continued for sample in samples]) if samples else 0.5
+        self.rate = natural_rate(samples) if samples else 0.5
+        # By user and conversation: replies read, of these continued, utterances, their log words, log length of the
+        # conversation, 1, utterances with a vector, and the sum of their vectors.
+        self._parts: dict[str, dict[str, Floats]] = defaultdict(lambda: defaultdict(lambda: np.zeros(7 + self.size)))
         for sample in samples:
-            part = self.parts[sample.user_id].setdefault(sample.conversation.id, _Part())
-            part.read += 1
-            part.continued += sample.continued
-        chosen = {(speaker, text) for speaker, text in remembered(samples)}
+            self._parts[sample.user_id][sample.conversation.id][:2] += 1, sample.continued
+        chosen = set(of_users(samples)) if vectors else set()
         for conversation in {sample.conversation.id: sample.conversation for sample in samples}.values():
-            for speaker, number in conversation.users.items():
-                part = self.parts[number].setdefault(conversation.id, _Part())
-                texts = [said.text for said in conversation.utterances if said.speaker == speaker]
-                part.said = len(texts)
-                part.words = sum(math.log1p(len(text.split())) for text in texts)
-                part.length = len(conversation.utterances)
-                known = [vectors[text] for text in texts if vectors and (number, text) in chosen and text in vectors]
-                if known:
-                    part.vectors, part.remembered = np.sum(known, axis=0, dtype=np.float64), len(known)
+            for speaker, user in conversation.users.items():
+                part = self._parts[user][conversation.id]
+                texts = [one.text for one in conversation.utterances if one.speaker == speaker]
+                words = sum(math.log1p(len(text.split())) for text in texts)
+                part[2:6] = len(texts), words, math.log(max(1, len(conversation.utterances))), 1
+                held = [vectors[text] for text in texts if vectors and (user, text) in chosen and text in vectors]
+                if held:
+                    part[6], part[7:] = len(held), np.sum(held, axis=0, dtype=np.float64)
 
     def conversations(self, user: str) -> int:
         """Return in how many conversations of the training split a user was."""
-        return len(self.parts.get(user, {}))
+        return len(self._parts.get(user, ()))
 
     def features(self, samples: Sequence[Sample]) -> tuple[Floats, Floats]:
-        """Return, for each sample, five numbers of its user's behaviour, and the mean vector of what the user said."""
+        """Return, for each sample, five numbers of its user's behaviour, and the mean vector of the user's utterances."""
         numbers, means = np.zeros((len(samples), 5)), np.zeros((len(samples), self.size))
         for row, sample in enumerate(samples):
-            own = self.parts.get(sample.user_id, {})
+            own = self._parts.get(sample.user_id, {})
             parts = [part for name, part in own.items() if name != sample.conversation.id]
             if not parts:
                 continue
-            read, continued = sum(part.read for part in parts), sum(part.continued for part in parts)
+            total = np.asarray(sum(parts))
+            read, continued, utterances, words, length, count, with_vector = total[:7]
             rate = (continued + _PSEUDO * self.rate) / (read + _PSEUDO)
-            rate = min(max(rate, 1e-6), 1 - 1e-6)
-            said = sum(part.said for part in parts)
-            numbers[row] = (
-                math.log1p(read),
-                math.log(rate / (1 - rate)) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else 0.0,
-                sum(part.words for part in parts) / max(1, said),
-                sum(math.log(max(1, part.length)) for part in parts) / len(parts),
-                1.0,
-            )
-            if count := sum(part.remembered for part in parts):
-                means[row] = sum(part.vectors for part in parts if part.vectors is not None) / count
+            usual = logit(rate) - logit(self.rate) if 0 < self.rate < 1 else 0.0
+            numbers[row] = math.log1p(read), usual, words / max(1, utterances), length / count, 1
+            means[row] = total[7:] / max(1, with_vector)
         return numbers, means
-
-
-# Features
 
 
 def form(samples: Sequence[Sample]) -> Floats:
     """Return five numbers of each sample: how far the conversation is, how long reply and utterance are, who asks."""
-    return np.array(
-        [
-            (
-                math.log1p(sample.turn),
-                math.log1p(len(sample.reply.text.split())),
-                math.log1p(len(before(sample).split())),
-                float("?" in sample.reply.text),
-                float("?" in before(sample)),
-            )
-            for sample in samples
-        ],
-        dtype=np.float64,
-    ).reshape(-1, 5)
+    rows = [
+        (
+            math.log1p(sample.turn),
+            math.log1p(len(reply(sample).split())),
+            math.log1p(len(before(sample).split())),
+            "?" in reply(sample),
+            "?" in before(sample),
+        )
+        for sample in samples
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
 class Features:
-    """Blocks of features, fitted to training samples.
+    """Blocks of features, fitted to training samples: each standardised and scaled to a mean squared norm of 1.
 
     Parameters
     ----------
@@ -148,7 +116,7 @@ class Features:
     personal
         One of :data:`PERSONAL`.
     vectors
-        Vectors by encoder and text.
+        By encoder; may be exchanged later for those of another data set.
     histories
         For ``history``.
     """
@@ -162,75 +130,64 @@ class Features:
         vectors: Mapping[str, Vectors] | None = None,
         histories: Histories | None = None,
     ) -> None:
-        for name, known, kind in ((context, CONTEXTS, "context"), (personal, PERSONAL, "kind of user")):
-            if name not in known:
-                raise ConfigError(f"{kind} {name!r}", expected=f"one of {', '.join(known)}")
-        self.context, self.parts = context, personal.split("+")
+        self.context, self.personal = context, personal.split("+")
         self.vectors, self.histories = vectors or {}, histories
-        self.users = {name: place for place, name in enumerate(sorted({sample.user_id for sample in train}))}
-        self._words = [self._fitted([text(sample) for sample in train]) for text in (_reply, before)]
-        self._moments: list[tuple[Floats, Floats]] = []
-        self._scales: list[float] = []
-        self._make(train, fit=True)
+        self.users = {user: column for column, user in enumerate(sorted({sample.user_id for sample in train}))}
+        self.tfidf: list[tuple[Any, Any]] = []
+        if context == "tfidf":
+            from sklearn.feature_extraction.text import TfidfVectorizer
+
+            pattern, fewest = r"(?u)\b\w+(?:'\w+)?\b|[?!]", min(2, len(train))
+            for text in (reply, before):
+                counted = TfidfVectorizer(ngram_range=(1, 2), min_df=fewest, sublinear_tf=True, token_pattern=pattern)
+                self.tfidf.append((text, counted.fit([text(sample) for sample in train])))
+        dense, others = self._blocks(train)
+        self._moments = [(block.mean(axis=0), block.std(axis=0)) for block in dense]
+        standardised = self._standardised(dense, others)
+        norms = [float(block.multiply(block).sum()) / max(1, len(train)) for block in standardised]
+        self._scales = [1 / math.sqrt(norm) if norm > 0 else 0.0 for norm in norms]
 
     def __call__(self, samples: Sequence[Sample]) -> sparse.csr_matrix:
         """Return the features of samples, a row each."""
-        return self._make(samples, fit=False)
-
-    def _fitted(self, texts: list[str]) -> Any:  # noqa: ANN401 - scikit-learn's
-        if self.context != "tfidf":
-            return None
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        pattern = r"(?u)\b\w+(?:'\w+)?\b|[?!]"
-        made = TfidfVectorizer(ngram_range=(1, 2), min_df=min(2, len(texts)), sublinear_tf=True, token_pattern=pattern)
-        return made.fit(texts)
-
-    def _make(self, samples: Sequence[Sample], *, fit: bool) -> sparse.csr_matrix:
         from scipy import sparse
 
-        dense = [form(samples)]
-        blocks: list[Any] = []
+        blocks = zip(self._standardised(*self._blocks(samples)), self._scales, strict=True)
+        return sparse.hstack([block * scale for block, scale in blocks]).tocsr()
+
+    def _standardised(self, dense: list[Floats], others: list[Any]) -> list[Any]:
+        from scipy import sparse
+
+        moments = zip(dense, self._moments, strict=True)
+        return [sparse.csr_matrix((b - mean) / np.where(std > 1e-9, std, 1)) for b, (mean, std) in moments] + others
+
+    def _blocks(self, samples: Sequence[Sample]) -> tuple[list[Floats], list[Any]]:
+        """Return dense blocks, which are standardised, and sparse ones, which are not."""
+        from scipy import sparse
+
+        dense, others = [form(samples)], []
         if self.context == "tfidf":
-            pairs = zip(self._words, (_reply, before), strict=True)
-            blocks.append(sparse.hstack([made.transform([text(s) for s in samples]) for made, text in pairs]).tocsr())
+            others.append(
+                sparse.hstack([made.transform([text(s) for s in samples]) for text, made in self.tfidf]).tocsr()
+            )
         elif self.context == "minilm":
             known = self.vectors["minilm"]
-            dense.append(np.hstack([stacked(known, [text(s) for s in samples]) for text in (_reply, before)]))
+            dense.append(np.hstack([stacked(known, [text(s) for s in samples]) for text in (reply, before)]))
         elif self.context == "smollm2":
             dense.append(stacked(self.vectors["smollm2"], [talk(sample) for sample in samples]))
-        if "token" in self.parts:
-            rows = [(row, self.users[s.user_id]) for row, s in enumerate(samples) if s.user_id in self.users]
-            at = np.array(rows, dtype=int).reshape(-1, 2)
-            shape = (len(samples), len(self.users))
-            blocks.append(sparse.csr_matrix((np.ones(len(at)), (at[:, 0], at[:, 1])), shape=shape))
-        if "profile" in self.parts:
+        if "token" in self.personal:
+            known_users = [(row, self.users[s.user_id]) for row, s in enumerate(samples) if s.user_id in self.users]
+            at = np.array(known_users, dtype=int).reshape(-1, 2).T
+            others.append(sparse.csr_matrix((np.ones(at.shape[1]), at), shape=(len(samples), len(self.users))))
+        if "profile" in self.personal:
             dense.append(stacked(self.vectors["minilm"], [profile(sample) for sample in samples]))
-        if "history" in self.parts:
-            if self.histories is None:
-                raise ConfigError("no histories", expected="histories of the training split, for 'history'")
+        if "history" in self.personal and self.histories is not None:
             dense += self.histories.features(samples)
-        if fit:
-            self._moments = [(block.mean(axis=0), block.std(axis=0)) for block in dense]
-        moments = zip(dense, self._moments, strict=True)
-        blocks = [sparse.csr_matrix((b - mean) / np.where(std > 1e-9, std, 1)) for b, (mean, std) in moments] + blocks
-        if fit:
-            norms = [float(block.multiply(block).sum()) / max(1, len(samples)) for block in blocks]
-            self._scales = [1 / math.sqrt(norm) if norm > 0 else 0.0 for norm in norms]
-        scaled = [block * scale for block, scale in zip(blocks, self._scales, strict=True)]
-        return sparse.hstack(scaled).tocsr()
-
-
-def _reply(sample: Sample) -> str:
-    return sample.reply.text
-
-
-# The model
+        return dense, others
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fitted model: P(the user goes on).
+    """A fitted model of P(the user goes on).
 
     Attributes
     ----------
@@ -238,8 +195,6 @@ class Predictor:
         What it looks at.
     penalty
         The C that was chosen.
-    loss
-        Its log loss on the validation samples.
     rate
         The share of positives among what it was trained on.
     """
@@ -248,7 +203,6 @@ class Predictor:
     coefficients: Floats
     intercept: float
     penalty: float
-    loss: float
     rate: float
 
     def logits(self, samples: Sequence[Sample]) -> Floats:
@@ -256,7 +210,7 @@ class Predictor:
         return np.asarray(self.features(samples) @ self.coefficients + self.intercept, dtype=np.float64)
 
     def probabilities(self, samples: Sequence[Sample], rate: float | None = None) -> Floats:
-        """Return the probabilities of going on; of another rate than that of training where one is given."""
+        """Return the probabilities of going on, at another rate than that of training if one is given."""
         shift = 0.0 if rate is None else logit(rate) - logit(self.rate)
         return 1 / (1 + np.exp(-np.clip(self.logits(samples) + shift, -700, 700)))
 
@@ -275,7 +229,7 @@ def fit(
     Raises
     ------
     ConfigError
-        When the training samples are all of one class, or there is none to validate with.
+        If the training samples are all of one class, or there are none to validate with.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -285,40 +239,24 @@ def fit(
             f"{len(train)} training samples of {len(set(truth.tolist()))} class, {len(validation)} validation samples",
             expected="samples of both classes, and some to validate with",
         )
-    asked, known = features(validation), features(train)
-    rows: Any = known
-    if known.nnz > 0.3 * known.shape[0] * known.shape[1]:
-        # As a dense array it is faster.
-        rows = known.toarray()
-    sought = np.array([sample.continued for sample in validation], dtype=bool)
-    best: Predictor | None = None
-    for penalty in penalties:
-        model = LogisticRegression(C=penalty, max_iter=500).fit(rows, truth)
-        values = np.asarray(asked @ model.coef_[0] + model.intercept_[0])
-        loss = float(np.mean(np.logaddexp(0, np.where(sought, -values, values))))
-        if best is None or loss < best.loss:
-            coefficients, intercept = np.asarray(model.coef_[0]), float(model.intercept_[0])
-            best = Predictor(features, coefficients, intercept, penalty, loss, float(truth.mean()))
-    if best is None:
-        raise ConfigError("no penalty", expected="one or more")
-    return best
-
-
-# Majorities
+    known, held_out = features(train), features(validation)
+    # A nearly full matrix is faster as a dense array.
+    rows: Any = known.toarray() if known.nnz > 0.3 * known.shape[0] * known.shape[1] else known
+    signs = np.where([sample.continued for sample in validation], -1.0, 1.0)
+    fitted = [LogisticRegression(C=penalty, max_iter=500).fit(rows, truth) for penalty in penalties]
+    losses = [np.logaddexp(0, signs * (held_out @ one.coef_[0] + one.intercept_[0])).mean() for one in fitted]
+    best = int(np.argmin(losses))
+    return Predictor(
+        features, fitted[best].coef_[0], float(fitted[best].intercept_[0]), penalties[best], float(truth.mean())
+    )
 
 
 def majority(train: Sequence[Sample], asked: Sequence[Sample], *, private: bool) -> npt.NDArray[np.int64]:
     """Return the majority class of training samples for each one asked, of all or of its user; a tie is positive."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    lead: Counter[str | None] = Counter({None: 0})
     for sample in train:
-        counts[sample.user_id][sample.continued] += 1
-    total = np.sum(list(counts.values()), axis=0) if counts else np.zeros(2)
-    overall = int(total[1] >= total[0])
-    found = []
-    for sample in asked:
-        own = counts.get(sample.user_id) if private else None
-        found.append(overall if own is None else int(own[1] >= own[0]))
-    return np.array(found, dtype=np.int64)
+        lead.update(dict.fromkeys((None, sample.user_id), 1 if sample.continued else -1))
+    return np.array([lead.get(one.user_id if private else None, lead[None]) >= 0 for one in asked], dtype=np.int64)
 
 
 def natural_rate(samples: Sequence[Sample]) -> float:

@@ -19,6 +19,7 @@ from comperdial.core.files import replacing
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.models import runtime
 
+Vector = npt.NDArray[np.float32]
 SEED = 2024
 SPLITS = {"chitchat": ("time", "waves"), "convai2": ("time",)}
 MOST_RATED = 3_000
@@ -30,19 +31,19 @@ FEW = {"train": 2_000, "validation": 400, "test": 1_000}
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 MOST_TOKENS = {"minilm": 64, "smollm2": 48}
 # Utterances of a user whose vectors are averaged.
-_REMEMBERED = 10
+_PER_USER = 10
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained on, chosen by and tested on.
+    """The samples of one way to split a data set.
 
     Attributes
     ----------
     name
-        How conversations were split: ``time`` or ``waves``.
+        ``time`` or ``waves``.
     train, validation, test
-        The balanced samples.
+        Balanced samples.
     known
         All samples of the training split.
     natural
@@ -60,41 +61,15 @@ class Task:
     def of(cls, conversations: Sequence[Conversation], name: str) -> Task:
         """Split conversations and draw the balanced samples."""
         split = splits(conversations, waves=name == "waves")
-        asked = list(samples(conversations))
-        drawn: dict[str, list[Sample]] = defaultdict(list)
-        for sample in balanced(asked, split, SEED):
-            drawn[split[sample.conversation.id]].append(sample)
-        natural = [sample for sample in asked if split[sample.conversation.id] == "test"]
-        return cls(
-            name,
-            drawn["train"],
-            drawn["validation"],
-            drawn["test"],
-            [sample for sample in asked if split[sample.conversation.id] == "train"],
-            some(natural, MOST_NATURAL),
-        )
+        every = list(samples(conversations))
+        drawn = balanced(every, split, SEED)
+        train, validation, test = ([one for one in drawn if split[one.conversation.id] == part] for part in FEW)
+        known, natural = ([one for one in every if split[one.conversation.id] == part] for part in ("train", "test"))
+        return cls(name, train, validation, test, known, some(natural, MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
         """Return the samples of a part that SmolLM2 reads."""
         return some(getattr(self, part), FEW[part])
-
-    def texts(self, encoder: str) -> Iterator[str]:
-        """Yield what an encoder reads for this task."""
-        if encoder == "smollm2":
-            for part in ("train", "validation", "test"):
-                yield from (talk(sample) for sample in self.few(part))
-            return
-        for sample in [*self.train, *self.validation, *self.test, *self.natural]:
-            yield from (sample.reply.text, before(sample))
-            if text := profile(sample):
-                yield text
-        yield from (text for _, text in remembered(self.known))
-
-
-def some(found: Sequence[Sample], most: int) -> list[Sample]:
-    """Return at most so many samples, drawn at random, in their order."""
-    places = np.random.default_rng(SEED).permutation(len(found))[:most]
-    return [found[place] for place in sorted(places.tolist())]
 
 
 def tasks(conversations: Sequence[Conversation], names: Sequence[str]) -> list[Task]:
@@ -102,7 +77,10 @@ def tasks(conversations: Sequence[Conversation], names: Sequence[str]) -> list[T
     return [Task.of(conversations, name) for name in names]
 
 
-# Samples
+def some(samples: Sequence[Sample], most: int) -> list[Sample]:
+    """Return at most so many samples, drawn at random, in their order."""
+    places = np.random.default_rng(SEED).permutation(len(samples))[:most]
+    return [samples[place] for place in sorted(places.tolist())]
 
 
 def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> list[Sample]:
@@ -110,15 +88,27 @@ def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> 
 
     One draw orders all positives, so that two ways to split share most of them.
     """
-    order = np.random.default_rng(seed).permutation(len(samples))
     room = Counter(split[sample.conversation.id] for sample in samples if not sample.continued)
     chosen = {place for place, sample in enumerate(samples) if not sample.continued}
-    for place in order.tolist():
-        of = split[samples[place].conversation.id]
-        if samples[place].continued and room[of] > 0:
-            room[of] -= 1
+    for place in np.random.default_rng(seed).permutation(len(samples)).tolist():
+        part = split[samples[place].conversation.id]
+        if samples[place].continued and room[part] > 0:
+            room[part] -= 1
             chosen.add(place)
     return [samples[place] for place in sorted(chosen)]
+
+
+def rated_replies(conversations: Sequence[Conversation]) -> list[Sample]:
+    """Return some of the replies that were rated, drawn at random."""
+    return some([sample for sample in samples(conversations) if sample.reply.rating is not None], MOST_RATED)
+
+
+# Texts
+
+
+def reply(sample: Sample) -> str:
+    """Return the text of the reply."""
+    return sample.reply.text
 
 
 def before(sample: Sample) -> str:
@@ -128,59 +118,58 @@ def before(sample: Sample) -> str:
 
 def talk(sample: Sample) -> str:
     """Return the last two utterances and the reply, the reply's speaker being B: what the language model reads."""
-    said = sample.conversation.utterances[max(0, sample.turn - 2) : sample.turn + 1]
-    lines = [f"{'B' if one.speaker == sample.reply.speaker else 'A'}: {one.text}" for one in said]
-    return "\n".join(lines)
+    turns = sample.conversation.utterances[max(0, sample.turn - 2) : sample.turn + 1]
+    return "\n".join(f"{'B' if one.speaker == sample.reply.speaker else 'A'}: {one.text}" for one in turns)
 
 
 def profile(sample: Sample) -> str:
-    """Return the profile text of the user; empty where there is none."""
+    """Return the profile text of the user; empty if there is none."""
     conversation = sample.conversation
     user = next(name for name, number in conversation.users.items() if number == sample.user_id)
     return " ".join(conversation.profiles.get(user, ()))
 
 
-def remembered(samples: Sequence[Sample], seed: int = 2024) -> list[tuple[str, str]]:
-    """Return the users' utterances whose vectors their histories hold: (user, text), of each some drawn at random."""
-    said: dict[str, dict[str, None]] = defaultdict(dict)
+def of_users(samples: Sequence[Sample], seed: int = SEED) -> list[tuple[str, str]]:
+    """Return the utterances whose vectors users' histories hold: (user, text), a few of each user drawn at random."""
+    texts: dict[str, dict[str, None]] = defaultdict(dict)
     for conversation in {sample.conversation.id: sample.conversation for sample in samples}.values():
         for utterance in conversation.utterances:
             if number := conversation.users.get(utterance.speaker):
-                said[number][utterance.text] = None
+                texts[number][utterance.text] = None
     random = np.random.default_rng(seed)
-    found = []
-    for user in sorted(said, key=lambda number: (len(number), number)):
-        texts = list(said[user])
-        found += [(user, texts[place]) for place in sorted(random.permutation(len(texts))[:_REMEMBERED].tolist())]
-    return found
+    chosen = []
+    for user in sorted(texts, key=lambda number: (len(number), number)):
+        own = list(texts[user])
+        chosen += [(user, own[place]) for place in sorted(random.permutation(len(own))[:_PER_USER].tolist())]
+    return chosen
 
 
-def rated_replies(conversations: Sequence[Conversation]) -> list[Sample]:
-    """Return some of the replies that were rated, drawn at random."""
-    return some([sample for sample in samples(conversations) if sample.reply.rating is not None], MOST_RATED)
+def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> Iterator[str]:
+    """Yield the texts of a data set that an encoder reads; some of them more than once, some empty."""
+    if dataset != RATED and encoder == "smollm2":
+        # It is slow, and reads the first split only.
+        task = Task.of(conversations, SPLITS[dataset][0])
+        yield from (talk(sample) for part in FEW for sample in task.few(part))
+        return
+    parts: list[tuple[list[Sample], list[Sample]]] = [
+        ([*task.train, *task.validation, *task.test, *task.natural], task.known)
+        for task in tasks(conversations, SPLITS.get(dataset, ()))
+    ]
+    if dataset == "convai2":
+        # Every reply, for cross-fitting.
+        every = list(samples(conversations))
+        parts.append((every, every))
+    elif dataset == RATED:
+        parts.append((rated_replies(conversations), []))
+    for read, known in parts:
+        yield from (text(sample) for sample in read for text in (reply, before, profile))
+        yield from (text for _, text in of_users(known))
 
 
 # Vectors
 
 
-def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> Iterator[str]:
-    """Yield the texts of a data set that an encoder reads."""
-    if dataset == RATED:
-        for sample in rated_replies(conversations):
-            yield from (sample.reply.text, before(sample))
-        return
-    # SmolLM2 is slow, and reads the first split alone.
-    for task in tasks(conversations, SPLITS[dataset][:1] if encoder == "smollm2" else SPLITS[dataset]):
-        yield from task.texts(encoder)
-    if dataset == "convai2" and encoder == "minilm":
-        # Every reply, for cross-fitting.
-        every = list(samples(conversations))
-        for sample in every:
-            yield from filter(None, (sample.reply.text, before(sample), profile(sample)))
-        yield from (text for _, text in remembered(every))
-
-
-class Known(dict[str, npt.NDArray[np.float32]]):
+class Vectors(dict[str, Vector]):
     """Vectors by text, read from a file that holds hashes of texts and no text."""
 
     def __init__(self, path: Path) -> None:
@@ -189,7 +178,7 @@ class Known(dict[str, npt.NDArray[np.float32]]):
         held = load_file(path)
         super().__init__({key.tobytes().hex(): row for key, row in zip(held["keys"], held["vectors"], strict=True)})
 
-    def __getitem__(self, text: str) -> npt.NDArray[np.float32]:
+    def __getitem__(self, text: str) -> Vector:
         return super().__getitem__(_key(text).hex())
 
     def __contains__(self, text: object) -> bool:
@@ -200,64 +189,58 @@ def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Known]]:
+def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Vectors]]:
     """Return the vectors of files DATASET_ENCODER.safetensors by data set and encoder."""
-    found: dict[str, dict[str, Known]] = {}
+    found: dict[str, dict[str, Vectors]] = {}
     for path in paths:
         dataset, _, encoder = path.stem.rpartition("_")
-        found.setdefault(dataset, {})[encoder] = Known(path)
+        found.setdefault(dataset, {})[encoder] = Vectors(path)
     return found
 
 
-def write_vectors(path: Path, vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
-    """Write vectors by text as :class:`Known` reads them."""
+def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
+    """Write vectors by text as :class:`Vectors` reads them."""
     from safetensors.numpy import save_file
 
     keys = np.frombuffer(b"".join(map(_key, vectors)), dtype=np.uint8).reshape(-1, 16)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         save_file({"keys": keys.copy(), "vectors": np.stack(list(vectors.values()))}, temporary)
 
 
-def embed(name: str, texts: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the mean of a model's last hidden states over a text's last tokens, each text once.
+def embed(encoder: str, texts: Iterable[str], most: int, *, end: bool = False) -> dict[str, Vector]:
+    """Return, for each text that is not empty, the mean of a model's last hidden states over its tokens, in bfloat16.
 
     Parameters
     ----------
-    name
-        One of :data:`ENCODERS`, of which :data:`MOST_TOKENS` says how many tokens are read: MiniLM reads a text's first ones.
+    encoder
+        A model of ``comperdial.models``.
+    most, end
+        How many tokens of a text are read, and whether its last ones, without special tokens, as suits a language model.
 
     Raises
     ------
     MissingResourceError
-        When the model is not on this machine.
+        If the model is not on this machine.
     """
     import torch
+    from torch.nn.utils.rnn import pad_sequence
     from tqdm import tqdm
 
-    model = models.verified(ENCODERS[name])
+    model = models.verified(encoder)
     tokenizer = runtime.load_tokenizer(model)
-    most, causal = MOST_TOKENS[name], name == "smollm2"
     distinct = [text for text in dict.fromkeys(texts) if text]
-    if not distinct:
-        return {}
-    ids = tokenizer(distinct, add_special_tokens=not causal, verbose=False)["input_ids"]
-    rows = [row[-most:] if causal else [*row[: most - 1], row[-1]] if len(row) > most else row for row in ids]
+    ids = tokenizer(distinct, add_special_tokens=not end, verbose=False)["input_ids"] if distinct else []
+    rows = [row if len(row) <= most else row[-most:] if end else [*row[: most - 1], row[-1]] for row in ids]
     network = runtime.load(model, dtype="bf16", unused=("pooler.",))
-    found: dict[str, npt.NDArray[np.float32]] = {}
-    bar = tqdm(total=len(rows), desc=f"vectors, {name}", delay=2, disable=None)
+    vectors: dict[str, Vector] = {}
+    progress = tqdm(total=len(rows), desc=f"vectors, {encoder}", delay=2, disable=None)
     for group in runtime.batches([len(row) for row in rows], runtime.batch_tokens(2048)):
-        width = max(len(rows[place]) for place in group)
-        tokens = torch.zeros((len(group), width), dtype=torch.long, device=network.device)
-        mask = torch.zeros_like(tokens)
-        for line, place in enumerate(group):
-            tokens[line, : len(rows[place])] = torch.tensor(rows[place])
-            mask[line, : len(rows[place])] = 1
+        tokens = [torch.tensor(rows[place], device=network.device) for place in group]
+        padded, mask = (pad_sequence(one, batch_first=True) for one in (tokens, [torch.ones_like(t) for t in tokens]))
         with torch.inference_mode():
-            states = network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
+            states = network(input_ids=padded, attention_mask=mask).last_hidden_state.float()
         means = (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        for place, vector in zip(group, means.cpu().numpy(), strict=True):
-            found[distinct[place]] = vector
-        bar.update(len(group))
-    bar.close()
-    return found
+        vectors |= zip([distinct[place] for place in group], means.cpu().numpy(), strict=True)
+        progress.update(len(group))
+    progress.close()
+    return vectors

@@ -1,106 +1,48 @@
-"""Train a selection model: phases, checkpoints, and a run that goes on where it was interrupted.
+"""The training loop of the selection model, with its losses.
 
-What a step does depends on the settings, the seed and the step's number alone, so that a run that is taken up again
-at any step gives the weights of one that was never interrupted: a checkpoint holds weights, the optimiser's state and
-the number of the next step. A phase is named by a hash of all settings up to its end: two models that begin alike
-share the phases that they have in common.
+What a step does depends only on the settings, the seed and the number of the step, so a run that is resumed from a
+checkpoint ends with the weights of an uninterrupted run.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import logging
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
 
-from comperdial.core.files import read_json, replacing, write_json, write_text
-from comperdial.training.pairs import Nearest, Negatives, Pairs
-from comperdial.training.selection import Group, SelectionModel, batches, load
-
-if TYPE_CHECKING:
-    import torch
+from comperdial.config.parameters import Training, TrainingPhase
+from comperdial.core.files import replacing
+from comperdial.training.pairs import Pairs
+from comperdial.training.selection import Group, SelectionModel, batches
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
-"""Raised when a change of this code changes what training gives."""
-
-# Batches that are drawn at once and put in order of length, so that little of a batch is padding.
+# Batches that are drawn at once and sorted by length, so that little of a batch is padding.
 _BLOCK = 16
-_STREAMS = {"order": 0, "batch": 1, "head": 2, "held out": 3}
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A stretch of training with its own loss, optimiser and learning rate.
-
-    Attributes
-    ----------
-    loss
-        ``in-batch``: vectors of contexts and responses, read alone, each context's own response among those of its
-        batch. ``selection``: DEnsity's equation 1.
-    steps, batch
-        Steps, and contexts a step.
-    learning_rate, head_learning_rate
-        Of the encoder, and of the head on it; they rise over ``warmup`` steps, then fall to 0 in a line.
-    temperature
-        Of the in-batch loss, or of the contrastive one.
-    contrastive
-        What the supervised contrastive loss (equation 4) counts beside selection; 0 leaves it out.
-    """
-
-    loss: Literal["in-batch", "selection"]
-    steps: int
-    batch: int
-    learning_rate: float
-    head_learning_rate: float = 1e-4
-    warmup: int = 100
-    temperature: float = 0.1
-    contrastive: float = 0.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to train: all that decides the weights, beside the pairs and the encoder."""
-
-    phases: tuple[Phase, ...]
-    negatives: Negatives
-    seed: int
-    facts: float
-    """The share of pairs that are read with their facts, among those that have any."""
-    dtype: Literal["fp32", "bf16"]
-    check_every: int
-    """After how many steps the model is tried on held-out dialogues."""
-    save_every: int = 100
-
-
-@dataclass(frozen=True)
-class Recalled:
-    """How a model selects the right one of ten responses: recall@1 and mean reciprocal rank, both 0 to 1."""
-
-    recall_at_1: float
-    mrr: float
+_ORDER, _BATCH, _HEAD = 0, 1, 2
 
 
 def train(
     model: SelectionModel,
     pairs: Pairs,
     held_out: Sequence[Group],
-    plan: Plan,
+    settings: Training,
     folder: Path,
     *,
-    settled: Mapping[str, Any],
-    stop: Callable[[int, int], bool] | None = None,
+    data: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Train a model through all phases; it ends with the weights of the last phase's best check.
+    """Train a model through all phases of its settings; each ends with the weights of its best check.
 
     Parameters
     ----------
@@ -110,286 +52,176 @@ def train(
         What to train on.
     held_out
         Contexts of other dialogues, each with the right response first.
-    plan
-        How to train.
+    settings
+        How to train: an entry of ``training`` in ``params.yaml``.
     folder
-        Where checkpoints and the log of each phase are kept; a phase that is done there is not trained again.
-    settled
-        What else decides the weights, such as corpora and encoder, for the names of the phases' folders.
-    stop
-        Asked before each step, with the phase and the step, whether to stop here as if interrupted; for tests.
+        Keeps a checkpoint of each phase. Models that begin with the same settings share their first phases.
+    data
+        Names the encoder and the dialogues: a checkpoint of others is not used.
 
     Returns
     -------
     list of dict
-        Of each phase: its settings and log.
+        Of each phase: its settings, how long it took, and a log of its checks.
     """
-    model.start(_number(plan.seed, "head"))
-    near = None
-    done: list[dict[str, Any]] = []
-    name = json.dumps({"version": VERSION, **settled}, sort_keys=True)
-    for number, phase in enumerate(plan.phases):
-        # The best of the checks is what a phase ends with.
-        told = (
-            asdict(phase)
-            | {"check_every": plan.check_every}
-            | ({"negatives": asdict(plan.negatives)} if phase.loss == "selection" else {})
-        )
-        name = _digest(f"{name} {json.dumps(told, sort_keys=True)}")
-        place = folder / f"{number}-{phase.loss}-{name}"
-        if not (place / "done.json").is_file():
-            if near is None and phase.loss == "selection" and plan.negatives.near:
-                table = model.encoder.get_input_embeddings().weight.detach().float().cpu().numpy()
-                near = Nearest(pairs, table, plan.seed)
-            if not _Run(model, pairs, held_out, plan, number, near, place).run(stop):
-                return done
-        else:
-            load(model, place / "best.safetensors")
-        done.append({"folder": place.name, **asdict(phase), **read_json(place / "done.json")})
-    return done
+    model.start(int(_random(settings.seed, _HEAD).integers(2**62)))
+    shared = settings.model_dump(mode="json", exclude={"corpora", "encoder", "overlap", "phases"}) | dict(data)
+    reports = []
+    for number, phase in enumerate(settings.phases):
+        decisive = [shared, [one.model_dump() for one in settings.phases[: number + 1]]]
+        digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+        path = folder / f"{number}-{phase.loss}-{digest}.pt"
+        report = _train_phase(model, pairs, held_out, settings, number, path)
+        reports.append(phase.model_dump() | report)
+    return reports
 
 
-class _Run:
-    """One phase, from its start or from its last checkpoint to its end."""
-
-    def __init__(
-        self,
-        model: SelectionModel,
-        pairs: Pairs,
-        held_out: Sequence[Group],
-        plan: Plan,
-        number: int,
-        near: Nearest | None,
-        folder: Path,
-    ) -> None:
-        import torch
-
-        self.model, self.pairs, self.held_out, self.plan, self.near, self.folder = (
-            model, pairs, held_out, plan, near, folder,
-        )  # fmt: skip
-        self.number = number
-        self.phase = plan.phases[number]
-        self.weights = model.trained()
-        self.exact = {name: weight.detach().clone() for name, weight in self.weights.items()}
-        sets = [
+def _train_phase(
+    model: SelectionModel, pairs: Pairs, held_out: Sequence[Group], settings: Training, number: int, path: Path
+) -> dict[str, Any]:
+    phase = settings.phases[number]
+    exact = model.trained()
+    # With bf16 the encoder computes in bfloat16, on roundings of the float32 weights that the optimiser changes.
+    network = model
+    if settings.dtype == "bf16":
+        network = copy.deepcopy(model)
+        network.encoder.to(torch.bfloat16)
+    computed = network.trained()
+    optimizer = torch.optim.AdamW(
+        [
             {
-                "params": [w for n, w in self.exact.items() if n.startswith(f"{part}.") and (w.ndim < 2) == plain],
-                "lr": rate,
-                "weight_decay": 0.0 if plain else 0.01,
+                "params": [w for name, w in exact.items() if name.startswith(part) and (w.ndim < 2) == is_bias],
+                "weight_decay": 0.0 if is_bias else 0.01,
+                "full_lr": rate,
             }
-            for part, rate in (("encoder", self.phase.learning_rate), ("head", self.phase.head_learning_rate))
-            for plain in (False, True)
+            for part, rate in (("encoder", phase.learning_rate), ("head", phase.head_learning_rate))
+            for is_bias in (False, True)
         ]
-        # The encoder runs in bfloat16 from end to end, on roundings of exact weights that the optimiser changes.
-        self.kept = {name: weight.detach().clone() for name, weight in model.encoder.named_parameters()}
-        if plan.dtype == "bf16":
-            model.encoder.to(torch.bfloat16)
-        self.optimizer = torch.optim.AdamW([entry for entry in sets if entry["params"]])
-        self.rates = [entry["lr"] for entry in self.optimizer.param_groups]
-        self.step = 0
-        self.log: list[dict[str, Any]] = []
-        self.seconds = 0.0
-        self.best = -math.inf
-
-    def run(self, stop: Callable[[int, int], bool] | None) -> bool:
-        """Train to the end; False when ``stop`` said so before."""
-        from tqdm import tqdm
-
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if (self.folder / "state.safetensors").is_file():
-            self._resume()
-            self._round()
-        losses: list[float] = []
-        total = self.phase.steps
-        if self.step == 0:
-            self._check(losses)
-        bar = tqdm(total=total, initial=self.step, desc=f"phase {self.number + 1}, {self.phase.loss}", disable=None)
-        before = time.monotonic()
-        while self.step < total:
-            if stop and stop(self.number, self.step):
-                return False
-            losses.append(self._train())
-            self.step += 1
-            bar.update()
-            bar.set_postfix(loss=f"{losses[-1]:.3f}")
-            checked = self.step % self.plan.check_every == 0 or self.step == total
-            if checked or self.step % self.plan.save_every == 0:
-                now = time.monotonic()
-                self.seconds += now - before
-                before = now
-                if checked:
-                    self._check(losses)
-                    losses = []
-                self._save()
-        bar.close()
-        write_json(self.folder / "done.json", {"seconds": round(self.seconds), "log": self.log})
-        (self.folder / "state.safetensors").unlink()
-        self._end()
-        return True
-
-    def _train(self) -> float:
-        import torch
-
-        rate = self._rate()
-        for entry, full in zip(self.optimizer.param_groups, self.rates, strict=True):
-            entry["lr"] = full * rate
-        # Dropout too depends on the step alone.
-        torch.manual_seed(_number(self.plan.seed, "batch", self.number, self.step))
-        self.model.network.train()
-        loss = self._loss()
+    )
+    state: dict[str, Any] = {"step": 0, "best": {}, "recall": -1.0, "seconds": 0.0, "log": []}
+    if path.is_file():
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        if state["step"] < phase.steps:
+            log.info("%s: resumed at step %d of %d", path.stem, state["step"], phase.steps)
+            _copy(state.pop("weights"), exact)
+            _copy(exact, computed)
+            optimizer.load_state_dict(state.pop("optimizer"))
+    losses: list[float] = []
+    begin = time.monotonic() - state["seconds"]
+    progress = tqdm(total=phase.steps, initial=state["step"], desc=f"phase {number + 1}, {phase.loss}", disable=None)
+    while (step := state["step"]) < phase.steps:
+        for group in optimizer.param_groups:
+            group["lr"] = group["full_lr"] * _rate(step, phase)
+        # Dropout too depends only on the number of the step.
+        torch.manual_seed(int(_random(settings.seed, _BATCH, number, step).integers(2**62)))
+        network.train()
+        loss = _loss(network, pairs, settings, number, step)
         if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss.item()} in step {self.step}")
+            raise FloatingPointError(f"the loss is {loss.item()} in step {step}")
         loss.backward()
-        for name, weight in self.weights.items():
-            self.exact[name].grad = None if weight.grad is None else weight.grad.float()
-            weight.grad = None
-        torch.nn.utils.clip_grad_norm_(self.exact.values(), 1.0)
-        self.optimizer.step()
-        self._round()
-        return loss.item()
-
-    def _round(self) -> None:
-        """Give the network the exact weights, rounded if it runs in bfloat16."""
-        import torch
-
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(self.exact[name])
-
-    def _end(self) -> None:
-        """Give the encoder back in float32, with the weights of the best check."""
-        import torch
-
-        with torch.no_grad():
-            self.model.encoder.float()
-            for name, weight in self.model.encoder.named_parameters():
-                weight.copy_(self.kept[name])
-        load(self.model, self.folder / "best.safetensors")
-
-    def _rate(self) -> float:
-        if self.step < self.phase.warmup:
-            return (self.step + 1) / self.phase.warmup
-        return (self.phase.steps - self.step) / max(1, self.phase.steps - self.phase.warmup)
-
-    def _batch(self) -> npt.NDArray[np.intp]:
-        """Return the pairs of this step: of a block of batches in an order of its own, those of about one length."""
-        block, place = divmod(self.step, _BLOCK)
-        size = _BLOCK * self.phase.batch
-        wanted = range(block * size, (block + 1) * size)
-        chosen: list[int] = []
-        for epoch in range(wanted[0] // len(self.pairs), wanted[-1] // len(self.pairs) + 1):
-            order = self._order(epoch)
-            start = epoch * len(self.pairs)
-            chosen += order[max(0, wanted[0] - start) : max(0, wanted[-1] + 1 - start)].tolist()
-        chosen.sort(key=lambda pair: (self.pairs.tokens(pair), pair))
-        turn = self._random("order", block).permutation(_BLOCK)[place]
-        return np.array(chosen[turn * self.phase.batch : (turn + 1) * self.phase.batch])
-
-    def _order(self, epoch: int) -> npt.NDArray[np.intp]:
-        if getattr(self, "_epoch", None) != epoch:
-            self._epoch = epoch
-            self._shuffled = self._random("order", 1_000_000 + epoch).permutation(len(self.pairs))
-        return self._shuffled
-
-    def _random(self, stream: str, step: int) -> np.random.Generator:
-        return np.random.default_rng([self.plan.seed, _STREAMS[stream], self.number, step])
-
-    def _loss(self) -> torch.Tensor:
-        random = self._random("batch", self.step)
-        batch = self._batch()
-        told = random.random(len(batch)) < self.plan.facts
-        if self.phase.loss == "in-batch":
-            contexts = [self.pairs.context(pair, facts=bool(f)) for pair, f in zip(batch, told, strict=True)]
-            responses = [self.pairs.response(pair) for pair in batch]
-            u = self.model.vectors(contexts)
-            v = self.model.vectors(responses, [len(context) for context in contexts])
-            return in_batch_loss(u, v, responses, self.phase.temperature)
-        groups = [
-            self.pairs.group(pair, self.plan.negatives, random, facts=bool(f), near=self.near)
-            for pair, f in zip(batch, told, strict=True)
-        ]
-        features, scores = self.model.read(groups)
-        loss = selection_loss(scores, [len(group.candidates) for group in groups])
-        if self.phase.contrastive:
-            right = _rights(groups).to(features.device)
-            loss = loss + self.phase.contrastive * contrastive_loss(features, right, self.phase.temperature)
-        return loss
-
-    def _check(self, losses: Sequence[float]) -> None:
-        """Try the model on the held-out dialogues; keep its weights if it is the best so far."""
-        found = recall(self.model, self.held_out, cosine=self.phase.loss == "in-batch")
-        entry = {
-            "step": self.step,
-            "loss": round(float(np.mean(losses)), 4) if losses else None,
-            **{name: round(value, 4) for name, value in asdict(found).items()},
-            "seconds": round(self.seconds),
+        if network is not model:
+            for name, weight in computed.items():
+                exact[name].grad = None if weight.grad is None else weight.grad.float()
+                weight.grad = None
+        torch.nn.utils.clip_grad_norm_(exact.values(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if network is not model:
+            _copy(exact, computed)
+        losses.append(loss.item())
+        state["step"] = step + 1
+        progress.update()
+        if state["step"] % settings.check_every and state["step"] < phase.steps:
+            continue
+        measured = recall(network, held_out, cosine=phase.loss == "in-batch")
+        if measured["recall_at_1"] > state["recall"]:
+            state["recall"] = measured["recall_at_1"]
+            state["best"] = {name: weight.detach().clone() for name, weight in exact.items()}
+        state["seconds"] = time.monotonic() - begin
+        row = {"loss": np.mean(losses), **measured, "seconds": state["seconds"]}
+        state["log"].append({"step": state["step"], **{key: round(float(value), 4) for key, value in row.items()}})
+        log.info("%s: %s", path.stem, state["log"][-1])
+        losses = []
+        unfinished = {
+            "weights": {name: weight.detach() for name, weight in exact.items()},
+            "optimizer": optimizer.state_dict(),
         }
-        self.log.append(entry)
-        log.info("%s: %s", self.folder.name, json.dumps(entry))
-        # Untrained weights are not what a phase is for.
-        if self.step and found.recall_at_1 > self.best:
-            self.best = found.recall_at_1
-            save(self.exact, self.folder / "best.safetensors")
-        write_text(self.folder / "log.jsonl", "".join(f"{json.dumps(line)}\n" for line in self.log))
-
-    def _save(self) -> None:
-        """Keep all that the next step depends on, whole or not at all."""
-        import torch
-        from safetensors.torch import save_file
-
-        tensors = {f"weight {name}": weight.contiguous() for name, weight in self.exact.items()}
-        names = {id(weight): name for name, weight in self.exact.items()}
-        for weight, state in self.optimizer.state.items():
-            for key, value in state.items():
-                tensors[f"{key} {names[id(weight)]}"] = torch.as_tensor(value).contiguous()
-        told = json.dumps({"step": self.step, "seconds": self.seconds, "best": self.best, "log": self.log})
-        with replacing(self.folder / "state.safetensors") as temporary:
-            save_file(tensors, temporary, metadata={"state": told})
-
-    def _resume(self) -> None:
-        from safetensors import safe_open
-
-        states: dict[str, dict[str, torch.Tensor]] = {}
-        with safe_open(self.folder / "state.safetensors", framework="pt") as file:
-            told = json.loads(file.metadata()["state"])
-            for entry in file.keys():  # noqa: SIM118 - no mapping
-                key, _, name = entry.partition(" ")
-                tensor = file.get_tensor(entry)
-                if key == "weight":
-                    self.exact[name].copy_(tensor)
-                else:
-                    states.setdefault(name, {})[key] = tensor
-        for name, state in states.items():
-            self.optimizer.state[self.exact[name]] = {
-                key: value if key == "step" else value.to(self.exact[name].device) for key, value in state.items()
-            }
-        self.step, self.seconds, self.best, self.log = (told[key] for key in ("step", "seconds", "best", "log"))
-        log.info("%s: taken up at step %d of %d", self.folder.name, self.step, self.phase.steps)
+        with replacing(path) as temporary:
+            torch.save(state | (unfinished if state["step"] < phase.steps else {}), temporary)
+    progress.close()
+    _copy(state["best"], exact)
+    return {"seconds": round(state["seconds"]), "log": state["log"]}
 
 
-def in_batch_loss(u: torch.Tensor, v: torch.Tensor, responses: Sequence[Sequence[int]], temperature: float) -> Any:  # noqa: ANN401
+def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, weight in target.items():
+            weight.copy_(source[name])
+
+
+def _random(seed: int, *stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed, *stream])
+
+
+def _rate(step: int, phase: TrainingPhase) -> float:
+    """Return the share of the learning rate: it rises during the warm-up, then falls linearly to 0."""
+    if step < phase.warmup:
+        return (step + 1) / phase.warmup
+    return (phase.steps - step) / max(1, phase.steps - phase.warmup)
+
+
+def _batch(pairs: Pairs, phase: TrainingPhase, seed: int, number: int, step: int) -> list[int]:
+    """Return the pairs of a step: of about one length, from a block of batches that is cut from shuffled epochs."""
+    block, place = divmod(step, _BLOCK)
+    start, end = block * _BLOCK * phase.batch, (block + 1) * _BLOCK * phase.batch
+    chosen: list[int] = []
+    for epoch in range(start // len(pairs), (end - 1) // len(pairs) + 1):
+        order = _random(seed, _ORDER, number, 1_000_000 + epoch).permutation(len(pairs))
+        before = epoch * len(pairs)
+        chosen += order[max(0, start - before) : end - before].tolist()
+    chosen.sort(key=lambda pair: (pairs.length(pair), pair))
+    first = int(_random(seed, _ORDER, number, block).permutation(_BLOCK)[place]) * phase.batch
+    return chosen[first : first + phase.batch]
+
+
+def _loss(model: SelectionModel, pairs: Pairs, settings: Training, number: int, step: int) -> Tensor:
+    phase, random = settings.phases[number], _random(settings.seed, _BATCH, number, step)
+    batch = _batch(pairs, phase, settings.seed, number, step)
+    with_facts = (random.random(len(batch)) < settings.facts).tolist()
+    if phase.loss == "in-batch":
+        contexts = [pairs.context(pair, facts=facts) for pair, facts in zip(batch, with_facts, strict=True)]
+        responses = [pairs.response(pair) for pair in batch]
+        u, v = model.vectors(contexts), model.vectors(responses, [len(context) for context in contexts])
+        return in_batch_loss(u, v, responses, phase.temperature)
+    groups = [
+        pairs.group(pair, settings.negatives, random, facts=facts)
+        for pair, facts in zip(batch, with_facts, strict=True)
+    ]
+    features, scores = model(groups)
+    sizes = [len(group.candidates) for group in groups]
+    loss = selection_loss(scores, sizes)
+    if phase.contrastive:
+        right = torch.tensor([place == 0 for size in sizes for place in range(size)], device=features.device)
+        loss = loss + phase.contrastive * contrastive_loss(features, right, phase.temperature)
+    return loss
+
+
+def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temperature: float) -> Tensor:
     """Return the loss of finding each context's response among those of the batch, and the other way round."""
-    import torch
-    from torch.nn import functional
-
     cosines = functional.normalize(u, dim=1) @ functional.normalize(v, dim=1).T / temperature
     # The same words twice in a batch: neither is a wrong answer.
     same = torch.tensor([[a == b for b in responses] for a in responses], device=u.device)
-    same.fill_diagonal_(fill_value=False)
-    cosines = cosines.masked_fill(same, -torch.inf)
+    cosines = cosines.masked_fill(same.fill_diagonal_(fill_value=False), -torch.inf)
     right = torch.arange(len(u), device=u.device)
     return (functional.cross_entropy(cosines, right) + functional.cross_entropy(cosines.T, right)) / 2
 
 
-def selection_loss(scores: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+def selection_loss(scores: Tensor, sizes: Sequence[int]) -> Tensor:
     """Return DEnsity's equation 1, the mean over contexts; each one's first candidate is the right one."""
-    import torch
-
-    groups = torch.split(scores, list(sizes))
-    return torch.stack([group.logsumexp(dim=0) - group[0] for group in groups]).mean()
+    return torch.stack([group.logsumexp(dim=0) - group[0] for group in scores.split(list(sizes))]).mean()
 
 
-def contrastive_loss(features: torch.Tensor, right: torch.Tensor, temperature: float) -> torch.Tensor:
+def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Tensor:
     """Return DEnsity's equation 4, the mean over right pairs: all of them are one class.
 
     Parameters
@@ -401,65 +233,33 @@ def contrastive_loss(features: torch.Tensor, right: torch.Tensor, temperature: f
     temperature
         What cosines are divided by.
     """
-    import torch
-    from torch.nn import functional
-
     z = functional.normalize(features, dim=1)
-    rows = z[right] @ z.T / temperature
     own = torch.nonzero(right)[:, 0]
-    others = right[None, :].repeat(len(own), 1)
-    itself = torch.zeros_like(others)
-    itself[torch.arange(len(own)), own] = True
+    rows = z[own] @ z.T / temperature
+    itself = functional.one_hot(own, len(z)).bool()
     likelihoods = rows - rows.masked_fill(itself, -torch.inf).logsumexp(dim=1, keepdim=True)
-    others &= ~itself
+    others = right & ~itself
     return -(likelihoods.masked_fill(~others, 0.0).sum(dim=1) / others.sum(dim=1).clamp(min=1)).mean()
 
 
-def _rights(groups: Sequence[Group]) -> torch.Tensor:
-    import torch
-
-    return torch.tensor([place == 0 for group in groups for place in range(len(group.candidates))])
-
-
-def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = False) -> Recalled:
-    """Return how well a model selects each group's first candidate; equal scores count against it.
+def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = False) -> dict[str, float]:
+    """Return recall@1 and mean reciprocal rank of each group's first candidate; equal scores count against it.
 
     ``cosine``: by the cosine of the vectors of context and response, read alone.
     """
-    import torch
-
     ranks = np.empty(len(groups))
-    model.network.eval()
+    model.eval()
     for items in batches(groups):
         chosen = [groups[item] for item in items]
+        sizes = [len(group.candidates) for group in chosen]
         with torch.inference_mode():
             if cosine:
+                owners = np.repeat(np.arange(len(chosen)), sizes).tolist()
                 u = model.vectors([group.context for group in chosen])
-                v = model.vectors(
-                    [candidate for group in chosen for candidate in group.candidates],
-                    [len(group.context) for group in chosen for _ in group.candidates],
-                )
-                owners = [place for place, group in enumerate(chosen) for _ in group.candidates]
-                scores = torch.nn.functional.cosine_similarity(u[owners], v, dim=1)
+                candidates = [candidate for group in chosen for candidate in group.candidates]
+                v = model.vectors(candidates, [len(chosen[owner].context) for owner in owners])
+                scores = functional.cosine_similarity(u[owners], v, dim=1)
             else:
-                scores = model.read(chosen)[1]
-        split = np.split(scores.float().cpu().numpy(), np.cumsum([len(group.candidates) for group in chosen])[:-1])
-        for item, values in zip(items, split, strict=True):
-            ranks[item] = (values >= values[0]).sum()
-    return Recalled(float((ranks == 1).mean()), float((1 / ranks).mean()))
-
-
-def save(weights: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write weights as safetensors."""
-    from safetensors.torch import save_file
-
-    with replacing(path) as temporary:
-        save_file({name: weight.detach().contiguous().cpu() for name, weight in weights.items()}, temporary)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _number(seed: int, stream: str, *more: int) -> int:
-    return int(np.random.default_rng([seed, _STREAMS[stream], *more]).integers(2**62))
+                scores = model(chosen)[1]
+        ranks[items] = [int((values >= values[0]).sum()) for values in scores.split(sizes)]
+    return {"recall_at_1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}

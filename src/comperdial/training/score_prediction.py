@@ -1,7 +1,7 @@
 """Predicting the score that an interlocutor gives a response: from its text, from who they are, or from both.
 
-Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; what differs is said in
-``docs/continuity.md``.
+Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; ``docs/continuity.md`` lists
+the differences.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.schema.tables import SPLITS
+from comperdial.training.continuity import stacked
+from comperdial.training.continuity_tasks import embed
 
 Floats = npt.NDArray[np.float64]
 
 INTERLOCUTOR, OUTSIDERS = "interlocutor", "outsiders"
 TRAIN, VALIDATION, TEST = SPLITS
 PENALTIES = (0.1, 0.3, 1, 3, 10, 30, 100)
-# How much of what was said before the last utterance is read.
+TEXTS = ("response", "last", "earlier")
+# Characters that are read of the utterances before the last one.
 _CHARACTERS = 512
+# Tokens of a text that a sentence encoder reads.
+_TOKENS = 256
 # The shares of a dialogue at whose ends the training and the validation part end.
 _ENDS = (0.8, 0.9)
 
@@ -37,19 +42,18 @@ def rated_exchanges(
     Parameters
     ----------
     contexts, responses, ratings, annotators
-        Tables ``contexts``, ``responses``, ``ratings`` (of turns, in one dimension) and ``annotators`` of a data set, in
-        which each dialogue has one interlocutor, and the same outsiders as all others.
+        Tables of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor.
 
     Returns
     -------
     DataFrame
         ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance
-        before), ``earlier`` (the end of what was said before that), ``interlocutor``, ``outsiders`` (their mean), ``split``.
+        before), ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``.
 
     Raises
     ------
     SchemaError
-        When ratings are of an annotator without a role, a dialogue has two interlocutors, or nothing is left.
+        If an annotator who rated has no role, a response has two interlocutors, or nothing is left.
     """
     roles = annotators.set_index("annotator_id")["role"]
     role = ratings["annotator_id"].map(roles)
@@ -60,48 +64,31 @@ def rated_exchanges(
         )
     key = ["context_id", "system_id"]
     ratings = ratings.rename(columns={"item_id": "context_id"})
-    own = ratings[role == "interlocutor"]
+    own = ratings[role == "interlocutor"].rename(columns={"rating": INTERLOCUTOR, "annotator_id": "person"})
     if own.duplicated(key).any():
         item = own.loc[own.duplicated(key), "context_id"].iloc[0]
         raise SchemaError(f"two interlocutors rated {item!r}", where="table 'ratings'", expected="one")
-    others = ratings[role == "outsider"].groupby(key)["rating"].agg(outsiders="mean", count="size")
-    complete = others[others["count"] == (roles == "outsider").sum()].drop(columns="count").reset_index()
-    frame = own.rename(columns={"rating": INTERLOCUTOR, "annotator_id": "person"})[[*key, "person", INTERLOCUTOR]]
-    frame = (
-        frame.merge(complete, on=key).merge(responses, on=key).merge(contexts.drop(columns="dataset"), on="context_id")
-    )
+    others = ratings[role == "outsider"].groupby(key)["rating"].agg(outsiders="mean", count="size").reset_index()
+    others = others[others["count"] == (roles == "outsider").sum()]
+    frame = own[[*key, "person", INTERLOCUTOR]].merge(others, on=key).merge(responses, on=key)
+    frame = frame.merge(contexts.drop(columns="dataset"), on="context_id")
     if frame.empty:
         raise SchemaError("no response was rated by its interlocutor and by all outsiders", where="table 'ratings'")
     frame = frame.sort_values(["dialogue_id", "turn"], ignore_index=True)
-    said = [[utterance["text"] for utterance in history] for history in frame["history"]]
-    frame["last"] = [texts[-1] if texts else "" for texts in said]
-    frame["earlier"] = ["\n".join(texts[:-1])[-_CHARACTERS:] for texts in said]
+    histories = [[utterance["text"] for utterance in history] for history in frame["history"]]
+    frame["last"] = [texts[-1] if texts else "" for texts in histories]
+    frame["earlier"] = ["\n".join(texts[:-1])[-_CHARACTERS:] for texts in histories]
     frame["split"] = split_in_time(frame["dialogue_id"])
-    columns = [
-        "dataset",
-        "dialogue_id",
-        "turn",
-        "person",
-        "response",
-        "last",
-        "earlier",
-        INTERLOCUTOR,
-        OUTSIDERS,
-        "split",
-    ]
-    return frame[columns]
+    return frame[["dataset", "dialogue_id", "turn", "person", *TEXTS, INTERLOCUTOR, OUTSIDERS, "split"]]
 
 
 def split_in_time(dialogues: pd.Series) -> pd.Series:
     """Split each dialogue along its course: the first 80 % train, the next 10 % validation, the last 10 % test.
 
-    Parameters
-    ----------
-    dialogues
-        The dialogue of each item, the items of a dialogue in their order.
+    ``dialogues`` names the dialogue of each item, the items of a dialogue in their order.
     """
-    place = dialogues.groupby(dialogues).cumcount()
-    size = dialogues.groupby(dialogues).transform("size")
+    items = dialogues.groupby(dialogues)
+    place, size = items.cumcount(), items.transform("size")
     train, validation = (np.rint(size * end) for end in _ENDS)
     names = np.select([place < train, place < validation], [TRAIN, VALIDATION], TEST)
     return pd.Series(names, index=dialogues.index)
@@ -114,55 +101,43 @@ def personal_means(frame: pd.DataFrame) -> Floats:
 
 
 def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # noqa: ANN401 - sparse or dense
-    """Return what is known of each exchange's text, shape (exchanges, features).
+    """Return features of each exchange's text, shape (exchanges, features).
 
     Parameters
     ----------
     frame
-        As :func:`rated_exchanges` gives it; the training part alone is fitted to.
+        As :func:`rated_exchanges` returns it; only the training part is fitted to.
     encoder
-        The name of a sentence encoder of ``comperdial.models``, whose tokens' mean stands for a text; None: TF-IDF of
-        character 1- to 3-grams. Either way three blocks, each text's of length 1: response, last utterance, earlier ones.
+        The name of a sentence encoder of ``comperdial.models``, of whose hidden states a text has the mean; None: TF-IDF of
+        character 1- to 3-grams. Either way a block for each of response, last utterance and earlier ones, of length 1.
 
     Raises
     ------
     SchemaError
-        When the training part's texts have nothing in common.
+        If the training part's texts have nothing in common.
     """
-    blocks = [frame[name] for name in ("response", "last", "earlier")]
     if encoder is not None:
-        return np.hstack([_encoded(texts.tolist(), encoder) for texts in blocks])
+        vectors = embed(encoder, frame[list(TEXTS)].to_numpy().ravel(), _TOKENS)
+        blocks = [stacked(vectors, frame[name].tolist()) for name in TEXTS]
+        return np.hstack([block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12) for block in blocks])
     from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     train = (frame["split"] == TRAIN).to_numpy()
-    made: list[Any] = []
-    for texts in blocks:
+    counts: list[Any] = []
+    for name in TEXTS:
         counted = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=2, sublinear_tf=True)
-        # scikit-learn's error where no n-gram is in two texts, as of dialogues of one exchange.
+        # scikit-learn's error if no n-gram is in two texts, as in dialogues of one exchange.
         with suppress(ValueError):
-            made.append(counted.fit(texts[train]).transform(texts))
-    if not made:
+            counts.append(counted.fit(frame.loc[train, name]).transform(frame[name]))
+    if not counts:
         raise SchemaError("no two texts share a character", where="the training part", expected="texts to learn from")
-    return sparse.hstack(made, format="csr")
-
-
-def _encoded(texts: Sequence[str], encoder: str) -> Floats:
-    from comperdial.models.encoder import Encoder
-
-    vectors = Encoder(encoder).vectors()
-    vectors.add(filter(None, texts))
-    rows = []
-    for text in texts:
-        found = vectors[text]
-        mean = found.vectors[~found.special].mean(axis=0) if not found.special.all() else found.vectors.mean(axis=0) * 0
-        rows.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
-    return np.asarray(rows, dtype=np.float64)
+    return sparse.hstack(counts, format="csr")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of each exchange, and the penalty that the validation part chose."""
+    """A model's prediction for each exchange, and the penalty that was chosen on the validation part."""
 
     values: Floats
     penalty: float
@@ -176,18 +151,16 @@ def predict(
     identity: bool,
     penalties: Sequence[float],
 ) -> Prediction:
-    """Fit a ridge regression on the training part; the validation part chooses the penalty by squared error.
+    """Fit ridge regressions on the training part and keep the one with the lowest squared error on the validation part.
 
     Parameters
     ----------
-    frame
-        As :func:`rated_exchanges` gives it.
-    features
-        Shape (exchanges, features), as :func:`text_features` gives it.
+    frame, features
+        As :func:`rated_exchanges` and :func:`text_features` return them.
     target
-        :data:`INTERLOCUTOR` or :data:`OUTSIDERS`: whose scores are learnt.
+        :data:`INTERLOCUTOR` or :data:`OUTSIDERS`: whose scores are predicted.
     identity
-        Whether the model is told who the interlocutor is, by a one-hot vector.
+        Whether the interlocutor is a feature, as a one-hot vector.
     penalties
         To choose from; of equal ones the first.
     """
@@ -204,14 +177,9 @@ def predict(
     scores = frame[target].to_numpy(np.float64)
     train, validation = ((frame["split"] == name).to_numpy() for name in (TRAIN, VALIDATION))
     centre = scores[train].mean()
-    best: tuple[float, Prediction] | None = None
+    candidates = []
     for penalty in penalties:
-        # The scores are centred instead: a column of ones would make sparse features dense.
+        # The scores are centred instead of an intercept, whose column of ones would make sparse features dense.
         model = Ridge(alpha=penalty, fit_intercept=False, tol=1e-6).fit(features[train], scores[train] - centre)
-        values = np.asarray(model.predict(features) + centre, dtype=np.float64)
-        error = float(np.mean((values[validation] - scores[validation]) ** 2))
-        if best is None or error < best[0]:
-            best = error, Prediction(values, float(penalty))
-    if best is None:
-        raise ValueError("expected a penalty or more")
-    return best[1]
+        candidates.append(Prediction(model.predict(features) + centre, float(penalty)))
+    return min(candidates, key=lambda one: float(np.mean((one.values[validation] - scores[validation]) ** 2)))

@@ -1,8 +1,8 @@
 """Trained models: find them, name them by their bytes, load them.
 
 A trained model is a folder: ``weights.safetensors``, the weights that training changed, in half precision;
-``gaussians.safetensors``, mean and covariance in double precision; ``card.json``, what it was made of and how well it
-selects, and ``README.md``, the same to read. The rest of the encoder is the model that the card names.
+``gaussians.safetensors``, mean and covariance in double precision; ``card.json``, how it was made and how well it
+selects; and ``README.md``, the same for readers. The rest of the encoder is the model that the card names.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +23,72 @@ from comperdial import models
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import read_json, sha256
 from comperdial.models import runtime
-from comperdial.training import selection
-from comperdial.training.gaussian import Gaussian
-from comperdial.training.reading import Lengths, Reader
-from comperdial.training.selection import Architecture, SelectionModel
 
+if TYPE_CHECKING:
+    from comperdial.training.pairs import Reader
+    from comperdial.training.selection import SelectionModel
+
+Floats = npt.NDArray[np.float64]
 WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card.json"
 TRAINED = Path("data/models")
 FORM = 1
-"""Raised when a trained model's folder takes another form."""
+"""The format of a trained model's folder."""
+RCOND = 1e-10
+"""The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies
+less than by a hundred-thousandth of their spread is rounding."""
+ARCHITECTURE = ("attention", "feature", "attention_bias")
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Mean and covariance of features."""
+
+    mean: Floats
+    covariance: Floats
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """Return the pseudo-inverse of the covariance, which has one even where features do not fill their space."""
+        return np.asarray(np.linalg.pinv(self.covariance, rcond=RCOND, hermitian=True), dtype=np.float64)
+
+    def mahalanobis(self, features: npt.ArrayLike) -> Floats:
+        """Return the Mahalanobis distance of n features (n x size) from the mean.
+
+        It is the square root of DEnsity's equation 3 (section 4.3), without its sign.
+        """
+        shift = np.asarray(features, dtype=np.float64) - self.mean
+        return np.sqrt(np.maximum(np.einsum("ij,ij->i", shift @ self.inverse, shift), 0.0))
+
+    def euclidean(self, features: npt.ArrayLike) -> Floats:
+        """Return the Euclidean distance of n features from the mean."""
+        shift = np.asarray(features, dtype=np.float64) - self.mean
+        return np.sqrt(np.einsum("ij,ij->i", shift, shift))
+
+
+def packed(covariance: Floats) -> Floats:
+    """Return the lower triangle of a symmetric matrix, row by row."""
+    return np.ascontiguousarray(covariance[np.tril_indices(len(covariance))])
+
+
+def unpacked(triangle: Floats) -> Floats:
+    """Return the symmetric matrix of :func:`packed`."""
+    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    matrix = np.zeros((size, size))
+    matrix[np.tril_indices(size)] = triangle
+    return np.tril(matrix) + np.tril(matrix, -1).T
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, ready to read contexts and responses."""
+    """A trained model, ready to read contexts and responses; Gaussians of pairs without (``plain``) and with ``facts``."""
 
     network: SelectionModel
     reader: Reader
     gaussians: Mapping[str, Gaussian]
-    where: Path
-
-    def gaussian(self, *, facts: bool) -> Gaussian:
-        """Return the Gaussian of pairs with or without facts."""
-        return self.gaussians["facts" if facts else "plain"]
 
 
 def folder_of(trained: str) -> Path:
-    """Return the folder of a trained model: itself, or of that name below ``data/models`` here or where this package is."""
+    """Return the folder of a trained model: itself, or of that name in ``data/models`` here or of this repository."""
     if "/" in trained or trained.startswith((".", "~")):
         return Path(trained).expanduser()
     here = TRAINED / trained
@@ -62,9 +102,9 @@ def read_card(trained: str) -> dict[str, Any]:
     Raises
     ------
     MissingResourceError
-        When it is not there.
+        If it is not there.
     FileError
-        When it is no such card.
+        If it is not such a card.
     """
     path = folder_of(trained) / CARD
     if not path.is_file():
@@ -75,39 +115,26 @@ def read_card(trained: str) -> dict[str, Any]:
             expected=f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}",
             hint="docs/density.md",
         )
-    card = read_json(path)
-    try:
-        if card["form"] != FORM:
-            raise FileError(f"form {card['form']}", where=str(path), expected=f"form {FORM}: train the model anew")
-        # Asked for now: a card that lacks something should say so before a model is loaded.
-        _how(card)
-        _ = card["encoder"] + card["name"], [card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)]
-        _ = [card["files"][name]["bytes"] + 1 for name in (WEIGHTS, GAUSSIANS)], set(card["features"])
-    except (TypeError, KeyError, AttributeError) as error:
+    card: dict[str, Any] = read_json(path)
+    needed = {"form", "name", "encoder", "settings", "features", "files"}
+    if not isinstance(card, dict) or not needed <= card.keys() or card["form"] != FORM:
         raise FileError(
-            "no card of a trained model", where=str(path), expected="what `comperdial train` writes"
-        ) from error
+            "not the card of a trained model", where=str(path), expected=f"what `comperdial train` writes (form {FORM})"
+        )
     return card
 
 
-def _how(card: Mapping[str, Any]) -> tuple[str, Architecture, Lengths]:
-    """Return a trained model's encoder, as it was named, and how it reads."""
-    said = card["settings"]
-    architecture = Architecture(said["attention"], said["feature"], said["attention_bias"])
-    return said["encoder"], architecture, Lengths(**said["lengths"])
-
-
 def missing(trained: str, *, facts: bool = False) -> str | None:
-    """Say why a trained model cannot be used on this machine; None when it can."""
+    """Return why a trained model cannot be used on this machine; None if it can."""
     try:
         card = read_card(trained)
-        if facts and "facts" not in card["features"]:
-            return f"trained model {trained!r} has seen no facts"
-        found = models.find(_how(card)[0])
+        encoder = models.find(card["settings"]["encoder"])
     except MissingResourceError as error:
         return error.problem
-    if f"{found.name}@{found.digest}" != card["encoder"]:
-        return f"trained model {trained!r} is of {card['encoder']}, and {found.name}@{found.digest} is here"
+    if facts and "facts" not in card["features"]:
+        return f"trained model {trained!r} was trained without facts"
+    if f"{encoder.name}@{encoder.digest}" != card["encoder"]:
+        return f"trained model {trained!r} is of {card['encoder']}, and {encoder.name}@{encoder.digest} is here"
     for name in (WEIGHTS, GAUSSIANS):
         path = folder_of(trained) / name
         if not path.is_file() or path.stat().st_size != card["files"][name]["bytes"]:
@@ -116,14 +143,14 @@ def missing(trained: str, *, facts: bool = False) -> str | None:
 
 
 def label(trained: str) -> str:
-    """Return how a signature names a trained model: by its bytes and its encoder; ``…@absent`` where it is not."""
+    """Return how a signature names a trained model: by its bytes and its encoder; ``…@absent`` if it is missing."""
     try:
         card = read_card(trained)
     except MissingResourceError:
         return f"{Path(trained).name}@absent"
-    told = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
-    told |= {key: card["settings"][key] for key in ("attention", "feature", "attention_bias", "lengths")}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    decisive = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
+    decisive |= {key: card["settings"][key] for key in (*ARCHITECTURE, "lengths")}
+    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     return f"{card['name']}@{digest},encoder:{card['encoder']}"
 
 
@@ -133,10 +160,13 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
     Raises
     ------
     MissingResourceError
-        When it, or its encoder, is not there or altered.
+        If it, or its encoder, is missing or altered.
     """
     import torch
-    from safetensors.numpy import load_file
+    from safetensors.torch import load_file
+
+    from comperdial.training.pairs import Lengths, Reader
+    from comperdial.training.selection import SelectionModel
 
     if problem := missing(trained):
         raise MissingResourceError(problem, where=str(folder_of(trained)), hint="docs/density.md says how to get it")
@@ -149,28 +179,24 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
                 expected=card["files"][name]["sha256"],
                 hint="Run `dvc pull --force`, or train it anew",
             )
-    name, architecture, lengths = _how(card)
-    encoder = models.verified(name)
-    model = selection.make(encoder, architecture)
-    selection.load(model, folder / WEIGHTS)
-    model.network.requires_grad_(requires_grad=False)
+    settings = card["settings"]
+    encoder = models.verified(settings["encoder"])
+    model = SelectionModel(encoder, **{key: settings[key] for key in ARCHITECTURE})
+    weights = load_file(folder / WEIGHTS)
+    if weights.keys() != model.trained().keys():
+        raise FileError(
+            "does not have this model's weights",
+            where=str(folder / WEIGHTS),
+            expected="those of its encoder",
+            hint="Install the version of transformers that the environment pins",
+        )
+    model.load_state_dict(weights, strict=False)
+    model.requires_grad_(requires_grad=False)
     if dtype == "bf16":
         model.encoder.to(torch.bfloat16)
-    arrays = load_file(folder / GAUSSIANS)
+    arrays = {key: array.numpy() for key, array in load_file(folder / GAUSSIANS).items()}
     gaussians = {
         key: Gaussian(arrays[f"{key}.mean"], unpacked(arrays[f"{key}.covariance"])) for key in card["features"]
     }
-    return Trained(model, Reader(runtime.load_tokenizer(encoder), lengths), gaussians, folder)
-
-
-def packed(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the lower triangle of a symmetric matrix, row by row."""
-    return np.ascontiguousarray(covariance[np.tril_indices(len(covariance))])
-
-
-def unpacked(triangle: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the symmetric matrix of :func:`packed`."""
-    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = triangle
-    return np.tril(matrix) + np.tril(matrix, -1).T
+    reader = Reader(runtime.load_tokenizer(encoder), Lengths(**settings["lengths"]))
+    return Trained(model, reader, gaussians)
