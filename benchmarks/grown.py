@@ -23,7 +23,6 @@ import yaml
 
 from comperdial import schema
 from comperdial.challenge.dialogues import Dialogue, to_data
-from comperdial.challenge.roster import read_roster
 from comperdial.challenge.simulation import read_raters
 from comperdial.challenge.tables import dialogues_of
 
@@ -186,7 +185,7 @@ def _write_systems(folder: Path, systems: pd.DataFrame, copies: int, seed: int) 
     """Write what kind the systems are, and the raters, to whom a copy is about as good as the system itself."""
     (folder / "submissions").mkdir(exist_ok=True)
     model = read_raters(ROOT / "data/demo/raters.yaml").model_dump()
-    skills = read_roster(ROOT / "data/demo/agents.yaml").skills | model["skill"]
+    skills = model["skill"]
     rng = np.random.default_rng([seed, 4])
     grown: dict[str, float] = {}
     with (folder / "submissions/systems.csv").open("w", encoding="utf-8", newline="") as file:

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
-from comperdial.challenge.raters import Rater, Raters, read_raters
+from comperdial.challenge.simulation import Rater, Raters, read_raters
 
 ROOT = Path(__file__).resolve().parents[1]
 Floats = npt.NDArray[np.float64]
@@ -116,8 +115,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def demo() -> tuple[Floats, Raters]:
     """Return the skills of the demo's systems and the parameters of its raters."""
     model = read_raters(ROOT / "data/demo/raters.yaml")
-    agents = yaml.safe_load((ROOT / "data/demo/agents.yaml").read_text())["agents"]
-    return np.array([*(agent["skill"] for agent in agents if "skill" in agent), *model.skill.values()]), model
+    return np.array([*model.skill.values()]), model
 
 
 def draw(

@@ -22,8 +22,8 @@ from pathlib import Path
 import pandas as pd
 
 from comperdial import metric, schema
+from comperdial.challenge.agents import load, run_agent
 from comperdial.challenge.dialogues import read_dialogues
-from comperdial.challenge.runner import run_agent
 from comperdial.challenge.submissions import read_submissions, write_submission
 from comperdial.challenge.tables import make_tables
 from comperdial.core.errors import ComperdialError
@@ -59,16 +59,16 @@ temporary = tempfile.TemporaryDirectory()
 folder = Path(temporary.name)
 (folder / "my_agent.py").write_text(agent)
 dialogues = read_dialogues(bench.root / "data/demo/dialogues.json")
-run = run_agent("my_system", {"file": str(folder / "my_agent.py")}, dialogues)
+responses = run_agent(load(str(folder / "my_agent.py")), dialogues)
 first = dialogues[0]
 rows = [
-    {"A said": first.history(turn)[-1]["text"], "my_system answered": run.responses[first.dialogue_id, turn]}
+    {"A said": first.history(turn)[-1]["text"], "my_system answered": responses[first.dialogue_id, turn]}
     for turn in range(3)
 ]
 show(pd.DataFrame(rows), index=False)
 
 # %% [markdown]
-# It ran in a process of its own, within the challenge's limits of time. As a command: `comperdial challenge run
+# It ran within the challenge's limits of time. As a command: `comperdial challenge run
 # data/demo/dialogues.json --agent my_agent.py --output data/demo/submissions/my_system.jsonl`.
 #
 # ## 2. The file
@@ -77,7 +77,7 @@ show(pd.DataFrame(rows), index=False)
 
 # %% tags=["shown"]
 submissions = folder / "submissions"
-write_submission(submissions / "my_system.jsonl", {"my_system": run.responses})
+write_submission(submissions / "my_system.jsonl", responses)
 lines = (submissions / "my_system.jsonl").read_text().splitlines()
 say(f"{len(lines)} lines, the first: <code>{quoted(lines[0])}</code>")
 

@@ -12,7 +12,6 @@ from snakemake.exceptions import WorkflowError
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
-from comperdial.challenge.roster import files_of as roster_files
 from comperdial.config import records
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError
@@ -21,7 +20,7 @@ from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
 from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models.store import label, missing
-from comperdial.selection import Selection, describe, judge_signature, score_file
+from comperdial.selection import Selection, agent_file, describe, judge_signature, score_file
 
 # Snakemake's records that came with pulled results: without them all of these would be made again.
 try:
@@ -124,6 +123,16 @@ def checksums_of(paths):
 
 def challenge(wildcards):
     return S.challenges[wildcards.dataset]
+
+
+def runs(wildcards):
+    """Return the submissions of the agents that a challenge has run here."""
+    return [f"data/runs/{wildcards.dataset}/{agent}.jsonl" for agent in challenge(wildcards).get("agents", {})]
+
+
+def agent_files(wildcards):
+    """Return an agent's file, and the modules beside it, which it may import."""
+    return sorted(map(str, Path(agent_file(challenge(wildcards)["agents"][wildcards.agent])).parent.glob("*.py")))
 
 
 def perturb_options(wildcards):

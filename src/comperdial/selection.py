@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from comperdial.challenge.dialogues import read_dialogues
-from comperdial.challenge.roster import read_roster
+from comperdial.challenge.submissions import is_submission
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
@@ -189,9 +189,6 @@ class Selection:
                 raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
         for name in self.imported:
             published_files(self.challenges[name]["comperdial"])
-        for name in self.made:
-            if "agents" in self.challenges[name]:
-                read_roster(self.challenges[name]["agents"])
         for name, dataset in self.public.items():
             if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
                 raise ConfigError(
@@ -421,7 +418,7 @@ class Selection:
         """
         found: list[str] = []
         for path in map(Path, self.challenges[challenge].get("submissions", [])):
-            inside = sorted([*path.glob("*.jsonl"), *path.glob("systems.csv")]) if path.is_dir() else [path]
+            inside = sorted(filter(is_submission, path.iterdir())) if path.is_dir() else [path]
             found += map(str, inside)
         return [name for name in found if not set("{}") & set(name) and name.isprintable()]
 
@@ -701,10 +698,16 @@ def _labels(metric: str, entry: Mapping[str, Any], outputs: Collection[str]) -> 
     return {metric: label} | ({f"{metric}:{output}": label for output in outputs} if len(outputs) == 1 else {})
 
 
+def agent_file(agent: str) -> str:
+    """Return the file of an agent, which is FILE or FILE:CLASS."""
+    return agent.partition(":")[0]
+
+
 def _paths(challenge: Mapping[str, Any]) -> list[str]:
     """Return the files and folders that a challenge's entry names."""
     return [
-        *(challenge[key] for key in ("dialogues", "agents", "comperdial") if key in challenge),
+        *(challenge[key] for key in ("dialogues", "comperdial") if key in challenge),
+        *map(agent_file, challenge.get("agents", {}).values()),
         *challenge.get("submissions", []),
         *challenge.get("ratings", {}).values(),
         *([challenge["simulated"]["raters"]] if "simulated" in challenge else []),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections import Counter, defaultdict
-from pathlib import Path
+from itertools import groupby
 from xml.etree import ElementTree as ET
 
 import pandas as pd
@@ -17,11 +16,16 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.challenge.pairs.design import make_design
-from comperdial.challenge.pairs.dialogues import Dialogue, read_dialogues, write_dialogues
-from comperdial.challenge.pairs.export import export
-from comperdial.challenge.pairs.importing import read_votes
+from comperdial.challenge.pairs.dialogues import (
+    Dialogue,
+    pair_of,
+    read_all,
+    read_controls,
+    read_dialogues,
+    write_dialogues,
+)
 from comperdial.challenge.pairs.questions import chosen, read_questions
-from comperdial.challenge.pairs.reading import Material, pair_of, read_controls, read_material
+from comperdial.challenge.pairs.tasks import export, read_votes
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 
@@ -33,41 +37,34 @@ def dialogue(system, number, said=None):
     return Dialogue(f"d{number}", system, "B", (("A", f"hello {number}"), ("B", said or f"i am {system} in {number}")))
 
 
-def material(systems=SYSTEMS, each=12):
-    dialogues = [dialogue(system, n) for system in systems for n in range(each)]
-    good, bad = dialogue("person", "c"), dialogue("parrot", "c")
-    return Material({one.key: one for one in dialogues}, controls=[pair_of(good, bad, good)])
+def dialogues_of(systems=SYSTEMS, each=12):
+    return {one.key: one for system in systems for one in (dialogue(system, n) for n in range(each))}
+
+
+CONTROL = pair_of(dialogue("person", "c"), dialogue("parrot", "c"), dialogue("person", "c"))
+
+
+def design_of(dialogues=None, questions=QUESTION, controls=(CONTROL,), **options):
+    return make_design(dialogues or dialogues_of(), questions, controls=controls, **options)
 
 
 # Reading
 
 
-def write_jsonl(path, records):
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-def parlai_pair(answer=None, *, onboarding=False):
-    record = {"is_onboarding": onboarding, "speakers_to_eval": ["modelb", "modela"], "dialogue_dicts": []}
-    for name, text in (("modelb", "yes , tea"), ("modela", "no no no")):
-        said = [{"id": "human_evaluator", "text": "hi"}, {"id": name, "text": text}]
-        record["dialogue_dicts"].append({"speakers": [name, "human_evaluator"], "dialogue": said, "id": f"log-{name}"})
-    return record | ({"correct_answer": answer} if answer else {})
-
-
-def test_forms_of_dialogues(tmp_path):
-    write_dialogues(tmp_path / "d.jsonl", material().dialogues.values())
-    assert read_material([tmp_path / "d.jsonl"]).dialogues == material().dialogues
-    path = write_jsonl(tmp_path / "pairings.jsonl", [parlai_pair("modelb", onboarding=True), parlai_pair()])
-    found = read_material([path])
-    assert [(pair.systems, pair.answer) for pair in found.controls] == [(("modela", "modelb"), "second")]
-    assert [(pair.systems, pair.answer) for pair in found.pairs] == [(("modela", "modelb"), None)]
-    assert found.pairs[0].first.said_by_judged() == ["no no no"]
-    turn = [{"id": "T_1", "text": "hi"}, {"id": "T_2", "text": "hello"}]
-    chats = write_jsonl(tmp_path / "model1.blended.jsonl", [{"dialog": [turn, turn]}, {"dialog": [turn]}])
-    assert read_material([chats]).dialogues["model1-001", "model1"].said_by_judged() == ["hello", "hello"]
-    with pytest.raises(SchemaError, match="another file holds pairs"):
-        read_material([tmp_path / "d.jsonl", path])
+def test_a_file_of_dialogues(tmp_path):
+    write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
+    assert read_all([tmp_path / "d.jsonl", tmp_path / "d.jsonl"]) == dialogues_of()
+    line = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
+    for change, message in (
+        ({"judged": "C"}, "line 1: the judged speaker 'C' says nothing; expected one of B"),
+        ({"utterances": []}, "line 1: utterances is"),
+        ({"utterances": [{"speaker": "B", "text": " "}]}, "line 1: utterances.0.text is ' '"),
+        ({"system_id": 3}, "line 1: system_id is 3"),
+        ({}, "'d1' of 'zebra' a second time, with other words"),
+    ):
+        (tmp_path / "e.jsonl").write_text(json.dumps(line | change) + "\n")
+        with pytest.raises(SchemaError, match=message):
+            read_all([tmp_path / "d.jsonl", tmp_path / "e.jsonl"])
 
 
 TEA = (("A", "tea ?"), ("B", "tea , please"), ("A", "milk ?"), ("B", "no"), ("A", "ok"), ("B", "thanks"))
@@ -98,42 +95,11 @@ def test_tables(histories, warning, tmp_path, caplog):
     for name, records in rows.items():
         schema.write(tmp_path / f"{name}.parquet", pd.DataFrame([{"dataset": "t"} | row for row in records]), name)
     if len(histories) == 3:
-        assert read_material([tmp_path]).dialogues["x", "zebra"] == Dialogue("x", "zebra", "B", TEA)
+        assert read_all([tmp_path])["x", "zebra"] == Dialogue("x", "zebra", "B", TEA)
     else:
         with pytest.raises(SchemaError, match="holds no whole dialogue"):
-            read_material([tmp_path])
+            read_all([tmp_path])
     assert warning in caplog.text
-
-
-def test_files_of_parlai():
-    folder = Path(os.environ.get("COMPERDIAL_MIRROR", "nowhere"), "facebookresearch/ParlAI/parlai/crowdsourcing/tasks")
-    folder /= "acute_eval/task_config"
-    if not folder.is_dir():
-        pytest.skip("ParlAI's files are not here")
-    found = read_material([folder / "pairings.jsonl"])
-    assert [(pair.systems, pair.answer) for pair in found.controls] == [(("modela", "modelc"), "first")]
-    (control,) = read_controls(folder / "onboarding.json", {})
-    assert (control.systems, control.answer) == (("bad_model", "human_as_model"), "second")
-    chats = read_material(sorted((folder / "self_chats").glob("*.jsonl"))).dialogues
-    assert Counter(system for _, system in chats) == {"model1": 5, "model2": 5}
-    # Ids of crowd workers are not read.
-    assert "HUMAN" not in str(found)
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (parlai_pair(onboarding=True), "a control without an answer"),
-        (parlai_pair("modelz"), "the answer is 'modelz'; expected one of 'modelb' and 'modela'"),
-        ({"dialogue_dicts": [], "speakers_to_eval": []}, "not two speakers with two dialogues"),
-        (parlai_pair() | {"speakers_to_eval": ["modelb", "nobody"]}, "the judged speaker 'nobody' says nothing"),
-    ],
-)
-def test_wrong_pairs(record, message, tmp_path):
-    path = write_jsonl(tmp_path / "p.jsonl", [parlai_pair(), record])
-    with pytest.raises(SchemaError, match=re.escape(message)) as caught:
-        read_material([path])
-    assert "p.jsonl, line 2" in str(caught.value)
 
 
 CONTROLS = "better_dialogue_id,better_system_id,worse_dialogue_id,worse_system_id\n"
@@ -142,16 +108,16 @@ CONTROLS = "better_dialogue_id,better_system_id,worse_dialogue_id,worse_system_i
 def test_controls(tmp_path):
     path = tmp_path / "controls.csv"
     path.write_text(f"{CONTROLS}d1,zebra,d2,koala\n")
-    (pair,) = read_controls(path, material().dialogues)
+    (pair,) = read_controls(path, dialogues_of())
     assert (pair.first.key, pair.second.key, pair.answer) == (("d2", "koala"), ("d1", "zebra"), "second")
     for row, message in (
-        (",,d2,koala", "a control without an answer"),
+        (",,d2,koala", "dialogue '' of '' does not exist"),
         ("d1,zebra,d99,koala", "dialogue 'd99' of 'koala' does not exist"),
         ("d1,zebra,d1,zebra", "compared with itself"),
     ):
         path.write_text(f"{CONTROLS}{row}\n")
         with pytest.raises(SchemaError, match=f"record 1: .*{message}"):
-            read_controls(path, material().dialogues)
+            read_controls(path, dialogues_of())
 
 
 def test_questions(tmp_path):
@@ -165,17 +131,22 @@ def test_questions(tmp_path):
 # Design
 
 
+def systems_of(pair):
+    return pair.first.system_id, pair.second.system_id
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     systems=st.integers(2, 5), each=st.integers(4, 14), annotators=st.integers(1, 9), pairs_each=st.integers(1, 4),
     seed=st.integers(0, 99),
 )  # fmt: skip
 def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
-    found = material([f"s{n}" for n in range(systems)], each)
-    design = make_design(found, QUESTION, annotators=annotators, pairs_each=pairs_each, seed=seed)
-    assert design == make_design(found, QUESTION, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    found = dialogues_of([f"s{n}" for n in range(systems)], each)
+    design = design_of(found, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    assert design == design_of(found, annotators=annotators, pairs_each=pairs_each, seed=seed)
     shown, lefts, compared = defaultdict(Counter), Counter(), Counter()
-    for tasks in design.annotators().values():
+    for _, group in groupby(design.tasks, key=lambda task: task.annotator):
+        tasks = list(group)
         assert [task.is_control for task in tasks] == [True] + [False] * pairs_each
         texts = [side.utterances for task in tasks for side in (task.pair.first, task.pair.second)]
         assert len(set(texts)) == len(texts), "nobody sees a dialogue twice"
@@ -183,8 +154,8 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
         assert abs(sides["first"] - sides["second"]) <= 1
         for task in tasks[1:]:
             shown["pair"][task.pair.id] += 1
-            compared[task.pair.systems] += 1
-            lefts[task.pair.systems] += 1 if task.left == "first" else -1
+            compared[systems_of(task.pair)] += 1
+            lefts[systems_of(task.pair)] += 1 if task.left == "first" else -1
             for side in (task.pair.first, task.pair.second):
                 shown[side.system_id][side.key] += 1
     assert all(abs(balance) <= 1 for balance in lefts.values())
@@ -194,41 +165,41 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
         assert max(pairs.values()) == 1, "each pair once"
     reused = {system for system, uses in shown.items() if max(uses.values()) > 1}
     assert all(sum(shown[system].values()) > each for system in reused), "each dialogue once while there are enough"
-    assert reused == {s for s in shown if f"dialogues of {s} are shown more than once" in str(design.broken)}
+    assert reused == {s for s in shown if f"dialogues of {s} are shown more than once" in str(design.notes)}
 
 
 def test_each_question_has_its_own_annotators_and_the_same_pairs():
     questions = chosen(read_questions(), ["overall", "humanness"])
-    design = make_design(material(), questions, annotators=3, pairs_each=4)
+    design = design_of(questions=questions, annotators=3, pairs_each=4)
     asked = defaultdict(list)
     for task in design.tasks:
         asked[task.question.name].append((task.pair.id, task.left))
     assert asked["overall"] == asked["humanness"]
-    assert list(design.annotators()) == ["a01", "a02", "a03", "a04", "a05", "a06"]
+    assert list(dict.fromkeys(task.annotator for task in design.tasks)) == ["a01", "a02", "a03", "a04", "a05", "a06"]
 
 
 def test_limits_of_a_design():
-    few = material(("koala", "zebra"), 3)
-    assert make_design(few, QUESTION, annotators=4, pairs_each=3).broken == [
+    few = dialogues_of(("koala", "zebra"), 3)
+    assert [re.sub("^[34] of", "3 of", note) for note in design_of(few, annotators=4, pairs_each=3).notes] == [
         "3 of 9 pairs are shown more than once, at most 2 times",
         "3 of 3 dialogues of koala are shown more than once, at most 4 times: 12 are needed",
         "3 of 3 dialogues of zebra are shown more than once, at most 4 times: 12 are needed",
     ]
     with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
-        make_design(few, QUESTION, annotators=4, pairs_each=4)
+        design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
     said = (("p", "hi"), ("q", "ho"))
     chats = [Dialogue("chat", "p", "p", said), Dialogue("chat", "q", "q", said)]
     with pytest.raises(ConfigError, match="no two dialogues to compare"):
-        make_design(Material({one.key: one for one in chats}), QUESTION, annotators=1, pairs_each=1)
+        design_of({one.key: one for one in chats}, annotators=1, pairs_each=1)
 
 
 def test_chosen_comparisons():
-    design = make_design(material(), QUESTION, annotators=4, pairs_each=3, compare=[("zebra", "zebra")])
+    design = design_of(annotators=4, pairs_each=3, compare=[("zebra", "zebra")])
     pairs = [task.pair for task in design.tasks if not task.is_control]
-    assert {pair.systems for pair in pairs} == {("zebra", "zebra")} and len({pair.id for pair in pairs}) == 12
+    assert {systems_of(pair) for pair in pairs} == {("zebra", "zebra")} and len({pair.id for pair in pairs}) == 12
     with pytest.raises(UnknownNameError, match="Did you mean 'zebra'"):
-        make_design(material(), QUESTION, annotators=1, pairs_each=1, compare=[("zebre", "koala")])
+        design_of(annotators=1, pairs_each=1, compare=[("zebre", "koala")])
 
 
 # Label Studio: export, answers as it exports them, import
@@ -236,8 +207,8 @@ def test_chosen_comparisons():
 
 def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
     evil = "<script>alert(1)</script> & <b>ok</b>"
-    found = Material({one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))})
-    design = make_design(found, QUESTION, annotators=1, pairs_each=1)
+    found = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
+    design = design_of(found, controls=(), annotators=1, pairs_each=1)
     export(tmp_path, design, name="m", ties=True)
     (task,) = json.loads((tmp_path / "overall/a01.json").read_text())
     assert set(task["data"]) == {"item", "left", "right"}
@@ -278,7 +249,7 @@ def answers(folder, annotator, *, wrong=False, reason="because", form="json"):
 
 @pytest.fixture
 def study(tmp_path):
-    design = make_design(material(), QUESTION, annotators=4, pairs_each=6, seed=1)
+    design = design_of(annotators=4, pairs_each=6, seed=1)
     export(tmp_path, design, name="mini", seed=1)
     return tmp_path
 
@@ -314,7 +285,7 @@ BAD = {
     "another key": (lambda tasks: tasks[2]["data"].update(item="0123"), "record 3.*: item '0123' is not in .*key.csv"),
     "no choice": (
         lambda tasks: tasks[0]["annotations"][0]["result"].pop(0),
-        "annotation 1 .*: a vote without a choice",
+        "annotation 1: a vote without a choice",
     ),
     "unknown choice": (
         lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
@@ -324,7 +295,7 @@ BAD = {
         lambda tasks: tasks[3]["annotations"][0].update(completed_by=8),
         "the tasks of 'a01' were done by '1' and '8'",
     ),
-    "second vote": (lambda tasks: tasks.append(tasks[1]), "annotations 2 and 2 are both by annotator '1'"),
+    "second vote": (lambda tasks: tasks.append(tasks[1]), "a second annotation of item"),
 }
 
 
@@ -342,13 +313,13 @@ def test_a_study_from_the_command_line(tmp_path, capsys):
     def run(*arguments):
         return main(["annotate", *map(str, arguments)]), capsys.readouterr()
 
-    write_dialogues(tmp_path / "d.jsonl", material().dialogues.values())
+    write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
     (tmp_path / "controls.csv").write_text(f"{CONTROLS}d1,zebra,d1,koala\n")
     folder = tmp_path / "round1"
     arguments = ("--annotators", 4, "--pairs-each", 3, "--controls", tmp_path / "controls.csv")
     status, printed = run("pairs", tmp_path / "d.jsonl", *arguments, "--output", folder)
     assert status == 0
-    assert printed.out == f"{folder}: 16 tasks of 4 annotators, 4 of them controls; 12 pairs of 26 dialogues\n"
+    assert printed.out == f"{folder}: 16 tasks of 4 annotators, 4 of them controls; 12 pairs of 24 dialogues\n"
     exports = [answers(folder, f"a0{n}", wrong=n == 1) for n in (1, 2, 3, 4)]
     table = tmp_path / "preferences.csv"
     options = ("--key", folder / "key.csv", "--output", table)

@@ -7,8 +7,7 @@ import sys
 import pytest
 import yaml
 
-from comperdial.challenge.raters import read_raters
-from comperdial.challenge.roster import read_roster
+from comperdial.challenge.simulation import read_raters
 from comperdial.config import line_of, load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
@@ -20,7 +19,7 @@ from comperdial.judges.prices import find_price
 
 
 @pytest.mark.parametrize(
-    "read", [load_yaml, load_catalogue, read_lock, read_roster, read_raters, lambda path: find_price(path, "m")]
+    "read", [load_yaml, load_catalogue, read_lock, read_raters, lambda path: find_price(path, "m")]
 )
 def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     path = tmp_path / "file.yaml"
@@ -167,8 +166,7 @@ MISTAKES = [
     ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
     ("own_data.mine", {"file": "mine.txt"}, r"own_data\.mine\.file: got 'mine\.txt'; expected a file \.csv"),
     ("challenges.demo.comperdial", "x", r"challenges\.demo: it has comperdial, dialogues, .*expected `dialogues` with"),
-    ("challenges.demo.agents", GONE, r"challenges\.demo: `simulated` without `agents`"),
-    ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a path"),
+    ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a mapping"),
     ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),
     ("recorded.unieval_recorded.about", "a | b", r"recorded\.unieval_recorded\.about: .*without a bar"),
     ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),

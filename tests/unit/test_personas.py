@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.challenge import personas
 from comperdial.challenge.personas.contradictions import age_contradiction, family_contradiction
-from comperdial.challenge.personas.graph import ASPECTS, aspect_of
+from comperdial.challenge.personas.generate import generate, write_personas
+from comperdial.challenge.personas.graph import ASPECTS, aspect_of, read_graph
 from comperdial.challenge.personas.rules import read_constraints
+from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError
 
 
 @pytest.fixture(scope="module")
 def graph(root):
-    return personas.read_graph(root / "data/demo/peacok_kg.json")
+    return read_graph(root / "data/demo/peacok_kg.json")
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +81,22 @@ def triples():
 def test_every_layout_gives_the_same_graph(tmp_path, content):
     path = tmp_path / "peacok_kg.json"
     path.write_text(json.dumps(content))
-    assert personas.read_graph(path).heads == HEADS
+    assert read_graph(path) == HEADS
 
 
 def test_triples_as_text(tmp_path):
     (tmp_path / "kg.txt").write_text("\n".join(triples()) + "\n")
-    found = personas.read_graph(tmp_path / "kg.txt")
-    assert found.heads == HEADS
-    assert found.report["tails"] == 4
+    assert read_graph(tmp_path / "kg.txt") == HEADS
 
 
-def test_the_relation_s_field_is_reported_and_votes_against_a_tail_leave_it_out(tmp_path):
+def test_the_relation_s_field_is_logged_and_votes_against_a_tail_leave_it_out(tmp_path, caplog):
+    caplog.set_level("INFO")
     content = older()
-    content["bodyguard" if "bodyguard" in content else "a bodyguard"]["phrases"]["strength"]["final"]["majority"] = [
-        "not sure"
-    ]
+    content["a bodyguard"]["phrases"]["strength"]["final"]["majority"] = ["not sure"]
     (tmp_path / "kg.json").write_text(json.dumps(content))
-    found = personas.read_graph(tmp_path / "kg.json")
-    assert found.report["relation"] == "final.majority.0 with final.majority.1"
-    assert found.report["left_out"] == {"not sure": 1}
-    assert found.heads["i am a bodyguard"] == {}
+    assert read_graph(tmp_path / "kg.json")["i am a bodyguard"] == {}
+    assert "relations are in final.majority.0 and final.majority.1" in caplog.text
+    assert "{'not sure': 1}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -107,23 +104,23 @@ def test_the_relation_s_field_is_reported_and_votes_against_a_tail_leave_it_out(
     [
         ({"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}}, "colour: blue"),
         ({"a rancher": {"edges": {}}}, "not a layout"),
-        ({"a rancher": {"attributes": {"tends": 3}}}, "head 'a rancher'"),
+        ({"a rancher": {"attributes": {"tends": 3}}}, "a rancher.attributes.tends is 3"),
         (
             {"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
-            r"head 'a rancher', attribute 'tends': `attr_person` is \['tend'\]; expected a text",
+            r"head 'a rancher', attribute 'tends', attr_person: it is \['tend'\]; expected a valid string",
         ),
         (
             {"a rancher": {"head_person": 3, "attributes": {"tends": {"relation": "routine_habit"}}}},
-            "head 'a rancher': `head_person` is 3; expected a text",
+            "a rancher.head_person is 3",
         ),
-        (["a rancher\troutine_habit"], "line 1"),
+        (["a rancher\troutine_habit"], "line 1: 2 is missing"),
         ([], "no head with a tail"),
     ],
 )
 def test_an_unknown_layout_is_one_clear_message(tmp_path, content, named):
     (tmp_path / "kg.json").write_text(json.dumps(content))
     with pytest.raises(SchemaError, match=named):
-        personas.read_graph(tmp_path / "kg.json")
+        read_graph(tmp_path / "kg.json")
 
 
 @pytest.mark.parametrize(
@@ -144,11 +141,11 @@ def test_relations_by_any_of_their_names(relation, aspect):
 
 
 def test_negative_heads_are_exactly_those_we_wrote_as_such(graph, constraints):
-    negative = {head for head in graph.heads if constraints.is_negative(head)}
+    negative = {head for head in graph if constraints.is_negative(head)}
     assert negative == {
         f"i am a {w}" for w in ("forger", "con artist", "bully", "shoplifter", "burglar", "habitual liar")
     }
-    assert len(graph.heads) - len(negative) >= 60
+    assert len(graph) - len(negative) >= 60
     assert constraints.is_negative("i am a dishonest person") == "dishonest"
     assert constraints.is_negative("i am a detective who catches thieves and burglars") is None
 
@@ -171,7 +168,7 @@ def test_gendered_words_become_neutral(constraints, text, neutral):
     assert constraints.neutralise(text)[0] == neutral
 
 
-def test_what_was_neutralised_is_told(constraints):
+def test_what_was_neutralised_is_reported(constraints):
     assert constraints.neutralise("a king and a salesman")[1] == ["king (no neutral word)", "salesman -> salesperson"]
 
 
@@ -231,7 +228,7 @@ def check(persona, graph, constraints):
     assert set(persona.kinds[3:]) <= {"head", *ASPECTS}
     assert len(profile) == len(persona.kinds) - 3 >= 2 + 2 * 4
     for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
-        assert not constraints.gendered_words(sentence)
+        assert not [word for word in constraints.neutralise(sentence)[1] if "->" in word]
         assert age_contradiction(sentence, years, goal=kind.startswith("goal")) is None
         assert family_contradiction(sentence, family) is None
         assert sentence == sentence.lower()
@@ -241,64 +238,52 @@ def check(persona, graph, constraints):
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32))
 def test_a_thousand_personas_keep_every_constraint(graph, constraints, seed):
-    drawn = personas.generate(graph, constraints, count=50, seed=seed)
-    for persona in drawn.personas:
+    drawn = generate(graph, constraints, count=50, seed=seed)
+    for persona in drawn:
         check(persona, graph, constraints)
-    again = personas.generate(graph, constraints, count=50, seed=seed)
-    assert again.personas == drawn.personas
-    other = personas.generate(graph, constraints, count=50, seed=seed + 1)
-    assert [p.sentences for p in other.personas] != [p.sentences for p in drawn.personas]
+    assert generate(graph, constraints, count=50, seed=seed) == drawn
+    other = generate(graph, constraints, count=50, seed=seed + 1)
+    assert [p.sentences for p in other] != [p.sentences for p in drawn]
 
 
 def test_more_personas_leave_the_first_as_they_were(graph, constraints):
-    few = personas.generate(graph, constraints, count=3, seed=7).personas
-    assert personas.generate(graph, constraints, count=9, seed=7).personas[:3] == few
+    few = generate(graph, constraints, count=3, seed=7)
+    assert generate(graph, constraints, count=9, seed=7)[:3] == few
 
 
-def test_a_contradiction_is_resolved_and_reported(constraints):
-    head, other = "i am a nurse", "i am a marathon runner"
-    graph = personas.Graph({head: {"experience": ["worked nights for 30 years"]}, other: {"experience": ["ran"]}})
-    drawn = personas.generate(graph, constraints, count=30, seed=1)
-    assert all(p.age >= 44 for p in drawn.personas)
-    found = drawn.report()["contradictions"]
-    assert found
-    assert {c["done"] for c in found} == {"the age became 44"}
+def test_a_contradiction_is_resolved_and_reported(constraints, tmp_path):
+    heads = {
+        "i am a nurse": {"experience": ["worked nights for 30 years"]},
+        "i am a marathon runner": {"experience": ["ran"]},
+    }
+    write_personas(heads, constraints, tmp_path / "personas.json", count=30, seed=1)
+    written = json.loads((tmp_path / "personas.json").read_text())
+    assert all(persona["age"] >= 44 for persona in written["personas"])
+    assert {one["done"] for one in written["report"]["contradictions"]} == {"the age became 44"}
+    assert written["report"]["personas"] == 30
 
 
 def test_too_few_usable_heads(constraints):
-    graph = personas.Graph({"i am a forger": {"experience": ["forged"]}, "i am a nurse": {"experience": ["nursed"]}})
+    heads = {"i am a forger": {"experience": ["forged"]}, "i am a nurse": {"experience": ["nursed"]}}
     with pytest.raises(ConfigError, match="1 of 2 heads are usable"):
-        personas.generate(graph, constraints, count=1, seed=1)
+        generate(heads, constraints, count=1, seed=1)
 
 
 @pytest.mark.parametrize(
     ("file", "text", "named"),
     [
-        ("names.csv", "generation,gender,name\n10,x,Liam\n", "line 2: gender 'x'"),
+        ("names.csv", "generation,gender,name\n10,x,Liam\n", "line 2: gender is 'x'"),
+        ("names.csv", "generation,gender,name\n", "no names"),
         ("family.csv", "family_info,start_age,end_age\nI have a dog.,50,20\n", "line 2: ages 50 to 20"),
-        ("ages.csv", "head,start_age,end_age\na nurse,young,20\n", "line 2: age 'young'"),
-        ("ages.csv", "head,start\na nurse,20\n", "start_age"),
+        ("ages.csv", "head,start_age,end_age\na nurse,young,20\n", "line 2: start_age is 'young'"),
+        ("ages.csv", "head,start\na nurse,20\n", "start_age is missing"),
+        ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: gendered is ''"),
     ],
 )
 def test_a_wrong_constraint_is_named_by_line(root, tmp_path, file, text, named):
-    for path in (root / "data/personas").glob("*.csv"):
-        (tmp_path / path.name).write_text(path.read_text())
-    (tmp_path / file).write_text(text)
-    with pytest.raises(SchemaError, match=named):
-        read_constraints(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("names.csv", "generation,gender,name\n", "names.csv: no names"),
-        ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: no value in column 'gendered'"),
-    ],
-)
-def test_constraints_that_are_none(root, tmp_path, name, content, message):
     shutil.copytree(root / "data/personas", tmp_path / "personas")
-    (tmp_path / "personas" / name).write_text(content)
-    with pytest.raises(SchemaError, match=message):
+    (tmp_path / "personas" / file).write_text(text)
+    with pytest.raises(SchemaError, match=named):
         read_constraints(tmp_path / "personas")
 
 
@@ -309,3 +294,12 @@ def test_a_list_of_no_words_forbids_and_replaces_nothing(root, tmp_path):
     found = read_constraints(tmp_path / "personas")
     assert found.neutralise("i am a policeman") == ("i am a policeman", [])
     assert found.is_negative("i am a thief") is None
+
+
+def test_the_command(root, tmp_path, capsys):
+    graph, constraints = str(root / "data/demo/peacok_kg.json"), str(root / "data/personas")
+    command = ["personas", graph, "--constraints", constraints, "--count", "2", "--seed", "2024"]
+    assert main([*command, "--output", str(tmp_path / "p.json")]) == 0
+    assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
+    assert main([*command, "--default-ages", "50", "20", "--output", str(tmp_path / "q.json")]) == 1
+    assert "--default-ages: ages 50 20; expected the younger age first" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from workdir import copy_repository
 
 # An option, what a shell runs, expands or ends a word at, a wildcard of Snakemake, and what Python formats.
 HOSTILE = "--help $(touch x) `touch x`; touch x # {wildcards} {dataset} {nothing} 'a' \"b\" \\ * ~ é"
-FOLDER, AGENTS = "$(touch x) 'folder'", "agents; touch x.yaml"
+FOLDER, AGENT = "$(touch x) 'folder'", "agent; touch x.py"
 TARGETS = ("tables", "plots", "pages", "results/mine/scores/mine_recorded.parquet", "results/mine/curves.parquet")
 
 
@@ -24,17 +24,17 @@ def hostile(root, tmp_path_factory):
     workdir = copy_repository(root, tmp_path_factory.mktemp("hostile") / "repository")
     params = yaml.safe_load((workdir.path / "params.yaml").read_text())
     (workdir.path / FOLDER).mkdir()
-    (workdir.path / AGENTS).write_text((workdir.path / "data/demo/agents.yaml").read_text())
+    (workdir.path / AGENT).write_text("class UserAgent: ...\n")
     params["challenges"]["mine"] = {
         "title": HOSTILE,
         "target": HOSTILE,
         "dialogues": "data/demo/dialogues.json",
         "submissions": [FOLDER],
-        "agents": AGENTS,
+        "agents": {"mine": AGENT},
         "simulated": {"raters": "data/demo/raters.yaml", "seed": 1},
     }
     params["datasets"].append("mine")
-    params["recorded"] = {"mine_recorded": {"dataset": "mine", "format": "table", "path": AGENTS, "about": HOSTILE}}
+    params["recorded"] = {"mine_recorded": {"dataset": "mine", "format": "table", "path": AGENT, "about": HOSTILE}}
     params["judging"]["variants"]["cpds-d"]["label"] = HOSTILE
     params["evaluation"] |= {"target": HOSTILE, "source": HOSTILE}
     params["metrics"]["f1"]["label"] = HOSTILE
@@ -47,9 +47,9 @@ def test_a_hostile_configuration_reaches_the_commands_as_it_is(hostile):
     commands = re.findall(r"^Shell command: (.*)$", planned, re.MULTILINE)
     assert len(commands) > 10, planned[-3000:]
     words = [word for command in commands for word in shlex.split(command)]
-    assert {HOSTILE, FOLDER, AGENTS} <= {*words}
+    assert {HOSTILE, FOLDER, AGENT} <= {*words}
     # Split by a shell, no word is a piece of a hostile one.
-    assert not {"x", "touch", "x.yaml", "'folder'", "$(touch", "agents;"} & {*words}
+    assert not {"x", "touch", "x.py", "'folder'", "$(touch", "agent;"} & {*words}
     assert not (hostile.path / "x").exists()
 
 

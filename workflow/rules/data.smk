@@ -39,38 +39,30 @@ rule personas:
         " --default-ages {params.ages} --output {output} > {log} 2>&1"
 
 
-rule run_agents:
+rule run_agent:
     input:
-        lambda wildcards: roster_files(challenge(wildcards)["agents"]),
+        agent_files,
         dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
-        roster=lambda wildcards: challenge(wildcards)["agents"],
     output:
-        runs="data/runs/{dataset}/runs.jsonl",
-        report="data/runs/{dataset}/report.json",
+        "data/runs/{dataset}/{agent}.jsonl",
     log:
-        "logs/run_agents/{dataset}.log",
+        "logs/run_agent/{dataset}/{agent}.log",
     wildcard_constraints:
         dataset=one_of(WITH_AGENTS),
-    threads: 2
     resources:
         runtime=60,
     params:
-        code=code("challenge/*.py", "challenge/agents"),
+        agent=lambda wildcards: challenge(wildcards)["agents"][wildcards.agent],
+        code=code("challenge/agents.py", "challenge/dialogues.py"),
     shell:
-        "comperdial challenge run {input.dialogues:q} --roster {input.roster:q} --jobs {threads}"
-        " --output {output.runs} --report {output.report} > {log} 2>&1"
+        "comperdial challenge run {input.dialogues:q} --agent {params.agent:q} --output {output} > {log} 2>&1"
 
 
 rule read_challenge:
     input:
+        runs,
         lambda wildcards: S.submissions(wildcards.dataset),
         dialogues=lambda wildcards: challenge(wildcards)["dialogues"],
-        roster=lambda wildcards: challenge(wildcards).get("agents", []),
-        runs=lambda wildcards: (
-            expand("data/runs/{dataset}/{file}", dataset=wildcards.dataset, file=["runs.jsonl", "report.json"])
-            if wildcards.dataset in WITH_AGENTS
-            else []
-        ),
     output:
         tables("{dataset}", "systems", "contexts", "personas", "responses"),
         report="data/tables/{dataset}/submissions.json",
@@ -79,12 +71,10 @@ rule read_challenge:
     wildcard_constraints:
         dataset=one_of(S.made),
     params:
-        submissions=lambda wildcards, input: [*input.runs[:1], *challenge(wildcards).get("submissions", [])],
-        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
-        runs=lambda wildcards, input: ["--runs", input.runs[1]] if input.runs else [],
-        code=code("challenge/*.py"),
+        submissions=lambda wildcards: [*runs(wildcards), *challenge(wildcards).get("submissions", [])],
+        code=code(*(f"challenge/{name}.py" for name in ("dialogues", "submissions", "tables", "personas/wording"))),
     shell:
-        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q} {params.roster:q} {params.runs:q}"
+        "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q}"
         " --name {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
 
@@ -111,7 +101,6 @@ rule simulate_ratings:
     input:
         tables("{dataset}", "contexts", "responses"),
         raters=lambda wildcards: challenge(wildcards)["simulated"]["raters"],
-        roster=lambda wildcards: challenge(wildcards).get("agents", []),
     output:
         tables("{dataset}", "ratings", "truth"),
     log:
@@ -120,10 +109,9 @@ rule simulate_ratings:
         dataset=one_of(S.simulated),
     params:
         seed=lambda wildcards: challenge(wildcards)["simulated"]["seed"],
-        roster=lambda wildcards, input: ["--roster", input.roster] if input.roster else [],
-        code=code("challenge/simulation.py", "challenge/raters.py"),
+        code=code("challenge/simulation.py"),
     shell:
-        "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} {params.roster:q} --seed {params.seed}"
+        "comperdial simulate data/tables/{wildcards.dataset} --raters {input.raters:q} --seed {params.seed}"
         " > {log} 2>&1"
 
 

@@ -2,142 +2,92 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from comperdial.challenge.agent import Conversation
-from comperdial.challenge.api import Api
-from comperdial.challenge.dialogues import SPEAKERS
+from pydantic import BaseModel
+
+from comperdial.challenge.agents import Limits, Model, Session
+from comperdial.challenge.dialogues import SPEAKERS, Conversation
 from comperdial.challenge.dialogues import Dialogue as Gold
 from comperdial.challenge.dialogues import read_dialogues as read_gold
-from comperdial.challenge.limits import AgentError, Limits
-from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.challenge.process import AgentProcess
-
-# Private there, since an edit of that module would make published submissions stale: one turn, with its checks.
-from comperdial.challenge.runner import Run, _ask_with_api, _checked
-from comperdial.core.errors import SchemaError
-from comperdial.core.files import printable, read_jsonl
-
-log = logging.getLogger(__name__)
-
-
-@dataclass
-class SelfChat:
-    """What an agent said to itself.
-
-    Attributes
-    ----------
-    system_id
-        The agent.
-    dialogues
-        Each begins with a given utterance of A; the agent says the rest, and B is judged. Empty when it failed.
-    problem
-        Why it failed; None when it did not.
-    """
-
-    system_id: str
-    dialogues: list[Dialogue] = field(default_factory=list)
-    problem: str | None = None
+from comperdial.challenge.pairs.dialogues import Dialogue, Utterance
+from comperdial.challenge.records import checked
+from comperdial.core.files import read_jsonl
 
 
 def self_chat(
-    entry: Mapping[str, Any],
+    agent: Any,  # noqa: ANN401
+    system_id: str,
     openings: Sequence[Gold],
     turns: int,
     *,
     limits: Limits | None = None,
-    api: Api | None = None,
-) -> SelfChat:
+    model: Model | None = None,
+) -> list[Dialogue]:
     """Let an agent play both speakers of each dialogue.
 
-    An agent of the challenge answers A as B. When A is to speak, the speakers change names and personas, so that the
-    agent answers as B again.
+    An agent of the challenge answers A as B. When A is to speak, the speakers change names and personas, so that the agent
+    answers as B again.
 
     Parameters
     ----------
-    entry
-        Of a roster: ``id``, and ``kind`` or ``file``.
+    agent, limits, model
+        As :func:`~comperdial.challenge.agents.run_agent` takes them.
+    system_id
+        The agent's name.
     openings
         Dialogues whose personas and first utterance are taken.
     turns
         How often each of the two speaks.
-    limits
-        Default: the challenge's.
-    api
-        The language model for agents of the API track.
 
-    Returns
-    -------
-    SelfChat
-        An agent that fails has no dialogues and a problem; it never raises here.
+    Raises
+    ------
+    AgentError
+        As :meth:`~comperdial.challenge.agents.Session.ask`.
     """
-    limits, found = limits or Limits(), SelfChat(entry["id"])
-    try:
-        with AgentProcess(entry, load_seconds=limits.load_seconds) as agent:
-            if agent.takes_api_responses and api is None:
-                raise AgentError("it wants a language model (API track), and none was given")
-            for first in range(0, len(openings), limits.batch):
-                batch = openings[first : first + limits.batch]
-                found.dialogues += _batch(agent, entry["id"], batch, turns, limits, api)
-    except AgentError as error:
-        found.dialogues, found.problem = [], printable(str(error))
-        log.warning("%s failed: %s", found.system_id, found.problem)
-    return found
-
-
-def _batch(
-    agent: AgentProcess, system: str, batch: Sequence[Gold], turns: int, limits: Limits, api: Api | None
-) -> list[Dialogue]:
-    deadline = time.monotonic() + limits.run_seconds
-    said = [[opening.texts[0]] for opening in batch]
-    used: list[list[int]] = [[0, 0] for _ in batch]
-    for number in range(1, 2 * turns):
-        doing = f"utterance {number + 1} of {len(batch)} self-chats from {batch[0].dialogue_id!r}"
-        data = [
-            _conversation(opening, texts, with_a=not agent.takes_api_responses)
-            for opening, texts in zip(batch, said, strict=True)
-        ]
-        if agent.takes_api_responses and api is not None:
-            answers = _ask_with_api(agent, data, used, limits, api, deadline, doing, Run(system))
-        else:
-            answers = agent.ask({"test_data": data}, deadline - time.monotonic(), doing)
-        for texts, answer in zip(said, _checked(answers, len(batch), doing), strict=True):
-            texts.append(answer)
-    return [
-        Dialogue(opening.dialogue_id, system, "B", tuple((SPEAKERS[i % 2], text) for i, text in enumerate(texts)))
-        for opening, texts in zip(batch, said, strict=True)
-    ]
+    limits = limits or Limits()
+    dialogues: list[Dialogue] = []
+    for first in range(0, len(openings), limits.batch):
+        batch = openings[first : first + limits.batch]
+        session = Session(agent, len(batch), limits, model)
+        chats = [[opening.texts[0]] for opening in batch]
+        for number in range(1, 2 * turns):
+            shown = [
+                _conversation(opening, texts, with_a=not session.of_api_track)
+                for opening, texts in zip(batch, chats, strict=True)
+            ]
+            where = f"utterance {number + 1} of {len(batch)} self-chats from {batch[0].dialogue_id!r}"
+            for texts, answer in zip(chats, session.ask(shown, range(len(batch)), where), strict=True):
+                texts.append(answer)
+        for opening, texts in zip(batch, chats, strict=True):
+            lines = tuple((SPEAKERS[i % 2], text) for i, text in enumerate(texts))
+            dialogues.append(Dialogue(opening.dialogue_id, system_id, "B", lines))
+    return dialogues
 
 
 def _conversation(opening: Gold, texts: Sequence[str], *, with_a: bool) -> Conversation:
     """Return what the agent is shown: the last to speak is A, and the other, whose turn it is, is B."""
     own, partner = ("B", "A") if len(texts) % 2 else ("A", "B")
     names = ("A", "B") if own == "B" else ("B", "A")
-    shown: Conversation = {
-        "persona B": list(opening.personas[own]),
-        "dialogue": [{"persona_id": names[i % 2], "text": text} for i, text in enumerate(texts)],
-    }
-    if with_a:
-        shown["persona A"] = list(opening.personas[partner])
-    return shown
+    shown: Conversation = {"persona A": list(opening.personas[partner])} if with_a else {}
+    said = [{"persona_id": names[i % 2], "text": text} for i, text in enumerate(texts)]
+    return shown | {"persona B": list(opening.personas[own]), "dialogue": said}
 
 
-@dataclass(frozen=True)
-class Training:
-    """Utterances that an agent may have learned, and which follow which: lower-cased, spaces made one."""
-
-    utterances: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
+class _Pair(BaseModel):
+    context: str
+    response: str
 
 
-def read_training(path: str | Path) -> Training:
-    """Read what an agent was trained on.
+class _Dialogue(BaseModel):
+    utterances: list[Utterance]
+
+
+def read_training(path: str | Path) -> list[list[str]]:
+    """Read the dialogues that an agent was trained on, each as its texts.
 
     Parameters
     ----------
@@ -151,29 +101,19 @@ def read_training(path: str | Path) -> Training:
         Names the record at fault.
     """
     if Path(path).suffix == ".json":
-        dialogues: Iterable[Sequence[str]] = [dialogue.texts for dialogue in read_gold(path)]
-    else:
-        dialogues = [_training_texts(record, f"{path}, line {number}") for number, record in read_jsonl(path)]
-    plain = [[_plain(text) for text in texts] for texts in dialogues]
-    if not plain:
-        raise SchemaError("holds no dialogue", where=str(path), expected="at least one")
-    return Training(
-        frozenset(text for texts in plain for text in texts),
-        frozenset(pair for texts in plain for pair in pairwise(texts)),
-    )
+        return [list(dialogue.texts) for dialogue in read_gold(path)]
+    read = []
+    for number, record in read_jsonl(path):
+        where = f"{path}, line {number}"
+        if "utterances" in record:
+            read.append([utterance.text for utterance in checked(_Dialogue, record, where).utterances])
+        else:
+            pair = checked(_Pair, record, where)
+            read.append([pair.context, pair.response])
+    return read
 
 
-def _training_texts(record: Mapping[str, Any], where: str) -> list[str]:
-    if isinstance(record.get("context"), str) and isinstance(record.get("response"), str):
-        return [record["context"], record["response"]]
-    said = record.get("utterances")
-    if isinstance(said, list) and said and all(isinstance(u, dict) and isinstance(u.get("text"), str) for u in said):
-        return [utterance["text"] for utterance in said]
-    raise SchemaError("no dialogue", where=where, expected="context and response, or utterances, each with a text")
-
-
-@dataclass(frozen=True)
-class Faults:
+class Faults(NamedTuple):
     """What is wrong with an agent's self-chats.
 
     Attributes
@@ -181,13 +121,13 @@ class Faults:
     dialogues
         How many there are.
     repeating
-        Dialogues in which the agent says what was said before, by either speaker.
+        Dialogues in which the agent repeats an utterance, by either speaker.
     looping
         Dialogues that end in a cycle: the last utterances, however many, are those just before them.
     utterances, repeated
-        What the agent said, and how many of these had been said before in their dialogue.
+        The agent's utterances, and how many of these repeat an earlier one of their dialogue.
     known_utterances, known_pairs
-        How many of them, and of the call-response pairs that they end, stand word for word in the training text; None
+        How many of them, and of the call-response pairs that they end, are word for word in the training text; None
         without one.
     """
 
@@ -200,40 +140,37 @@ class Faults:
     known_pairs: int | None = None
 
 
-def faults(dialogues: Sequence[Dialogue], training: Training | None = None) -> Faults:
+def faults(dialogues: Sequence[Dialogue], training: Sequence[Sequence[str]] | None = None) -> Faults:
     """Count loops and copies in self-chats; the first utterance of each was given and is not the agent's."""
-    plain = [[_plain(text) for _, text in dialogue.utterances] for dialogue in dialogues]
-    repeats = [sum(text in texts[:i] for i, text in enumerate(texts) if i) for texts in plain]
-    said = [(texts[i - 1], texts[i]) for texts in plain for i in range(1, len(texts))]
-    return Faults(
-        len(plain),
-        sum(count > 0 for count in repeats),
-        sum(map(_loops, plain)),
-        len(said),
-        sum(repeats),
-        None if training is None else sum(text in training.utterances for _, text in said),
-        None if training is None else sum(pair in training.pairs for pair in said),
+    chats = [_plain([text for _, text in dialogue.utterances]) for dialogue in dialogues]
+    repeats = [sum(text in texts[:i] for i, text in enumerate(texts)) for texts in chats]
+    pairs = [pair for texts in chats for pair in pairwise(texts)]
+    loops = sum(any(t[-n:] == t[-2 * n : -n] for n in range(1, len(t) // 2 + 1)) for t in chats)
+    counts = Faults(len(chats), sum(count > 0 for count in repeats), loops, len(pairs), sum(repeats))
+    if training is None:
+        return counts
+    known = [_plain(texts) for texts in training]
+    known_texts, known_pairs = {t for texts in known for t in texts}, {p for texts in known for p in pairwise(texts)}
+    return counts._replace(
+        known_utterances=sum(text in known_texts for _, text in pairs),
+        known_pairs=sum(pair in known_pairs for pair in pairs),
     )
 
 
-def _loops(texts: Sequence[str]) -> bool:
-    return any(texts[-length:] == texts[-2 * length : -length] for length in range(1, len(texts) // 2 + 1))
+def report(system_id: str, counts: Faults) -> str:
+    """Return the counts as a sentence."""
+    shares = (
+        (counts.repeated, "repeated"),
+        (counts.known_utterances, "in the training text"),
+        (counts.known_pairs, "with the one before in the training text"),
+    )
+    texts = [f"{n / max(1, counts.utterances):.1%} {what}" for n, what in shares if n is not None]
+    return (
+        f"{system_id}: {counts.dialogues} self-chats, {counts.repeating} repeat an utterance, {counts.looping} end in a "
+        f"loop; of {counts.utterances} utterances, {', '.join(texts)}"
+    )
 
 
-def report(found: Iterable[tuple[str, Faults]]) -> Iterator[str]:
-    """Yield the lines of a table of faults by agent."""
-    rows = [
-        ("agent", "dialogues", "repeat something", "end in a loop", "utterances: repeated", "known", "pairs: known")
-    ]
-    for name, fault in found:
-        shares = (fault.repeated, fault.known_utterances, fault.known_pairs)
-        texts = ["-" if n is None else f"{n / fault.utterances:.1%}" if fault.utterances else "-" for n in shares]
-        rows.append((name, str(fault.dialogues), str(fault.repeating), str(fault.looping), *texts))  # type: ignore[arg-type]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        yield "  ".join([row[0].ljust(widths[0]), *cells])
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _plain(texts: Sequence[str]) -> list[str]:
+    """Return texts in lower case, with single spaces."""
+    return [" ".join(text.casefold().split()) for text in texts]

@@ -1,18 +1,19 @@
-"""Dialogues and submissions as tables."""
+"""Dialogues and submissions as tables, and dialogues out of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from comperdial import schema
-from comperdial.challenge.dialogues import Dialogue, context_id
+from comperdial.challenge.dialogues import Dialogue, context_id, read_dialogues
 from comperdial.challenge.personas.wording import kinds_of
-
-Answer = tuple[str, str, int, str]
-"""System, dialogue, turn and response."""
+from comperdial.challenge.submissions import read_submissions
+from comperdial.core.errors import SchemaError
+from comperdial.core.files import write_json
 
 
 def make_tables(
@@ -38,68 +39,84 @@ def make_tables(
     where
         What messages name.
     """
-    answers = (
-        (system, dialogue, turn, text)
-        for system, given in responses.items()
-        for (dialogue, turn), text in given.items()
-    )
-    tables = make_setting(dataset, dialogues, systems, where=where)
-    return tables | {"responses": responses_of(dataset, answers, where=where)}
-
-
-def make_setting(
-    dataset: str, dialogues: Sequence[Dialogue], systems: Mapping[str, Mapping[str, Any]], *, where: str
-) -> dict[str, pd.DataFrame]:
-    """Return the tables systems, contexts and personas, those that do not grow with the responses."""
-    return {
-        "systems": _frame(dataset, "systems", ({"system_id": s, **about} for s, about in systems.items()), where),
-        "contexts": _frame(dataset, "contexts", (c for d in dialogues for c in _contexts(d)), where),
-        "personas": _frame(dataset, "personas", (p for d in dialogues for p in _personas(d)), where),
+    rows: dict[str, Iterable[Mapping[str, Any]]] = {
+        "systems": ({"system_id": system, **about} for system, about in systems.items()),
+        "contexts": (
+            {
+                "context_id": context_id(dialogue.dialogue_id, turn),
+                "dialogue_id": dialogue.dialogue_id,
+                "turn": turn,
+                "history": dialogue.history(turn),
+                "references": [dialogue.reference(turn)],
+                "facts": dialogue.personas["B"],
+            }
+            for dialogue in dialogues
+            for turn in range(dialogue.turns)
+        ),
+        "personas": (
+            {"dialogue_id": dialogue.dialogue_id, "speaker": s, "sentences": said, "kinds": kinds_of(said)}
+            for dialogue in dialogues
+            for s, said in dialogue.personas.items()
+        ),
+        "responses": (
+            {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
+            for system, answers in responses.items()
+            for (dialogue, turn), text in answers.items()
+        ),
     }
-
-
-def responses_of(dataset: str, answers: Iterable[Answer], *, where: str) -> pd.DataFrame:
-    """Return some answers as table responses."""
-    rows = (
-        {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
-        for system, dialogue, turn, text in answers
-    )
-    return _frame(dataset, "responses", rows, where)
-
-
-def _frame(dataset: str, table: str, rows: Iterable[Mapping[str, Any]], where: str) -> pd.DataFrame:
-    frame = pd.DataFrame([{"dataset": dataset, **row} for row in rows], columns=schema.table(table).columns)
-    return schema.validate(frame, table, where=f"{where}, as table {table!r}")
-
-
-def _contexts(dialogue: Dialogue) -> Iterable[dict[str, Any]]:
-    for turn in range(dialogue.turns):
-        yield {
-            "context_id": context_id(dialogue.dialogue_id, turn),
-            "dialogue_id": dialogue.dialogue_id,
-            "turn": turn,
-            "history": dialogue.history(turn),
-            "references": [dialogue.reference(turn)],
-            "facts": dialogue.personas["B"],
-        }
-
-
-def _personas(dialogue: Dialogue) -> Iterable[dict[str, Any]]:
-    for speaker, sentences in dialogue.personas.items():
-        yield {
-            "dialogue_id": dialogue.dialogue_id,
-            "speaker": speaker,
-            "sentences": sentences,
-            "kinds": kinds_of(sentences),
-        }
+    return {
+        name: schema.validate(
+            pd.DataFrame([{"dataset": dataset, **row} for row in found], columns=schema.table(name).columns),
+            name,
+            where=f"{where}, as table {name!r}",
+        )
+        for name, found in rows.items()
+    }
 
 
 def dialogues_of(contexts: pd.DataFrame, personas: pd.DataFrame) -> list[Dialogue]:
     """Return the dialogues that :func:`make_tables` was given, from its tables."""
     sentences = personas.set_index(["dialogue_id", "speaker"])["sentences"]
-    found = []
+    dialogues = []
     for name, rows in contexts.sort_values(["dialogue_id", "turn"]).groupby("dialogue_id"):
         last = rows.iloc[-1]
         texts = (*(u["text"] for u in last["history"]), last["references"][0])
-        found.append(Dialogue(str(name), {s: list(sentences.get((name, s), [])) for s in ("A", "B")}, texts))
-    return found
+        dialogues.append(Dialogue(str(name), {s: list(sentences.get((name, s), [])) for s in ("A", "B")}, texts))
+    return dialogues
+
+
+def read_challenge(
+    name: str, dialogues: str | Path, submissions: Sequence[str | Path], folder: str | Path
+) -> dict[str, str]:
+    """Read a challenge, and write its tables and ``submissions.json``, which names what was left out.
+
+    Parameters
+    ----------
+    name
+        The data set's name.
+    dialogues, submissions
+        As :func:`read_dialogues` and :func:`read_submissions` take them.
+    folder
+        Gets the tables systems, contexts, personas and responses.
+
+    Returns
+    -------
+    dict
+        System or file -> why it was left out.
+
+    Raises
+    ------
+    SchemaError
+        When no submission is complete.
+    """
+    gold = read_dialogues(dialogues)
+    read = read_submissions(submissions, gold)
+    where = ", ".join(map(str, submissions))
+    if not read.responses:
+        problems = "; ".join(read.problems.values())
+        raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
+    systems = {system: read.systems[system] for system in read.responses}
+    for table, frame in make_tables(name, gold, systems, read.responses, where=where).items():
+        schema.write(Path(folder) / f"{table}.parquet", frame, table)
+    write_json(Path(folder) / "submissions.json", {"systems": len(systems), "failed": read.problems})
+    return read.problems

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import json_object, output_file, output_folder, seconds, whole
 from comperdial.core.errors import ConfigError
+
+_LIMITS = {
+    "batch": (whole(1), "conversations a call, at most 50"),
+    "load_seconds": (seconds, "to construct the agent"),
+    "run_seconds": (seconds, "for all turns of a batch"),
+    "calls": (whole(0), "of the language model an utterance"),
+    "input_tokens": (whole(0), "a dialogue"),
+    "output_tokens": (whole(0), "a dialogue"),
+}
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -25,13 +32,23 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_run(parts)
-    _add_self_chat(parts)
+    dialogues = "ComperDial_data.json's schema, or the challenge's test data"
+    command = parts.add_parser("run", help="run an agent on dialogues, with gold history")
+    command.add_argument("dialogues", type=Path, help=dialogues)
+    _add_agent(command, "the submission: a .jsonl file named as the system")
+    for name, (kind, about) in _LIMITS.items():
+        command.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"limit: {about}; default: the challenge's")
+    command.set_defaults(run=_run)
+    command = parts.add_parser("self-chat", help="let an agent talk to itself, and count what goes wrong")
+    _add_agent(command, "a .jsonl file of dialogues, named as the system")
+    command.add_argument("--openings", type=Path, required=True, help="dialogues, whose personas and first line count")
+    command.add_argument("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
+    command.add_argument("--dialogues", type=whole(1), metavar="M", help="how many; default: one for each opening")
+    command.add_argument("--training", type=Path, metavar="FILE", help="the agent's training text: count copies of it")
+    command.set_defaults(run=_self_chat)
     command = parts.add_parser("tables", help="turn dialogues and submissions into tables")
-    command.add_argument("dialogues", type=Path, help="ComperDial_data.json's schema, or the challenge's test data")
+    command.add_argument("dialogues", type=Path, help=dialogues)
     command.add_argument("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
-    command.add_argument("--roster", type=Path, help="whose track and descriptions to take")
-    command.add_argument("--runs", type=Path, help="the report of `challenge run`, whose failures are reported again")
     command.add_argument("--name", required=True, help="the data set's name")
     command.add_argument("--output", type=output_folder, required=True, help="a folder")
     command.set_defaults(run=_tables)
@@ -44,7 +61,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command = commands.add_parser("simulate", help="rate a folder of tables with SIMULATED raters, whose truth is kept")
     command.add_argument("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
     command.add_argument("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
-    command.add_argument("--roster", type=Path, help="whose skills to take")
     command.add_argument("--seed", type=whole(0), required=True)
     command.set_defaults(run=_simulate)
 
@@ -62,188 +78,78 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_import)
 
 
-def _add_run(parts: Any) -> None:  # noqa: ANN401
-    command = parts.add_parser("run", help="run one agent or a roster of agents on dialogues, with gold history")
-    command.add_argument("dialogues", type=Path, help="ComperDial_data.json's schema, or the challenge's test data")
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--agent", metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
-    which.add_argument("--roster", type=Path, help="a YAML file that lists agents")
+def _add_agent(command: argparse.ArgumentParser, output: str) -> None:
     command.add_argument(
-        "--options", type=json_object, default={}, metavar="JSON", help="arguments of the agent's class"
+        "--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent"
     )
+    command.add_argument("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
     command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
-    command.add_argument(
-        "--output", type=output_file, required=True, help="the submission: a .jsonl file named as the system"
-    )
-    command.add_argument("--report", type=output_file, help="a .json file: what came of each agent")
-    command.add_argument(
-        "--ledger",
-        type=Path,
-        default=Path("data/ledger"),
-        help="where the answers of a roster's service are kept, to be asked for once; default: data/ledger",
-    )
-    command.add_argument("--jobs", type=whole(1), default=1, help="agents at a time (default: 1)")
-    for name, kind, about in (
-        ("batch", whole(1), "conversations a call (at most 50)"),
-        ("load-seconds", seconds, "to construct the agent"),
-        ("run-seconds", seconds, "for all turns of a batch"),
-        ("calls", whole(0), "of the language model an utterance"),
-        ("input-tokens", whole(0), "a dialogue"),
-        ("output-tokens", whole(0), "a dialogue"),
-    ):
-        command.add_argument(f"--{name}", type=kind, help=f"limit: {about}; default: the challenge's")
-    command.set_defaults(run=_run)
-
-
-def _add_self_chat(parts: Any) -> None:  # noqa: ANN401
-    command = parts.add_parser("self-chat", help="let agents of a roster talk to themselves, and count what goes wrong")
-    command.add_argument("roster", type=Path, metavar="AGENTS", help="a YAML file that lists agents")
-    command.add_argument("--agents", nargs="+", metavar="ID", help="which of them; default: all")
-    command.add_argument(
-        "--openings", type=Path, required=True, help="dialogues (as for `run`), whose personas and first line are taken"
-    )
-    command.add_argument("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
-    command.add_argument(
-        "--dialogues", type=whole(1), metavar="M", help="for each agent; default: one for each opening"
-    )
-    command.add_argument(
-        "--training", type=Path, metavar="FILE", help="what the agents learned from: count copies of it"
-    )
-    command.add_argument("--output", type=output_file, required=True, help="a .jsonl file of dialogues")
-    command.add_argument("--ledger", type=Path, default=Path("data/ledger"), help="as for `run`; default: data/ledger")
-    command.set_defaults(run=_self_chat)
+    command.add_argument("--output", type=output_file, required=True, help=output)
 
 
 def _personas(options: argparse.Namespace) -> None:
-    from comperdial.challenge import personas
+    from comperdial.challenge.personas.generate import write_personas
+    from comperdial.challenge.personas.graph import read_graph
+    from comperdial.challenge.personas.rules import read_constraints
 
     if options.default_ages[0] > options.default_ages[1]:
         ages = " ".join(map(str, options.default_ages))
         raise ConfigError(f"ages {ages}", where="--default-ages", expected="the younger age first")
-    constraints = personas.read_constraints(options.constraints, default_ages=tuple(options.default_ages))
-    drawn = personas.generate(personas.read_graph(options.graph), constraints, count=options.count, seed=options.seed)
-    personas.write_personas(drawn, options.output)
+    constraints = read_constraints(options.constraints, default_ages=tuple(options.default_ages))
+    write_personas(read_graph(options.graph), constraints, options.output, count=options.count, seed=options.seed)
 
 
-def _run(options: argparse.Namespace) -> int:
-    from comperdial.challenge.api import closing
+def _system(output: Path) -> str:
+    from comperdial.challenge.submissions import NAME
+
+    # Before an agent runs for an hour, and not after.
+    if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
+        expected = "letters, digits, dots, - and _, and .jsonl at the end: the file's name is the system's"
+        raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
+    return output.stem
+
+
+def _run(options: argparse.Namespace) -> None:
+    from comperdial.challenge.agents import Limits, load, run_agent
     from comperdial.challenge.dialogues import read_dialogues
-    from comperdial.challenge.limits import Limits
-    from comperdial.challenge.roster import read_roster
-    from comperdial.challenge.runner import run_agent, run_roster, write_runs
-    from comperdial.challenge.submissions import is_name
+    from comperdial.challenge.submissions import write_submission
 
-    names = ("batch", "load_seconds", "run_seconds", "calls", "input_tokens", "output_tokens")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    limits = Limits(**given)
+    _system(options.output)
+    limits = Limits(**{name: value for name in _LIMITS if (value := getattr(options, name)) is not None})
     if limits.batch > Limits.batch:
         raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits.batch}")
-    # Before agents run for an hour, and not after.
-    if options.output.suffix != ".jsonl" or not is_name(options.output.stem):
-        raise ConfigError(
-            f"the name {options.output.name!r}",
-            where="--output",
-            expected="letters, digits, dots, - and _, and .jsonl at the end: the file's name is the system's",
-        )
-    if options.roster and options.options:
-        raise ConfigError("given with --roster", where="--options", expected="options of agents in the roster itself")
     dialogues = read_dialogues(options.dialogues)
-    api = _load_api(options.api) if options.api else None
-    model = None
-    if options.roster:
-        roster = read_roster(options.roster, None if api else partial(_make_api, ledger=options.ledger))
-        model = roster.model
-        runs = run_roster(roster.agents, dialogues, limits=limits, api=api or roster.api, jobs=options.jobs)
-    else:
-        spec = _class(options.agent) | {"options": options.options}
-        runs = iter([run_agent(options.output.stem, spec, dialogues, limits=limits, api=api, show=True)])
-    with closing(model):
-        reports = write_runs(runs, options.output, options.report, named=bool(options.roster))
-    return int(all(report["problem"] is not None for report in reports))
+    model = load(options.api) if options.api else None
+    agent = load(options.agent, options.options, seconds=limits.load_seconds)
+    responses = run_agent(agent, dialogues, limits=limits, model=model)
+    write_submission(options.output, responses)
+    print(f"{options.output}: {len(responses)} responses")
 
 
-def _self_chat(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from comperdial.challenge.api import closing
+def _self_chat(options: argparse.Namespace) -> None:
+    from comperdial.challenge.agents import Limits, load
     from comperdial.challenge.dialogues import read_dialogues
     from comperdial.challenge.pairs.dialogues import write_dialogues
-    from comperdial.challenge.roster import read_roster
     from comperdial.challenge.self_chat import faults, read_training, report, self_chat
-    from comperdial.core.errors import UnknownNameError
 
-    if options.output.suffix != ".jsonl":
-        raise ConfigError(f"the name {options.output.name!r}", where="--output", expected="a .jsonl file")
+    system = _system(options.output)
     openings = read_dialogues(options.openings)
-    count = options.dialogues or len(openings)
-    if count > len(openings):
-        raise ConfigError(
-            f"{count} dialogues",
-            where="--dialogues",
-            expected=f"at most {len(openings)}, one for each opening of {options.openings}: most agents always say the "
-            "same to the same opening",
-        )
+    if (options.dialogues or 0) > len(openings):
+        # Most agents always give the same answers to the same opening.
+        expected = f"at most {len(openings)}, one for each opening of {options.openings}"
+        raise ConfigError(f"{options.dialogues} dialogues", where="--dialogues", expected=expected)
     training = read_training(options.training) if options.training else None
-    roster = read_roster(options.roster, partial(_make_api, ledger=options.ledger))
-    entries = {entry["id"]: entry for entry in roster.agents}
-    for name in options.agents or ():
-        if name not in entries:
-            raise UnknownNameError("agent", name, entries, where=str(options.roster))
-    chosen = [entries[name] for name in dict.fromkeys(options.agents or entries)]
-    with closing(roster.model):
-        found = [
-            self_chat(entry, openings[:count], options.turns, api=roster.api)
-            for entry in tqdm(chosen, desc="agents", disable=None)
-        ]
-    whole_chats = [chat for chat in found if chat.problem is None]
-    write_dialogues(options.output, (dialogue for chat in whole_chats for dialogue in chat.dialogues))
-    for line in report((chat.system_id, faults(chat.dialogues, training)) for chat in whole_chats):
-        print(line)
-    for chat in found:
-        if chat.problem is not None:
-            print(f"{chat.system_id}: no self-chats: {chat.problem}")
-    print(
-        f"{options.output}: {sum(len(chat.dialogues) for chat in whole_chats)} self-chats of {len(whole_chats)} agents"
-    )
-    return int(not whole_chats)
-
-
-def _class(text: str) -> dict[str, Any]:
-    file, _, name = text.partition(":")
-    return {"file": file, "class": name or None}
-
-
-def _make_api(options: Mapping[str, Any], where: str, *, ledger: Path) -> Any:  # noqa: ANN401 - a judges' class
-    from comperdial.judges.chat_api import make_api
-
-    return make_api(options, where, ledger=ledger)
-
-
-def _load_api(text: str) -> Any:  # noqa: ANN401 - any class of a user's
-    from comperdial.challenge.worker import load
-
-    try:
-        api = load(_class(text))
-    except ConfigError:
-        raise
-    # A user's file may raise anything.
-    except Exception as error:
-        raise ConfigError(
-            f"it raised {type(error).__name__}: {error}", where=f"--api {text}", expected="FILE:CLASS of a model"
-        ) from error
-    if missing := [name for name in ("count", "complete") if not callable(getattr(api, name, None))]:
-        raise ConfigError(
-            f"no method {missing[0]}", where=f"--api {text}", expected="count(messages), complete(messages, max_tokens)"
-        )
-    return api
+    model = load(options.api) if options.api else None
+    agent = load(options.agent, options.options, seconds=Limits().load_seconds)
+    chats = self_chat(agent, system, openings[: options.dialogues], options.turns, model=model)
+    write_dialogues(options.output, chats)
+    print(report(system, faults(chats, training)))
 
 
 def _tables(options: argparse.Namespace) -> None:
-    from comperdial.challenge import build
+    from comperdial.challenge.tables import read_challenge
 
-    failed = build.build(
-        options.name, options.dialogues, options.submissions, options.output, roster=options.roster, runs=options.runs
-    )
+    failed = read_challenge(options.name, options.dialogues, options.submissions, options.output)
     for system, problem in failed.items():
         print(f"{system}: left out: {problem}")
 
@@ -257,7 +163,7 @@ def _ratings(options: argparse.Namespace) -> None:
 def _simulate(options: argparse.Namespace) -> None:
     from comperdial.challenge import simulation
 
-    simulation.rate_tables(options.folder, options.raters, options.roster, seed=options.seed)
+    simulation.rate_tables(options.folder, options.raters, seed=options.seed)
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -79,6 +79,11 @@ Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples,
 Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
 
 
+SystemName = Annotated[
+    str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"), Expected("letters, digits, dots, hyphens and underscores")
+]
+
+
 class Ratings(Strict):
     """Files of ratings of a challenge."""
 
@@ -99,7 +104,7 @@ class Challenge(Strict):
     title: Text
     dialogues: Maybe[FilePath] = None
     submissions: Maybe[Annotated[list[FilePath], Field(min_length=1)]] = None
-    agents: Maybe[FilePath] = None
+    agents: Maybe[dict[SystemName, FilePath]] = None
     ratings: Maybe[Ratings] = None
     simulated: Maybe[SimulatedRatings] = None
     comperdial: Maybe[FilePath] = None
@@ -117,8 +122,6 @@ class Challenge(Strict):
             )
         if self.dialogues and not (self.submissions or self.agents):
             raise rule("`dialogues` alone", "`submissions` or `agents` with them")
-        if self.simulated and not self.agents:
-            raise rule("`simulated` without `agents`", "`agents`, whose file says how good each is")
         return self
 
 

@@ -1,195 +1,279 @@
-"""Label Studio's exports, in both of their JSON forms.
+"""Label Studio: the parts of a labeling interface, and its exports in both JSON forms.
 
-"JSON" holds tasks with their annotations; "JSON-MIN" one flat record an annotation, in which a control with one choice or
-one text holds that, one with several an object, and no skipped task is left.
+"JSON" holds tasks with their annotations; "JSON-MIN" one flat record an annotation, in which a control with one choice or one
+text holds that, one with several an object, and no skipped task is left.
+
+Everything shown is HTML in ``HyperText`` tags, with the texts escaped. The plainer tags are not safe for any text that may come:
+``Text`` treats it as HTML unless a feature flag is set, so that ``<3`` could be lost, and ``Paragraphs`` fails on an empty
+history (read in the front end of Label Studio 1.23.2).
 """
 
 from __future__ import annotations
 
+import hashlib
+import html
+import json
 import logging
-import math
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from xml.etree import ElementTree as ET
 
-from comperdial.core.errors import SchemaError
-from comperdial.core.files import read_json
+from pydantic import BaseModel, Field
+
+from comperdial.challenge.records import Filled, checked
+from comperdial.core.errors import FileError, SchemaError
+from comperdial.core.files import read_json, read_table
 
 log = logging.getLogger(__name__)
 
 _FORMS = "a list of tasks, as Label Studio exports it as JSON or JSON-MIN"
+# Label Studio's own sizes of Header end at that of a section's title.
+_TITLE_STYLE = "font-size: 16px; font-weight: 600; margin: 8px 0 2px"
+_TEXT_STYLE = "font-size: 14px; font-weight: 400; line-height: 1.4; margin: 0 0 4px"
+
+
+def guideline_view(markdown: str) -> ET.Element:
+    """Return the root of a labeling configuration, with guidelines that unfold above the task."""
+    view = ET.Element("View")
+    panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value="Guidelines")
+    for block in markdown.strip().split("\n\n"):
+        # Lines that were wrapped are joined.
+        for text in re.sub(r"\n(?!- )", " ", block).split("\n"):
+            line, style = " ".join(text.lstrip("#").split()), _TITLE_STYLE
+            if not text.startswith("#"):
+                line, style = "• " + line[2:] if text.startswith("- ") else line, _TEXT_STYLE
+            ET.SubElement(panel, "Header", value=line, style=style)
+    return view
+
+
+def add_text(view: ET.Element, name: str, title: str) -> None:
+    """Add the text that a task has under ``name``, with a title."""
+    ET.SubElement(view, "Header", value=title, size="4")
+    attributes = {"name": name, "value": f"${name}", "valueType": "text", "inline": "true", "selectionEnabled": "false"}
+    ET.SubElement(view, "HyperText", attributes)
+
+
+def add_choices(
+    view: ET.Element, title: str, choices: Iterable[tuple[str, str | None]], message: str = "", **attributes: str
+) -> None:
+    """Add a question with choices, each with its alias, which is what the export holds; a message makes it required."""
+    ET.SubElement(view, "Header", value=title, size="4")
+    required = {"required": "true", "requiredMessage": message} if message else {}
+    question = ET.SubElement(view, "Choices", attributes | {"showInline": "true"} | required)
+    for text, alias in choices:
+        ET.SubElement(question, "Choice", {"value": text} | ({"alias": alias} if alias else {}))
+
+
+def to_xml(view: ET.Element) -> str:
+    """Return a labeling configuration as text."""
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def paragraph(style: str, text: str, speaker: str = "") -> str:
+    """Return an utterance as HTML, after its speaker's name if that is shown."""
+    name = f"<b>{html.escape(speaker)}:</b> " if speaker else ""
+    return f'<p style="white-space: pre-wrap; margin: 0 0 .5em{style}">{name}{html.escape(text)}</p>'
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """Return a list as HTML."""
+    entries = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+    return f'<ul style="list-style: disc; padding-left: 1.5em">{entries}</ul>'
+
+
+def item_name(*ids: str | int) -> str:
+    """Return the name of an item in tasks: a hash, so that nothing in a task says which system answered."""
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:12]
+
+
+def refuse_key(path: Path) -> None:
+    """Refuse to write where there is a key: without it the answers to its tasks could not be read."""
+    if path.exists():
+        raise FileError(
+            "there is a key already",
+            where=str(path),
+            expected="a folder without one",
+            hint="Export into another folder: without this key the answers to its tasks cannot be read",
+        )
+
+
+def read_key(
+    path: str | Path, columns: Sequence[str], *, may_be_empty: Collection[str] = ()
+) -> dict[str, dict[str, str]]:
+    """Return the rows of the ``key.csv`` that was written with tasks, by their ``item``.
+
+    Raises
+    ------
+    SchemaError
+        When it has other columns, or names the record at fault: a cell without a name, an item that is there twice.
+    """
+    frame = read_table(path)
+    if list(frame.columns) != list(columns):
+        problem = f"the columns are {', '.join(map(str, frame.columns))}"
+        raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(columns)}")
+    items: dict[str, dict[str, str]] = {}
+    for number, row in enumerate(frame.to_dict("records"), start=1):
+        named = {str(name): str(value) for name, value in row.items()}
+        empty = [name for name, value in named.items() if not value.strip() and name not in may_be_empty]
+        if empty or named["item"] in items:
+            problem = f"column {empty[0]!r} is empty" if empty else f"item {named['item']!r} a second time"
+            raise SchemaError(
+                problem, where=f"{path}, record {number}", expected="a name in each column, each item once"
+            )
+        items[named["item"]] = named
+    return items
 
 
 @dataclass(frozen=True)
 class Annotation:
     """What one person gave for one task: choices and texts by the name of their tag, and how long it took, if known."""
 
-    id: str
-    annotator: str
-    choices: Mapping[str, list[str]]
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Record:
-    """A task, or a task's annotation in JSON-MIN: the item, and the annotations that were not skipped."""
-
     where: str
     item: str
-    annotations: list[Annotation]
-    skipped: int
+    annotator: str
+    choices: Mapping[str, list[str]]
+    seconds: float | None
 
 
-def read_export(path: str | Path, tags: Collection[str]) -> list[Record]:
-    """Read a project's export.
+class _User(BaseModel):
+    id: int | Filled | None = None
+    email: Filled | None = None
+
+
+class _Value(BaseModel):
+    choices: list[str] | None = None
+    text: list[str] | None = None
+
+
+class _Result(BaseModel):
+    from_name: str
+    value: Any
+
+
+class _Common(BaseModel):
+    lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+class _Annotation(_Common):
+    id: int | Filled
+    completed_by: int | Filled | _User | None = None
+    was_cancelled: bool = False
+    result: list[_Result]
+
+
+class _Data(BaseModel):
+    item: str
+
+
+class _Task(BaseModel):
+    data: _Data
+    annotations: list[_Annotation]
+
+
+class _Flat(_Common):
+    item: str
+    annotator: int | Filled | _User | None
+    annotation_id: int | Filled | None = None
+
+
+def read_exports(
+    paths: Sequence[str | Path], tags: Collection[str], key: Collection[str], key_path: str | Path
+) -> list[Annotation]:
+    """Read exports of one or several projects; skipped tasks are counted in the log.
 
     Parameters
     ----------
-    path
-        The file.
+    paths
+        The files.
     tags
-        The names of our tags. What others hold, such as a field for comments that an organiser added, is not read.
+        The names of our tags. What others hold, such as a field for comments that an organiser added, is not read;
+        predictions and drafts are not, either.
+    key, key_path
+        The items that there are, and the file that names them.
 
     Raises
     ------
-    ComperdialError
-        Names the task and the annotation at fault.
+    SchemaError
+        Names the task and the annotation at fault: another form, an item that is not in the key, a person's second answer.
     """
-    content = read_json(path)
-    if not isinstance(content, list) or not content:
-        problem = "holds no tasks" if content == [] else f"holds {type(content).__name__}"
-        raise SchemaError(problem, where=str(path), expected=_FORMS)
-    return [_record(value, f"{path}, record {number}", tags) for number, value in enumerate(content, start=1)]
+    annotations: list[Annotation] = []
+    seen: dict[tuple[str, str], str] = {}
+    for path in paths:
+        records = checked(Annotated[list[dict[str, Any]], Field(min_length=1)], read_json(path), str(path))
+        skipped, found = 0, []
+        for number, record in enumerate(records, start=1):
+            where = f"{path}, record {number}" + (f" (task {record['id']})" if "id" in record else "")
+            read = list(_task(record, where, tags) if "annotations" in record else _flat(record, where, tags))
+            found += [annotation for annotation in read if annotation]
+            skipped += read.count(None)
+        for annotation in found:
+            if annotation.item not in key:
+                raise SchemaError(
+                    f"item {annotation.item!r} is not in {key_path}",
+                    where=annotation.where,
+                    expected="the items of this key",
+                    hint="Give the key.csv that was written together with these tasks, and its level",
+                )
+            person = (annotation.item, annotation.annotator)
+            if person in seen:
+                raise SchemaError(
+                    f"a second annotation of item {annotation.item!r} by annotator {annotation.annotator!r}",
+                    where=annotation.where,
+                    expected=f"one, as in {seen[person]}",
+                    hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
+                )
+            seen[person] = annotation.where
+        people = Counter(annotation.annotator for annotation in found)
+        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(found), len(people), skipped)
+        annotations += found
+    if not annotations:
+        raise SchemaError("no task was answered", where=", ".join(map(str, paths)), expected="annotations of tasks")
+    return annotations
 
 
-def _record(value: Any, where: str, tags: Collection[str]) -> Record:  # noqa: ANN401
-    if not isinstance(value, dict):
-        raise SchemaError(f"holds {type(value).__name__}", where=where, expected="a JSON object")
-    where = f"{where} (task {value['id']})" if "id" in value else where
-    if "annotations" in value:
-        return _task(value, where, tags)
-    if "annotator" in value:
-        return _flat(value, where, tags)
-    raise SchemaError("neither 'annotations' nor 'annotator' is in it", where=where, expected=_FORMS)
-
-
-def _task(task: dict[str, Any], where: str, tags: Collection[str]) -> Record:
-    """Read a task of the JSON form; its predictions and drafts are no ratings and are not looked at."""
-    item = _get(_get(task, "data", dict, where), "item", str, f"{where}, data")
-    annotations = []
-    skipped = 0
-    for number, value in enumerate(_get(task, "annotations", list, where), start=1):
-        place = f"{where}, annotation {number}"
-        if not isinstance(value, dict):
-            raise SchemaError(f"holds {type(value).__name__}", where=place, expected="a JSON object")
-        if "was_cancelled" in value and _get(value, "was_cancelled", bool, place):
-            skipped += 1
+def _task(record: dict[str, Any], where: str, tags: Collection[str]) -> Iterator[Annotation | None]:
+    """Yield the annotations of a task of the JSON form; None for one that was skipped."""
+    task = checked(_Task, record, where)
+    for one in task.annotations:
+        if one.was_cancelled:
+            yield None
             continue
-        name = _annotation_id(value, "id", place)
-        place = f"{where}, annotation {name}"
+        place = f"{where}, annotation {one.id}"
         choices: dict[str, list[str]] = {}
-        for result in _get(value, "result", list, place):
-            tag = _get(result, "from_name", str, place)
-            if tag in choices:
-                raise SchemaError(f"tag {tag!r} a second time", where=place, expected="each tag once")
-            if tag in tags:
-                value_of = _get(result, "value", dict, place)
-                kind = "text" if "text" in value_of else "choices"
-                choices[tag] = _texts(_get(value_of, kind, list, f"{place}, tag {tag!r}"), tag, place)
-        annotations.append(Annotation(name, _annotator(value, "completed_by", place), choices, _seconds(value, place)))
-    return Record(where, item, annotations, skipped)
+        for result in one.result:
+            if result.from_name in tags and result.from_name in choices:
+                raise SchemaError(f"tag {result.from_name!r} a second time", where=place, expected="each tag once")
+            if result.from_name in tags:
+                choices[result.from_name] = _texts(result.value, f"{place}, tag {result.from_name!r}")
+        yield Annotation(place, task.data.item, _annotator(one.completed_by, place), choices, one.lead_time)
 
 
-def _flat(record: dict[str, Any], where: str, tags: Collection[str]) -> Record:
-    """Read a record of the JSON-MIN form; a task that nobody rated has neither annotator nor annotation."""
-    item = _get(record, "item", str, where)
-    if record["annotator"] is None and record.get("annotation_id") is None:
-        return Record(where, item, [], 0)
-    name = _annotation_id(record, "annotation_id", where)
-    place = f"{where}, annotation {name}"
-    choices = {}
-    for tag in tags:
-        if tag in record:
-            value = record[tag]
-            given = value.get("choices", value.get("text")) if isinstance(value, dict) else [value]
-            choices[tag] = _texts(given, tag, place)
-    return Record(
-        where, item, [Annotation(name, _annotator(record, "annotator", place), choices, _seconds(record, place))], 0
-    )
+def _flat(record: dict[str, Any], where: str, tags: Collection[str]) -> Iterator[Annotation]:
+    """Yield the annotation of a record of the JSON-MIN form; a task that nobody answered has none."""
+    if "annotator" not in record:
+        raise SchemaError("neither 'annotations' nor 'annotator' is in it", where=where, expected=_FORMS)
+    one = checked(_Flat, record, where)
+    if one.annotator is not None or one.annotation_id is not None:
+        place = f"{where}, annotation {one.annotation_id}"
+        choices = {tag: _texts(record[tag], f"{place}, tag {tag!r}") for tag in tags if tag in record}
+        yield Annotation(place, one.item, _annotator(one.annotator, place), choices, one.lead_time)
 
 
-def _get(record: Any, field: str, kind: type, where: str) -> Any:  # noqa: ANN401
-    if not isinstance(record, dict):
-        raise SchemaError(f"holds {type(record).__name__}", where=where, expected="a JSON object")
-    if field not in record:
-        raise SchemaError(f"no field {field!r}", where=where, expected=f"it, as in {_FORMS.removeprefix('a list of ')}")
-    if not isinstance(record[field], kind):
-        raise SchemaError(f"field {field!r} holds {record[field]!r}", where=where, expected=f"a {kind.__name__}")
-    return record[field]
-
-
-def _texts(value: Any, tag: str, where: str) -> list[str]:  # noqa: ANN401
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise SchemaError(f"tag {tag!r} holds {value!r}", where=where, expected="choices, each a text")
-    return value
-
-
-def _annotation_id(record: dict[str, Any], field: str, where: str) -> str:
-    value = record.get(field)
-    if not _is_name(value):
-        raise SchemaError(f"field {field!r} holds {value!r}", where=where, expected="the annotation's number")
-    return str(value)
-
-
-def _annotator(record: dict[str, Any], field: str, where: str) -> str:
-    """Return who annotated: of an object the number, which the plain form of the export has, before the address."""
-    value = record.get(field)
-    names = [value.get("id"), value.get("email")] if isinstance(value, dict) else [value]
-    for name in names:
-        if _is_name(name):
-            return str(name).strip()
-    raise SchemaError(
-        f"field {field!r} holds {value!r}", where=where, expected="a number, an address, or an object with one of them"
-    )
-
-
-def _seconds(record: dict[str, Any], where: str) -> float | None:
-    value = record.get("lead_time")
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf):
-        return None if value is None else float(value)
-    raise SchemaError(f"field 'lead_time' holds {value!r}", where=where, expected="seconds")
-
-
-def _is_name(value: object) -> bool:
+def _texts(value: Any, where: str) -> list[str]:  # noqa: ANN401
     if isinstance(value, str):
-        return bool(value.strip())
-    return isinstance(value, int) and not isinstance(value, bool)
+        return [value]
+    read = checked(_Value, value, where)
+    return (read.choices if read.text is None else read.text) or []
 
 
-def check_once(seen: dict[tuple[str, str], str], record: Record, annotation: Annotation) -> None:
-    """Refuse a person's second answer to an item; ``seen`` holds the annotation of each item and person so far."""
-    key = (record.item, annotation.annotator)
-    if key in seen:
-        raise SchemaError(
-            f"annotations {seen[key]} and {annotation.id} are both by annotator {annotation.annotator!r}",
-            where=f"{record.where}, item {record.item!r}",
-            expected="one rating a person",
-            hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
-        )
-    seen[key] = annotation.id
-
-
-def report(export: str | Path, records: list[Record]) -> None:
-    """Log what an export holds."""
-    by_annotator = Counter(annotation.annotator for record in records for annotation in record.annotations)
-    log.info(
-        "%s: %d tasks, %d of them without a rating; %d ratings by %d annotators; %d skipped",
-        export,
-        len({record.item for record in records}),
-        len({r.item for r in records} - {r.item for r in records if r.annotations}),
-        by_annotator.total(),
-        len(by_annotator),
-        sum(record.skipped for record in records),
-    )
+def _annotator(user: int | str | _User | None, where: str) -> str:
+    """Return who annotated: of an object the number, which the plain form of the export has, before the address."""
+    name = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
+    if name is None:
+        raise SchemaError("no annotator", where=where, expected="a number, an address, or an object with one of them")
+    return str(name).strip()

@@ -1,19 +1,30 @@
-"""Dialogues to compare: who is judged, and the utterances."""
+"""Dialogues to compare: who is judged, and the utterances; read from a file of dialogues, or from a folder of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pandas as pd
+from pydantic import BaseModel, Field
+
+from comperdial.challenge.annotation.source import Source
+from comperdial.challenge.records import Filled, checked, refuse_repeated
 from comperdial.core.errors import SchemaError
-from comperdial.core.files import read_jsonl, write_table
+from comperdial.core.files import read_jsonl, read_table, write_table
 
-_FIELDS = ("dialogue_id", "system_id", "judged", "utterances")
+log = logging.getLogger(__name__)
 
 Utterances = tuple[tuple[str, str], ...]
 """Speaker and text of each utterance, in order."""
+Key = tuple[str, str]
+"""Dialogue and system."""
+CONTROL_COLUMNS = ("better_dialogue_id", "better_system_id", "worse_dialogue_id", "worse_system_id")
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Dialogue:
     utterances: Utterances
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         """Return dialogue and system, which name it."""
         return self.dialogue_id, self.system_id
 
@@ -47,13 +58,44 @@ class Dialogue:
         return [text for speaker, text in self.utterances if speaker == self.judged]
 
 
-def check(holds: object, problem: str, where: str, expected: str) -> None:
-    """Raise :class:`SchemaError` unless a condition holds."""
-    if not holds:
-        raise SchemaError(problem, where=where, expected=expected)
+@dataclass(frozen=True)
+class Pair:
+    """Two dialogues that are compared, in the order of their systems and names; :func:`pair_of` makes one.
+
+    ``answer`` is ``first`` or ``second``, the better one, if that is known: the pair is a control then.
+    """
+
+    first: Dialogue
+    second: Dialogue
+    answer: str | None = None
+
+    @property
+    def id(self) -> str:
+        """Return its name, a hash of the names of the two: the same in every design."""
+        return hashlib.sha256(json.dumps([self.first.key, self.second.key]).encode()).hexdigest()[:12]
 
 
-def read_dialogues(path: str | Path) -> dict[tuple[str, str], Dialogue]:
+def pair_of(one: Dialogue, other: Dialogue, better: Dialogue | None = None) -> Pair:
+    """Return two dialogues as a pair; ``better`` is one of them, or None if that is not known."""
+    first, second = sorted((one, other), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
+    return Pair(first, second, None if better is None else "first" if better.key == first.key else "second")
+
+
+class Utterance(BaseModel):
+    """One utterance of a record."""
+
+    speaker: Filled
+    text: Filled
+
+
+class _Record(BaseModel):
+    dialogue_id: Filled
+    system_id: Filled
+    judged: Filled
+    utterances: Annotated[list[Utterance], Field(min_length=1)]
+
+
+def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
     """Read a JSON Lines file of dialogues, by dialogue and system.
 
     Raises
@@ -61,46 +103,130 @@ def read_dialogues(path: str | Path) -> dict[tuple[str, str], Dialogue]:
     SchemaError
         Names the line at fault.
     """
-    found: dict[tuple[str, str], Dialogue] = {}
+    read: dict[Key, Dialogue] = {}
+    seen: dict[Key, str] = {}
     for number, record in read_jsonl(path):
         where = f"{path}, line {number}"
-        dialogue = _dialogue(record, where)
-        problem = f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r} a second time"
-        expected = "each dialogue once for each system that is judged in it"
-        check(dialogue.key not in found, problem, where, expected)
-        found[dialogue.key] = dialogue
-    check(found, "holds no dialogue", str(path), f"a line each, with {', '.join(_FIELDS)}")
-    return found
+        entry = checked(_Record, record, where)
+        said = tuple((utterance.speaker, utterance.text) for utterance in entry.utterances)
+        dialogue = Dialogue(entry.dialogue_id, entry.system_id, entry.judged, said)
+        if not dialogue.said_by_judged():
+            expected = f"one of {', '.join(dict.fromkeys(speaker for speaker, _ in said))}"
+            raise SchemaError(f"the judged speaker {entry.judged!r} says nothing", where=where, expected=expected)
+        refuse_repeated(seen, dialogue.key, where, f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r}")
+        read[dialogue.key] = dialogue
+    if not read:
+        raise SchemaError("holds no dialogue", where=str(path), expected="a JSON object a line")
+    return read
 
 
 def write_dialogues(path: str | Path, dialogues: Iterable[Dialogue]) -> None:
     """Write dialogues as JSON Lines."""
-    import pandas as pd
-
     rows = [
         (*one.key, one.judged, [{"speaker": speaker, "text": text} for speaker, text in one.utterances])
         for one in dialogues
     ]
-    write_table(path, pd.DataFrame(rows, columns=list(_FIELDS)))
+    write_table(path, pd.DataFrame(rows, columns=[*_Record.model_fields]))
 
 
-def utterances(value: Any, where: str, speaker: str = "speaker") -> Utterances:  # noqa: ANN401
-    """Check a list of objects with a text and a speaker, which the key ``speaker`` names, and return its utterances."""
-    form = f"{{{speaker}, text}}"
-    check(isinstance(value, list) and value, f"the utterances are {value!r:.80}", where, f"a list of {form}")
-    for number, one in enumerate(value, start=1):
-        texts = [one.get(key) for key in (speaker, "text")] if isinstance(one, dict) else [None]
-        filled = all(isinstance(text, str) and text.strip() for text in texts)
-        check(filled, f"utterance {number} is {one!r:.80}", where, f"{form}, neither empty")
-    return tuple((one[speaker], one["text"]) for one in value)
+def read_all(paths: Sequence[str | Path]) -> dict[Key, Dialogue]:
+    """Read files of dialogues and folders of tables (contexts and responses: logs of people and systems).
+
+    Raises
+    ------
+    ComperdialError
+        Names file and line at fault.
+    """
+    read: dict[Key, Dialogue] = {}
+    for path in map(Path, paths):
+        for key, dialogue in (_read_tables(path) if path.is_dir() else read_dialogues(path)).items():
+            if read.setdefault(key, dialogue) != dialogue:
+                problem = f"dialogue {key[0]!r} of {key[1]!r} a second time, with other words"
+                raise SchemaError(problem, where=str(path), expected="each dialogue once for each system")
+    return read
 
 
-def _dialogue(record: Mapping[str, Any], where: str) -> Dialogue:
-    for name in _FIELDS[:3]:
-        filled = isinstance(record.get(name), str) and record[name].strip()
-        check(filled, f"{name!r} is {record.get(name)!r}", where, "a name that is not empty")
-    said = utterances(record.get("utterances"), where)
-    speakers = dict.fromkeys(speaker for speaker, _ in said)
-    problem = f"the judged speaker {record['judged']!r} says nothing"
-    check(record["judged"] in speakers, problem, where, f"one of {', '.join(speakers)}")
-    return Dialogue(record["dialogue_id"], record["system_id"], record["judged"], said)
+def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[Pair]:
+    """Read pairs with known answers: a CSV with the columns of :data:`CONTROL_COLUMNS`, which names two of ``dialogues``.
+
+    Raises
+    ------
+    SchemaError
+        Names the record at fault: a control without an answer, or with an unknown dialogue.
+    """
+    controls = []
+    for number, row in enumerate(read_table(path).to_dict("records"), start=1):
+        where = f"{path}, record {number}"
+        columns = checked(dict[str, str], {name: row.get(name) for name in CONTROL_COLUMNS}, where)
+        keys = [(columns[f"{side}_dialogue_id"], columns[f"{side}_system_id"]) for side in ("better", "worse")]
+        if unknown := [key for key in keys if key not in dialogues]:
+            problem = f"dialogue {unknown[0][0]!r} of {unknown[0][1]!r} does not exist"
+            raise SchemaError(problem, where=where, expected="a dialogue of the files that are given")
+        better, worse = (dialogues[key] for key in keys)
+        if better.utterances == worse.utterances:
+            raise SchemaError("a dialogue is compared with itself", where=where, expected="two dialogues")
+        controls.append(pair_of(better, worse, better))
+    return controls
+
+
+def _read_tables(folder: Path) -> dict[Key, Dialogue]:
+    """Make a dialogue of each system's responses in each dialogue, with the histories between them."""
+    source = Source(folder)
+    systems = source.chosen(None)
+    read: dict[Key, Dialogue] = {}
+    incomplete, foreign = [], 0
+    for (dataset, name, system), rows in source.responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        if (dataset, system) not in systems:
+            continue
+        texts = dict(zip(rows["context_id"], rows["response"], strict=True))
+        said, own = _joined(source.answered(str(dataset), str(name), texts), texts)
+        if said is None:
+            incomplete.append(f"{name} by {system}")
+            continue
+        foreign += not own
+        dialogue = Dialogue(str(name), str(system), "B", tuple(said))
+        read[dialogue.key] = dialogue
+    if incomplete:
+        message = "%s: %d dialogues left out, because turns are missing or do not join (the first: %s)"
+        log.warning(message, folder, len(incomplete), incomplete[0])
+    if foreign:
+        log.warning(
+            "%s: in %d of %d dialogues the partner answers somebody else: the system was given the history of another "
+            "speaker B, whose utterances its own responses replace here",
+            folder,
+            foreign,
+            len(read),
+        )
+    if not read:
+        raise SchemaError("holds no whole dialogue", where=str(folder), expected="contexts and responses")
+    return read
+
+
+def _joined(
+    contexts: Iterable[Mapping[str, Any]] | None, texts: Mapping[str, str]
+) -> tuple[list[tuple[str, str]] | None, bool]:
+    """Return the lines of a dialogue, None if turns are missing or do not join; and whether its histories are its own.
+
+    A history holds all lines before it, or, as in ConTurE, the end of them; or all lines of another speaker B, whose
+    utterances follow those of the history before.
+    """
+    said: list[tuple[str, str]] = []
+    before: list[tuple[str, str]] = []
+    own = True
+    # The first context of each turn, if a system answered it several times.
+    turns = {context["turn"]: context for context in reversed([*(contexts or ())])}
+    for _, context in sorted(turns.items()):
+        history = [(line["speaker"], line["text"]) for line in context["history"]]
+        shared = [n for n in range(min(len(said), len(history)), 0, -1) if said[-n:] == history[:n]]
+        if history[: len(said)] == said:
+            said += history[len(said) :]
+        elif len(history) > len(before) and history[: len(before)] == before:
+            own = False
+            said += history[len(before) + 1 :]
+        elif shared:
+            said += history[shared[0] :]
+        else:
+            return None, own
+        said.append(("B", texts[context["context_id"]]))
+        before = history
+    return said or None, own

@@ -8,10 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import Field
 
-from comperdial.config.checking import Expected, Maybe, Strict, Text, read_checked, rule
-from comperdial.core.errors import UnknownNameError
+from comperdial.config.checking import Expected, Maybe, Strict, Text, read_checked
+from comperdial.core.errors import ConfigError, UnknownNameError
 
 
 class _Question(Strict):
@@ -20,20 +20,6 @@ class _Question(Strict):
     left: Text
     right: Text
     source: Maybe[Literal["paper", "ours"]] = None
-
-
-class _Bank(RootModel[dict[str, list[_Question]]]):
-    @model_validator(mode="after")
-    def _have_names(self) -> _Bank:
-        names: set[str] = set()
-        for family, questions in self.root.items():
-            if not questions:
-                raise rule("no question", "at least one", family)
-            for number, question in enumerate(questions):
-                if question.name in names:
-                    raise rule(f"question {question.name!r} is there already", "each name once", family, number, "name")
-                names.add(question.name)
-        return self
 
 
 @dataclass(frozen=True)
@@ -47,7 +33,7 @@ class Question:
     family
         What it measures, such as ``engagingness``.
     text, left, right
-        The question; what the choice of the left dialogue (Speaker 1) and of the right one (Speaker 2) says.
+        The question; the texts of the choice of the left dialogue (Speaker 1) and of the right one (Speaker 2).
     """
 
     name: str
@@ -71,21 +57,19 @@ def read_questions(path: str | Path | None = None) -> dict[str, list[Question]]:
     ConfigError
         Names the entry at fault.
     """
-    bank = read_checked(_Bank, path or str(resources.files(__package__) / "questions.yaml"))
+    path = path or str(resources.files(__package__) / "questions.yaml")
+    bank = read_checked(dict[str, Annotated[list[_Question], Field(min_length=1)]], path)
+    names = [question.name for questions in bank.values() for question in questions]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"question {twice[0]!r} is there already", where=str(path), expected="each name once")
     return {
         family: [Question(q.name, family, q.question, q.left, q.right) for q in questions]
-        for family, questions in bank.root.items()
+        for family, questions in bank.items()
     }
 
 
 def chosen(bank: Mapping[str, Sequence[Question]], names: Sequence[str]) -> list[Question]:
-    """Return questions by name.
-
-    Raises
-    ------
-    UnknownNameError
-        When the bank has no such question.
-    """
+    """Return questions by name, or raise :class:`UnknownNameError`."""
     known = {question.name: question for questions in bank.values() for question in questions}
     for name in names:
         if name not in known:

@@ -14,32 +14,46 @@ _YEARS = re.compile(
 )
 _REACHED = re.compile(r"\b(?:turned|at the age of|at age|when i was|my) (\d+)(?:st|nd|rd|th)?\b(?! years)")
 _WILL_REACH = re.compile(r"\b(?:turn|before|by|on my|my) (\d+)(?:st|nd|rd|th)?\b(?: birthday)?")
-_RETIRED = re.compile(r"\bretired from\b|\b(?:am|as) (?:a )?retired\b")
-_RETIREMENT_AGE = 40
-_GRANDPARENT = re.compile(r"\bgrand(?:mother|father|parent) of\b|\bmy grand(?:child|son|daughter)")
-_GRANDPARENT_AGE = 38
-
-# What family information rules out in the other sentences.
-_ALONE = re.compile(r"\blive on my own\b|\blive alone\b")
-_LIVES_WITH = re.compile(r"\b(?:live|living|share a (?:flat|room|house)) with\b|\bmy (?:spouse|roommate|flatmate)s?\b")
-_ONLY_CHILD = re.compile(r"\bonly child\b")
-_SIBLING = re.compile(r"\bmy (?:\w+ )?(?:siblings?|brothers?|sisters?|twin)\b")
-_PARENT = re.compile(r"\bhave \w+ (?:sons|daughters|children)\b|\bmy (?:son|daughter) \b")
-_CHILDLESS = re.compile(r"\bno (?:children|kids)\b|\bchildless\b|\bmy first (?:child|baby)\b")
+# Sentences that are true from an age on.
+_FROM_AGE = (
+    ("too young to be retired", 40, re.compile(r"\bretired from\b|\b(?:am|as) (?:a )?retired\b")),
+    (
+        "too young to be a grandparent",
+        38,
+        re.compile(r"\bgrand(?:mother|father|parent) of\b|\bmy grand(?:child|son|daughter)"),
+    ),
+)
+# Two sentences that exclude each other, in family information and elsewhere.
+_FAMILY = (
+    (
+        "lives alone and with somebody",
+        re.compile(r"\blive on my own\b|\blive alone\b"),
+        re.compile(r"\b(?:live|living|share a (?:flat|room|house)) with\b|\bmy (?:spouse|roommate|flatmate)s?\b"),
+    ),
+    (
+        "an only child with a sibling",
+        re.compile(r"\bonly child\b"),
+        re.compile(r"\bmy (?:\w+ )?(?:siblings?|brothers?|sisters?|twin)\b"),
+    ),
+    (
+        "a parent without children",
+        re.compile(r"\bhave \w+ (?:sons|daughters|children)\b|\bmy (?:son|daughter) \b"),
+        re.compile(r"\bno (?:children|kids)\b|\bchildless\b|\bmy first (?:child|baby)\b"),
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two sentences of one persona that cannot both be true, and which rule says so.
+    """Two sentences of one persona that cannot both be true, and by which rule.
 
-    ``least_age`` and ``most_age`` are the ages at which the sentence would be true, where it is about age.
+    ``true_at`` is the age nearest to the persona's at which the sentence would be true, if it is about age.
     """
 
     sentence: str
     other: str
     rule: str
-    least_age: int | None = None
-    most_age: int | None = None
+    true_at: int | None = None
 
 
 def age_contradiction(sentence: str, age: int, *, goal: bool = False) -> Contradiction | None:
@@ -52,25 +66,21 @@ def age_contradiction(sentence: str, age: int, *, goal: bool = False) -> Contrad
     age
         Of the fictional personal information.
     goal
-        The sentence is a goal or plan: what it says of ages lies ahead.
+        The sentence is a goal or plan: its ages lie ahead.
     """
-    said = f"i'm {age} years old."
+    other = f"i'm {age} years old."
     if goal:
-        for number in _numbers(_WILL_REACH, sentence):
-            if number <= age:
-                return Contradiction(sentence, said, "already older than planned", most_age=number - 1)
-        return None
+        passed = (number for number in _numbers(_WILL_REACH, sentence) if number <= age)
+        number = next(passed, None)
+        return None if number is None else Contradiction(sentence, other, "already older than planned", number - 1)
+    years = max((n + _STARTED_AT for n in _numbers(_YEARS, sentence)), default=0)
     for rule, least in (
-        (
-            "more years than lived since childhood",
-            max((n + _STARTED_AT for n in _numbers(_YEARS, sentence)), default=0),
-        ),
+        ("more years than lived since childhood", years),
         ("an age not reached yet", max(_numbers(_REACHED, sentence), default=0)),
-        ("too young to be retired", _RETIREMENT_AGE if _RETIRED.search(sentence) else 0),
-        ("too young to be a grandparent", _GRANDPARENT_AGE if _GRANDPARENT.search(sentence) else 0),
+        *((rule, least if pattern.search(sentence) else 0) for rule, least, pattern in _FROM_AGE),
     ):
         if age < least:
-            return Contradiction(sentence, said, rule, least_age=least)
+            return Contradiction(sentence, other, rule, least)
     return None
 
 
@@ -81,14 +91,8 @@ def _numbers(pattern: re.Pattern[str], sentence: str) -> list[int]:
 def family_contradiction(sentence: str, family: str) -> Contradiction | None:
     """Return how a sentence contradicts the family sentence, or None."""
     sentence, family = sentence.lower(), family.lower()
-    for ruled_out_by, ruled_out, rule in (
-        (_ALONE, _LIVES_WITH, "lives alone and with somebody"),
-        (_ONLY_CHILD, _SIBLING, "an only child with a sibling"),
-        (_PARENT, _CHILDLESS, "a parent without children"),
-    ):
-        if (ruled_out_by.search(family) and ruled_out.search(sentence)) or (
-            ruled_out.search(family) and ruled_out_by.search(sentence)
-        ):
+    for rule, one, other in _FAMILY:
+        if (one.search(family) and other.search(sentence)) or (other.search(family) and one.search(sentence)):
             return Contradiction(sentence, family, rule)
     return None
 

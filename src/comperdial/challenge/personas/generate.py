@@ -15,7 +15,7 @@ from comperdial.challenge.personas.contradictions import (
     family_contradiction,
     opposite,
 )
-from comperdial.challenge.personas.graph import ASPECTS, Graph
+from comperdial.challenge.personas.graph import ASPECTS, Heads
 from comperdial.challenge.personas.rules import GENDERS, Constraints, Range
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_json
@@ -26,8 +26,7 @@ _FORMS = {
     "goal_plan": ("i intend to ", " in the future."),
     "experience": ("i ", " in the past."),
 }
-_PROFILES = 2
-_NUMBERS = {2: "two", 3: "three"}
+_LEFT_OUT = "the sentence was left out"
 
 
 @dataclass
@@ -41,9 +40,9 @@ class Persona:
     sentences, kinds
         The persona's sentences in lower case, and for each what it is: name, age, family, head or an aspect of PeaCoK.
     name, age, gender, heads
-        What the sentences say; gender is not in them (A.3 keeps it as hidden information).
+        What the sentences are made of; gender is not in them (A.3 keeps it as hidden information).
     corrections
-        Contradictions that were found while drawing, and what was done about each.
+        Contradictions that came up while drawing, and what was done about each.
     neutralised
         Gendered words that were replaced, or kept for want of a neutral one.
     """
@@ -59,26 +58,21 @@ class Persona:
     neutralised: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Drawn:
-    """Personas, and what drawing them met: heads skipped for a word, heads that lack an age range."""
-
-    personas: list[Persona]
-    skipped: dict[str, str]
-    without_ages: list[str]
-
-    def report(self) -> dict[str, Any]:
-        """Return what a reader of the results should know, as plain values."""
-        return {
-            "personas": len(self.personas),
-            "negative_heads_skipped": self.skipped,
-            "heads_without_an_age_range": self.without_ages,
-            "contradictions": [{"persona_id": p.persona_id, **c} for p in self.personas for c in p.corrections],
-            "gendered_words": [{"persona_id": p.persona_id, "word": w} for p in self.personas for w in p.neutralised],
-        }
+def write_personas(heads: Heads, constraints: Constraints, path: str | Path, *, count: int, seed: int) -> None:
+    """Draw personas, and write them as JSON with a report of what was skipped, neutralised and corrected."""
+    personas = generate(heads, constraints, count=count, seed=seed)
+    usable = _usable(heads, constraints)
+    report = {
+        "personas": len(personas),
+        "negative_heads_skipped": {head: word for head in heads if (word := constraints.is_negative(head))},
+        "heads_without_an_age_range": [head for head in usable if head not in constraints.ages],
+        "contradictions": [{"persona_id": p.persona_id, **c} for p in personas for c in p.corrections],
+        "gendered_words": [{"persona_id": p.persona_id, "word": w} for p in personas for w in p.neutralised],
+    }
+    write_json(path, {"personas": [asdict(persona) for persona in personas], "report": report})
 
 
-def generate(graph: Graph, constraints: Constraints, *, count: int, seed: int) -> Drawn:
+def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -> list[Persona]:
     """Draw personas.
 
     Persona k depends on the seed and on k alone, so that drawing more leaves the first ones as they were.
@@ -88,72 +82,109 @@ def generate(graph: Graph, constraints: Constraints, *, count: int, seed: int) -
     ConfigError
         When the graph has no two heads that fit together, or no name or family information fits an age.
     """
-    skipped = {head: word for head in graph.heads if (word := constraints.is_negative(head))}
-    heads = [head for head, tails in graph.heads.items() if head not in skipped and tails]
-    if len(heads) < _PROFILES:
-        raise ConfigError(
-            f"{len(heads)} of {len(graph.heads)} heads are usable",
-            where="personas",
-            expected=f"{_PROFILES} or more heads with tails and without a negative word",
-        )
-    personas = [
-        _draw(graph, constraints, heads, number, np.random.default_rng([seed, number])) for number in range(count)
+    usable = _usable(heads, constraints)
+    if len(usable) < 2:
+        problem = f"{len(usable)} of {len(heads)} heads are usable"
+        raise ConfigError(problem, where="personas", expected="2 or more heads with tails and without a negative word")
+    return [
+        _Drawing(heads, constraints, np.random.default_rng([seed, number])).persona(usable, number)
+        for number in range(count)
     ]
-    return Drawn(personas, skipped, [head for head in heads if head not in constraints.ages])
 
 
-def write_personas(drawn: Drawn, path: str | Path) -> None:
-    """Write personas and the report as one JSON file."""
-    write_json(path, {"personas": [asdict(p) for p in drawn.personas], "report": drawn.report()})
+def _usable(heads: Heads, constraints: Constraints) -> list[str]:
+    return [head for head, tails in heads.items() if tails and not constraints.is_negative(head)]
 
 
-def _draw(graph: Graph, constraints: Constraints, heads: list[str], number: int, rng: np.random.Generator) -> Persona:
-    chosen, ages = _two_heads(constraints, heads, rng)
-    age = int(rng.integers(ages.start, ages.end + 1))
-    gender = GENDERS[int(rng.integers(len(GENDERS)))]
-    neutralised: list[str] = []
-    corrections: list[dict[str, Any]] = []
-    profile: list[tuple[str, str]] = []
-    for head in chosen:
-        profile.append((_neutral(f"{head}.", constraints, neutralised), "head"))
-        for aspect in ASPECTS:
-            tails = graph.heads[head].get(aspect, [])
-            if not tails:
-                continue
-            sentence = _neutral(_sentence(aspect, tails[int(rng.integers(len(tails)))]), constraints, neutralised)
-            found = opposite(sentence, [s for s, _ in profile], constraints)
-            if found:
-                corrections.append(_correction(found, "the sentence was left out"))
-                continue
-            age, kept = _fit_age(sentence, aspect, age, ages, profile, corrections)
-            if kept:
-                profile.append((sentence, aspect))
-    name = _pick(constraints.names_for(age, gender), rng, f"name for age {age}, {gender}")
-    family = _family(constraints, age, [s for s, _ in profile], corrections, rng)
-    facts = [(f"my name is {name.lower()}.", "name"), (f"i'm {age} years old.", "age"), (family.lower(), "family")]
-    return Persona(
-        persona_id=f"P{number + 1:04d}",
-        sentences=[sentence for sentence, _ in facts + profile],
-        kinds=[kind for _, kind in facts + profile],
-        name=name,
-        age=age,
-        gender=gender,
-        heads=chosen,
-        corrections=corrections,
-        neutralised=neutralised,
-    )
+class _Drawing:
+    """One persona being drawn."""
 
+    def __init__(self, heads: Heads, constraints: Constraints, rng: np.random.Generator) -> None:
+        self.heads, self.constraints, self.rng = heads, constraints, rng
+        self.profile: list[tuple[str, str]] = []
+        self.corrections: list[dict[str, Any]] = []
+        self.neutralised: list[str] = []
 
-def _two_heads(constraints: Constraints, heads: Sequence[str], rng: np.random.Generator) -> tuple[list[str], Range]:
-    order = [heads[i] for i in rng.permutation(len(heads))]
-    for first in order:
-        for second in order:
-            ages = constraints.ages_of(first) & constraints.ages_of(second)
-            if second != first and ages:
-                return [first, second], ages
-    raise ConfigError(
-        "no two heads have an age in common", where="personas", expected="age ranges that overlap in ages.csv"
-    )
+    def persona(self, usable: Sequence[str], number: int) -> Persona:
+        """Draw heads, age and gender, a profile of each head, and a name and family that fit."""
+        heads, ages = self._two_heads(usable)
+        age = int(self.rng.integers(ages.start, ages.end + 1))
+        gender = self._pick(GENDERS, "gender")
+        for head in heads:
+            self.profile.append((self._neutral(f"{head}."), "head"))
+            for aspect in ASPECTS:
+                if tails := self.heads[head].get(aspect):
+                    age = self._add(aspect, self._neutral(_sentence(aspect, self._pick(tails, aspect))), age, ages)
+        name = self._pick(self.constraints.names_for(age, gender), f"name for age {age}, {gender}")
+        family = self._family(age)
+        facts = [(f"my name is {name.lower()}.", "name"), (f"i'm {age} years old.", "age"), (family.lower(), "family")]
+        sentences, kinds = zip(*facts, *self.profile, strict=True)
+        return Persona(
+            f"P{number + 1:04d}",
+            list(sentences),
+            list(kinds),
+            name,
+            age,
+            gender,
+            heads,
+            self.corrections,
+            self.neutralised,
+        )
+
+    def _two_heads(self, usable: Sequence[str]) -> tuple[list[str], Range]:
+        order = [usable[i] for i in self.rng.permutation(len(usable))]
+        for first in order:
+            for second in order:
+                ages = self.constraints.ages_of(first) & self.constraints.ages_of(second)
+                if second != first and ages:
+                    return [first, second], ages
+        expected = "age ranges that overlap in ages.csv"
+        raise ConfigError("no two heads have an age in common", where="personas", expected=expected)
+
+    def _add(self, aspect: str, sentence: str, age: int, ages: Range) -> int:
+        """Add a sentence unless it contradicts the others; return the age, changed if all sentences then agree."""
+        sentences = [said for said, _ in self.profile]
+        if found := opposite(sentence, sentences, self.constraints):
+            self._correct(found, _LEFT_OUT)
+            return age
+        if found := age_contradiction(sentence, age, goal=aspect.startswith("goal")):
+            better = found.true_at
+            if better not in ages or any(
+                age_contradiction(said, better, goal=kind.startswith("goal"))  # type: ignore[arg-type]
+                for said, kind in self.profile
+            ):
+                self._correct(found, _LEFT_OUT)
+                return age
+            age = int(better)  # type: ignore[arg-type]
+            self._correct(found, f"the age became {age}")
+        self.profile.append((sentence, aspect))
+        return age
+
+    def _family(self, age: int) -> str:
+        fitting = [info for info, ages in self.constraints.family.items() if age in ages]
+        while fitting:
+            info = self._pick(fitting, "family information")
+            text = info.replace("<n>", ("two", "three")[int(self.rng.integers(2))])
+            found = next((c for said, _ in self.profile if (c := family_contradiction(said, text))), None)
+            if not found:
+                return text
+            self._correct(found, "other family information was drawn")
+            fitting.remove(info)
+        raise ConfigError(f"no family information fits age {age}", where="family.csv", expected="a row for that age")
+
+    def _pick(self, choices: Sequence[str], what: str) -> str:
+        if not choices:
+            raise ConfigError(f"no {what}", where="personas", expected="a row for it in names.csv")
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def _neutral(self, sentence: str) -> str:
+        text, done = self.constraints.neutralise(sentence)
+        self.neutralised += done
+        return text
+
+    def _correct(self, found: Contradiction, done: str) -> None:
+        entry = {"sentence": found.sentence, "contradicts": found.other, "rule": found.rule, "done": done}
+        self.corrections.append(entry)
 
 
 def _sentence(aspect: str, tail: str) -> str:
@@ -162,58 +193,3 @@ def _sentence(aspect: str, tail: str) -> str:
         # PeaCoK's own first-person form, whole.
         return f"{tail}."
     return f"{before}{tail.removeprefix('to ') if 'goal' in aspect else tail}{after}"
-
-
-def _neutral(sentence: str, constraints: Constraints, neutralised: list[str]) -> str:
-    text, done = constraints.neutralise(sentence)
-    neutralised += done
-    return text
-
-
-def _fit_age(
-    sentence: str,
-    aspect: str,
-    age: int,
-    ages: Range,
-    profile: Sequence[tuple[str, str]],
-    corrections: list[dict[str, Any]],
-) -> tuple[int, bool]:
-    """Return the age, changed if the sentence and all before it then agree, and whether the sentence may stay."""
-    found = age_contradiction(sentence, age, goal=aspect.startswith("goal"))
-    if not found:
-        return age, True
-    better = found.least_age if found.least_age is not None else found.most_age
-    if better in ages and not any(age_contradiction(s, better, goal=k.startswith("goal")) for s, k in profile):  # type: ignore[arg-type]
-        corrections.append(_correction(found, f"the age became {better}"))
-        return int(better), True  # type: ignore[arg-type]
-    corrections.append(_correction(found, "the sentence was left out"))
-    return age, False
-
-
-def _family(
-    constraints: Constraints,
-    age: int,
-    profile: Sequence[str],
-    corrections: list[dict[str, Any]],
-    rng: np.random.Generator,
-) -> str:
-    fitting = [info for info, ages in constraints.family.items() if age in ages]
-    while fitting:
-        info = _pick(fitting, rng, f"family information for age {age}")
-        text = info.replace("<n>", _NUMBERS[int(rng.integers(2, 4))])
-        found = next((c for s in profile if (c := family_contradiction(s, text))), None)
-        if not found:
-            return text
-        corrections.append(_correction(found, "other family information was drawn"))
-        fitting.remove(info)
-    raise ConfigError(f"no family information fits age {age}", where="family.csv", expected="a row for that age")
-
-
-def _pick(choices: Sequence[str], rng: np.random.Generator, what: str) -> str:
-    if not choices:
-        raise ConfigError(f"no {what}", where="personas", expected="a row for it in names.csv or family.csv")
-    return choices[int(rng.integers(len(choices)))]
-
-
-def _correction(found: Contradiction, done: str) -> dict[str, Any]:
-    return {"sentence": found.sentence, "contradicts": found.other, "rule": found.rule, "done": done}

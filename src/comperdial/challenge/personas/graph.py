@@ -1,7 +1,7 @@
-"""PeaCoK's files: both layouts of ``peacok_kg.json``, and triples; what a file does not say is sniffed and told.
+"""PeaCoK's files: both layouts of ``peacok_kg.json``, and triples; which field names a relation is inferred from the values.
 
-A relation names one of eight aspects: characteristic, routine or habit, goal or plan, experience, each with or without
-a relationship to other people (Gao et al. 2023, PeaCoK).
+A relation names one of eight aspects: characteristic, routine or habit, goal or plan, experience, each with or without a
+relationship to other people (Gao et al. 2023, PeaCoK).
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json, read_text
 
 log = logging.getLogger(__name__)
 
-# In the order in which the sentences of a profile stand.
+# In the order of the sentences of a profile.
 ASPECTS = (
     "experience",
     "experience_relationship",
@@ -30,40 +32,26 @@ ASPECTS = (
     "goal_plan",
     "goal_plan_relationship",
 )
-_BASES = {
-    "characteristic": "characteristic",
-    "routinehabit": "routine_habit",
-    "routine": "routine_habit",
-    "habit": "routine_habit",
-    "goalplan": "goal_plan",
-    "goal": "goal_plan",
-    "plan": "goal_plan",
-    "experience": "experience",
-}
+_BASES = {"characteristic": "characteristic", "experience": "experience"}
+_BASES |= dict.fromkeys(("routinehabit", "routine", "habit"), "routine_habit")
+_BASES |= dict.fromkeys(("goalplan", "goal", "plan"), "goal_plan")
 _FILLERS = {"or", "a", "and", "with", "without", "no", "not", "relationship", "relation", "has"}
-_WITHOUT = {"without", "no", "not"}
-# Values that say of a relation kept in another field whether it has to do with other people.
+# Values of another field than the relation's that say whether it has to do with other people.
 _INTERACTIVE = {"relationship", "with_relationship", "interactive"}
-_VOTE = {"final", "majority"}
+
+Heads = dict[str, dict[str, list[str]]]
+"""Head persona as "i am …" -> aspect -> tails in the first person, in the order of the file."""
+_Path = tuple[str | int, ...]
+"""Keys and list positions that lead to a text in an attribute."""
 
 
-@dataclass
-class Graph:
-    """Heads in the order of the file, each with its tails by aspect; and what reading it found.
-
-    Attributes
-    ----------
-    heads
-        Head persona as "i am …" -> aspect -> tails in the first person.
-    report
-        The layout, the field that names the relation, and counts of what was left out and why.
-    """
-
-    heads: dict[str, dict[str, list[str]]]
-    report: dict[str, Any] = field(default_factory=dict)
+class _Entry(BaseModel):
+    head_person: Filled | None = None
+    attributes: dict[str, dict[str, Any]] | None = None
+    phrases: dict[str, dict[str, Any]] | None = None
 
 
-def read_graph(path: str | Path) -> Graph:
+def read_graph(path: str | Path) -> Heads:
     """Read a graph in any of PeaCoK's published layouts.
 
     Parameters
@@ -79,36 +67,33 @@ def read_graph(path: str | Path) -> Graph:
         When the file has none of these layouts, or no field of an attribute names a relation: says what is there.
     """
     path = Path(path)
-    if path.suffix in (".txt", ".tsv"):
-        return _from_triples(read_text(path).splitlines(), str(path))
-    content = read_json(path)
+    text = path.suffix in (".txt", ".tsv")
+    content: Any = [line for line in read_text(path).splitlines() if line.strip()] if text else read_json(path)
+    heads: Heads
     if isinstance(content, list):
-        return _from_triples(content, str(path))
-    if isinstance(content, dict) and content:
-        entries = list(content.values())
-        for layout, key in (("attributes", "attributes"), ("phrases", "phrases")):
-            if all(isinstance(e, dict) and isinstance(e.get(key), dict) for e in entries):
-                return _from_mapping(content, layout, str(path))
-    raise SchemaError(
-        "not a layout of PeaCoK that we know",
-        where=str(path),
-        expected="{head: {attributes: …}}, {persona: {phrases: …}}, or a list of head<TAB>relation<TAB>tail",
-        hint=f"It starts with {str(content)[:200]}",
-    )
+        heads, triples = {}, list(_triples(content, str(path)))
+    else:
+        heads, triples = _nested(checked(dict[str, _Entry], content, str(path)), str(path))
+    unknown: Counter[str] = Counter()
+    for head, relation, aspect, tail in triples:
+        tails = heads.setdefault(head_sentence(head), {})
+        if aspect is None:
+            unknown[relation] += 1
+        elif (sentence := _clean(tail)) and sentence not in tails.setdefault(aspect, []):
+            tails[aspect].append(sentence)
+    count = sum(len(tails) for aspects in heads.values() for tails in aspects.values())
+    if not count:
+        raise SchemaError("no head with a tail", where=str(path), expected="a knowledge graph with at least one")
+    log.info("%s: %d heads, %d tails; relations that name no aspect: %s", path, len(heads), count, dict(unknown))
+    return heads
 
 
 def aspect_of(relation: str) -> str | None:
     """Return the aspect that a relation means, or None: "Goal or Plan (relationship)" is goal_plan_relationship."""
-    words = [word for word in re.split(r"[^a-z]+", _split_camel(relation).lower()) if word]
-    base = _BASES.get("".join(w for w in words if w not in _FILLERS))
-    if base is None:
-        return None
-    with_others = "relationship" in words and not _WITHOUT & set(words)
-    return f"{base}_relationship" if with_others else base
-
-
-def _split_camel(text: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    words = [word for word in re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation).lower()) if word]
+    base = _BASES.get("".join(word for word in words if word not in _FILLERS))
+    with_others = "relationship" in words and not {"without", "no", "not"} & {*words}
+    return f"{base}_relationship" if base and with_others else base
 
 
 def head_sentence(text: str) -> str:
@@ -122,107 +107,47 @@ def _clean(text: str) -> str:
     return re.sub(r"^i (?!intend|regularly|am|was|will)", "", " ".join(text.lower().split()).rstrip(" ."))
 
 
-def _from_triples(lines: Iterable[Any], where: str) -> Graph:
-    heads: dict[str, dict[str, list[str]]] = {}
-    unknown: Counter[str] = Counter()
+_Triple = tuple[str, str, str | None, str]
+"""Head, relation, the aspect that it means if any, and tail."""
+
+
+def _triples(lines: list[Any], where: str) -> Iterator[_Triple]:
     for number, line in enumerate(lines, start=1):
-        if isinstance(line, str) and not line.strip():
-            continue
+        place = f"{where}, line {number}"
         parts = line.split("\t") if isinstance(line, str) else line
-        if not isinstance(parts, list) or len(parts) != 3 or not all(isinstance(p, str) and p.strip() for p in parts):
-            raise SchemaError(
-                f"holds {str(line)[:80]!r}", where=f"{where}, line {number}", expected="head<TAB>relation<TAB>tail"
-            )
-        _add(heads, unknown, head_sentence(parts[0]), aspect_of(parts[1]), parts[2], parts[1])
-    return _graph(heads, unknown, {"layout": "triples", "relation": "second column"}, where)
+        head, relation, tail = checked(tuple[Filled, Filled, Filled], parts, place)
+        yield head, relation, aspect_of(relation), tail
 
 
-def _from_mapping(content: Mapping[str, Any], layout: str, where: str) -> Graph:
-    attributes = list(_attributes(content, layout, where))
-    names = {
-        key: head_sentence(_text(entry, "head_person", key, f"{where}, head {key!r}")) for key, entry in content.items()
-    }
-    finder = _sniff([entry for _, _, entry in attributes], where)
-    heads: dict[str, dict[str, list[str]]] = {}
-    unknown: Counter[str] = Counter()
-    for key, tail, entry in attributes:
-        head = names[key]
-        relation = finder.text(entry)
-        text = _text(entry, "attr_person", tail, f"{where}, head {key!r}, attribute {tail!r}")
-        _add(heads, unknown, head, finder.aspect(entry), text, relation)
-    for name in names.values():
-        heads.setdefault(name, {})
-    return _graph(heads, unknown, {"layout": layout, "relation": finder.describe()}, where)
-
-
-def _attributes(content: Mapping[str, Any], layout: str, where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _nested(content: Mapping[str, _Entry], where: str) -> tuple[Heads, list[_Triple]]:
+    """Return the heads of a JSON object, and its triples."""
+    attributes = []
     for key, entry in content.items():
-        for tail, attribute in entry[layout].items():
-            if not isinstance(attribute, dict):
-                raise SchemaError(
-                    f"attribute {tail!r} holds {repr(attribute)[:80]}",
-                    where=f"{where}, head {key!r}",
-                    expected="a JSON object",
-                )
-            yield key, tail, attribute
+        tails = entry.attributes if entry.attributes is not None else entry.phrases
+        if tails is None:
+            expected = "{head: {attributes: …}}, {persona: {phrases: …}}, or a list of head<TAB>relation<TAB>tail"
+            raise SchemaError("not a layout of PeaCoK that we know", where=f"{where}, head {key!r}", expected=expected)
+        for tail, attribute in tails.items():
+            place = f"{where}, head {key!r}, attribute {tail!r}, attr_person"
+            person = checked(Filled, attribute.get("attr_person") or tail, place)
+            attributes.append((entry.head_person or key, person, dict(_texts(attribute))))
+    relation, other = _relation_fields([texts for _, _, texts in attributes], where)
+    triples = []
+    for head, tail, texts in attributes:
+        named = texts.get(relation, "(none)")
+        aspect = aspect_of(named)
+        if aspect and not aspect.endswith("_relationship") and other and _is_interactive(texts.get(other, "")):
+            aspect += "_relationship"
+        triples.append((head, named, aspect, tail))
+    return {head_sentence(entry.head_person or key): {} for key, entry in content.items()}, triples
 
 
-def _text(entry: Mapping[str, Any], name: str, default: str, where: str) -> str:
-    value = entry.get(name) or default
-    if not isinstance(value, str):
-        raise SchemaError(f"`{name}` is {repr(value)[:80]}", where=where, expected="a text")
-    return value
+def _is_interactive(text: str) -> bool:
+    return text.strip().lower().replace(" ", "_") in _INTERACTIVE
 
 
-def _add(
-    heads: dict[str, dict[str, list[str]]],
-    unknown: Counter[str],
-    head: str,
-    aspect: str | None,
-    tail: str,
-    relation: str,
-) -> None:
-    tails = heads.setdefault(head, {})
-    if aspect is None:
-        unknown[relation] += 1
-    elif (text := _clean(tail)) and text not in tails.setdefault(aspect, []):
-        tails[aspect].append(text)
-
-
-def _graph(heads: dict[str, dict[str, list[str]]], unknown: Counter[str], report: dict[str, Any], where: str) -> Graph:
-    found = sum(len(tails) for aspects in heads.values() for tails in aspects.values())
-    if not found:
-        raise SchemaError("no head with a tail", where=where, expected="a knowledge graph with at least one")
-    report |= {"heads": len(heads), "tails": found, "left_out": dict(sorted(unknown.items()))}
-    log.info("%s: %s", where, report)
-    return Graph(heads, report)
-
-
-@dataclass(frozen=True)
-class _Field:
-    """Where an attribute's relation stands: a path of keys and list positions, and maybe another for "relationship"."""
-
-    relation: tuple[str | int, ...]
-    other: tuple[str | int, ...] | None
-
-    def text(self, entry: Mapping[str, Any]) -> str:
-        value = dict(_texts(entry)).get(self.relation)
-        return "(none)" if value is None else value
-
-    def aspect(self, entry: Mapping[str, Any]) -> str | None:
-        texts = dict(_texts(entry))
-        aspect = aspect_of(texts.get(self.relation, ""))
-        if aspect and not aspect.endswith("_relationship") and self.other:
-            value = texts.get(self.other, "").strip().lower().replace(" ", "_")
-            return f"{aspect}_relationship" if value in _INTERACTIVE else aspect
-        return aspect
-
-    def describe(self) -> str:
-        parts = [".".join(map(str, path)) for path in (self.relation, self.other) if path]
-        return " with ".join(parts)
-
-
-def _texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:  # noqa: ANN401
+def _texts(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, str]]:  # noqa: ANN401
+    """Yield each text inside a JSON value, with the way to it."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, list | dict):
@@ -230,32 +155,27 @@ def _texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
             yield from _texts(part, (*path, key))
 
 
-def _sniff(entries: list[dict[str, Any]], where: str) -> _Field:
-    """Find the field whose texts name aspects; the vote of the annotators goes before what a model proposed."""
-    seen: dict[tuple[str | int, ...], Counter[str]] = {}
-    for entry in entries:
-        for path, text in _texts(entry):
-            seen.setdefault(path, Counter())[text] += 1
-    scores = {
-        path: sum(n for text, n in texts.items() if aspect_of(text)) / len(entries) for path, texts in seen.items()
-    }
-    named = [path for path, score in scores.items() if score >= 0.5]
+def _relation_fields(attributes: list[dict[_Path, str]], where: str) -> tuple[_Path, _Path | None]:
+    """Return the field that names the relation, and maybe another that says whether it has to do with other people."""
+    values: dict[_Path, list[str]] = {}
+    for texts in attributes:
+        for path, text in texts.items():
+            values.setdefault(path, []).append(text)
+    shares = {path: sum(aspect_of(t) is not None for t in texts) / len(attributes) for path, texts in values.items()}
     # The annotators' vote counts before what a model proposed, even where some votes reject the tail.
-    best = max(named, key=lambda path: (bool(_VOTE & set(path)), scores[path]), default=None)
-    if best is None:
-        shown = "; ".join(f"{'.'.join(map(str, path))}: {', '.join(list(texts)[:3])}" for path, texts in seen.items())
+    ranks = {path: (bool({"final", "majority"} & {*path}), share) for path, share in shares.items() if share >= 0.5}
+    if not ranks:
+        fields = (
+            f"{'.'.join(map(str, path))}: {', '.join(dict.fromkeys(texts[:3]))}" for path, texts in values.items()
+        )
         raise SchemaError(
             "no field of the attributes names a relation",
             where=where,
             expected="a field with characteristic, routine_habit, goal_plan or experience (…_relationship)",
-            hint=f"The fields and some of their values: {shown[:800] or '(none)'}",
+            hint=f"The fields and some of their values: {'; '.join(fields)[:800] or '(none)'}",
         )
-    other = next(
-        (
-            path
-            for path, texts in seen.items()
-            if path != best and any(text.strip().lower().replace(" ", "_") in _INTERACTIVE for text in texts)
-        ),
-        None,
-    )
-    return _Field(best, other)
+    relation = max(ranks, key=lambda path: ranks[path])
+    others = (path for path, texts in values.items() if path != relation and any(map(_is_interactive, texts)))
+    other = next(others, None)
+    log.info("%s: relations are in %s", where, " and ".join(".".join(map(str, p)) for p in (relation, other) if p))
+    return relation, other

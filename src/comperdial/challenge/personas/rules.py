@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, Field
 
 from comperdial.challenge.personas.graph import head_sentence
+from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_table
 
@@ -20,7 +24,6 @@ _NOT_OWNED = {
     "", "with", "to", "in", "on", "at", "for", "of", "from", "and", "or", "but", "as", "when", "how", "every", "by",
     "a", "the", "about", "into", "up", "out", "through", "before", "after", "during", "each", "again", "home", "while",
 }  # fmt: skip
-_PRONOUNS = {"he", "she"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What may stand in a persona; each attribute is one file of ``data/personas``.
+    """What a persona may hold; each attribute is one file of ``data/personas``.
 
     Attributes
     ----------
@@ -53,29 +56,25 @@ class Constraints:
     negative
         Nouns and adjectives of heads that give a negative impression -> which of the two.
     neutral
-        Gendered word -> neutral word, or "" where there is none.
+        Gendered word -> neutral word, or "" if there is none.
     opposites
         Pairs of phrases that cannot both be true of one persona.
     default_ages
         The ages of a head that ``ages`` lacks.
     """
 
-    names: Mapping[tuple[int, str], tuple[str, ...]]
+    names: Mapping[tuple[int, str], list[str]]
     family: Mapping[str, Range]
     ages: Mapping[str, Range]
     negative: Mapping[str, str]
     neutral: Mapping[str, str]
-    opposites: tuple[tuple[str, str], ...]
+    opposites: list[tuple[str, str]]
     default_ages: Range = Range(20, 50)
 
-    @cached_property
-    def oldest_generation(self) -> int:
-        """Return the oldest generation that has names; older people get its names too."""
-        return max(generation for generation, _ in self.names)
-
-    def names_for(self, age: int, gender: str) -> tuple[str, ...]:
-        """Return the names that somebody of this age and gender may have."""
-        return self.names.get((min(age // 10 * 10, self.oldest_generation), gender), ())
+    def names_for(self, age: int, gender: str) -> list[str]:
+        """Return the names of this age and gender; people older than the oldest generation get its names."""
+        oldest = max(generation for generation, _ in self.names)
+        return self.names.get((min(age // 10 * 10, oldest), gender), [])
 
     def ages_of(self, head: str) -> Range:
         """Return the ages of a head persona, given as "i am …"."""
@@ -115,27 +114,57 @@ class Constraints:
             return neutral or match.group()
 
         result = self._gendered.sub(replace, text)
-        if any(item.split(" ")[0] in _PRONOUNS for item in done):
+        if any(item.split(" ")[0] in ("he", "she") for item in done):
             for wrong, right in (("is", "are"), ("was", "were"), ("has", "have"), ("does", "do")):
                 result = re.sub(rf"\bthey {wrong}\b", f"they {right}", result)
         if any("->" in item for item in done):
             result = re.sub(r"\ba (?=[aeio])", "an ", re.sub(r"\ban (?=[^aeiou\W])", "a ", result))
         return result, done
 
-    def gendered_words(self, text: str) -> list[str]:
-        """Return the gendered words of a text that have a neutral alternative."""
-        return [m.group().lower() for m in self._gendered.finditer(text) if self.neutral[m.group().lower()]]
-
-    @cached_property
-    def opposite_patterns(self) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-        """Return the pairs of opposites, each in both orders, as patterns that match from the start of a word."""
-        pairs = [tuple(re.compile(rf"\b{re.escape(phrase)}") for phrase in pair) for pair in self.opposites]
-        return [(a, b) for one, two in pairs for a, b in ((one, two), (two, one))]
-
     @cached_property
     def _gendered(self) -> re.Pattern[str]:
         longest_first = sorted(self.neutral, key=len, reverse=True)
         return re.compile(rf"\b(?:{_any_of(longest_first)})\b", re.IGNORECASE)
+
+    @cached_property
+    def opposite_patterns(self) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+        """The pairs of opposites, each in both orders, as patterns that match from the start of a word."""
+        pairs = [tuple(re.compile(rf"\b{re.escape(phrase)}") for phrase in pair) for pair in self.opposites]
+        return [(a, b) for one, two in pairs for a, b in ((one, two), (two, one))]
+
+
+class _Name(BaseModel):
+    generation: int
+    gender: Literal["female", "male"]
+    name: Filled
+
+
+class _Ages(BaseModel):
+    start_age: Annotated[int, Field(ge=0)]
+    end_age: int
+
+
+class _Family(_Ages):
+    family_info: Filled
+
+
+class _Head(_Ages):
+    head: Filled
+
+
+class _Negative(BaseModel):
+    word: Filled
+    kind: str
+
+
+class _Neutral(BaseModel):
+    gendered: Filled
+    neutral: str
+
+
+class _Opposite(BaseModel):
+    one: Filled
+    other: str
 
 
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
@@ -148,53 +177,36 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
     """
     folder = Path(folder)
     names: dict[tuple[int, str], list[str]] = {}
-    for row, where in _rows(folder / "names.csv", "generation", "gender", "name"):
-        if row["gender"] not in GENDERS:
-            raise SchemaError(f"gender {row['gender']!r}", where=where, expected=" or ".join(GENDERS))
-        names.setdefault((_age(row["generation"], where), row["gender"]), []).append(row["name"])
-    if not names:
-        raise SchemaError("no names", where=str(folder / "names.csv"), expected="a row for each name")
+    for row, _ in _rows(folder / "names.csv", _Name):
+        names.setdefault((row.generation, row.gender), []).append(row.name)
     return Constraints(
-        names={key: tuple(found) for key, found in names.items()},
-        family={row["family_info"]: _range(row, where) for row, where in _rows(folder / "family.csv", "family_info")},
-        ages={head_sentence(row["head"]): _range(row, where) for row, where in _rows(folder / "ages.csv", "head")},
-        negative={row["word"]: row["kind"] for row, _ in _rows(folder / "negative.csv", "word", "kind")},
-        neutral={
-            row["gendered"]: row["neutral"] for row, _ in _rows(folder / "gender_neutral.csv", "gendered", "neutral")
-        },
-        opposites=tuple((row["one"], row["other"]) for row, _ in _rows(folder / "opposites.csv", "one", "other")),
+        names=names,
+        family={row.family_info: _range(row, where) for row, where in _rows(folder / "family.csv", _Family)},
+        ages={head_sentence(row.head): _range(row, where) for row, where in _rows(folder / "ages.csv", _Head)},
+        negative={row.word: row.kind for row, _ in _rows(folder / "negative.csv", _Negative)},
+        neutral={row.gendered: row.neutral for row, _ in _rows(folder / "gender_neutral.csv", _Neutral)},
+        opposites=[(row.one, row.other) for row, _ in _rows(folder / "opposites.csv", _Opposite)],
         default_ages=Range(*default_ages),
     )
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def _rows(path: Path, kind: type[Row]) -> list[tuple[Row, str]]:
+    records = read_table(path).to_dict("records")
+    rows = [(checked(kind, row, f"{path}, line {n}"), f"{path}, line {n}") for n, row in enumerate(records, start=2)]
+    if not rows and kind is _Name:
+        raise SchemaError("no names", where=str(path), expected="a row for each name")
+    return rows
+
+
+def _range(row: _Ages, where: str) -> Range:
+    if row.start_age > row.end_age:
+        raise SchemaError(f"ages {row.start_age} to {row.end_age}", where=where, expected="start_age <= end_age")
+    return Range(row.start_age, row.end_age)
 
 
 def _any_of(words: Iterable[str]) -> str:
     """Return a pattern for any of some words; of none, one that never matches, where an empty one always would."""
     return "|".join(map(re.escape, words)) or "(?!)"
-
-
-def _rows(path: Path, *columns: str) -> list[tuple[dict[str, str], str]]:
-    frame = read_table(path)
-    if missing := [column for column in columns if column not in frame]:
-        raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(columns))
-    names = [str(column) for column in frame.columns]
-    records = (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
-    rows = [(row, f"{path}, line {n}") for n, row in enumerate(records, start=2)]
-    for row, where in rows:
-        if not row[columns[0]].strip():
-            raise SchemaError(f"no value in column {columns[0]!r}", where=where, expected="a text")
-    return rows
-
-
-def _age(text: str, where: str) -> int:
-    if not text.isdigit():
-        raise SchemaError(f"age {text!r}", where=where, expected="a whole number of years")
-    return int(text)
-
-
-def _range(row: Mapping[str, str], where: str) -> Range:
-    if "start_age" not in row or "end_age" not in row:
-        raise SchemaError("no column start_age or end_age", where=where, expected="both")
-    found = Range(_age(row["start_age"], where), _age(row["end_age"], where))
-    if found.start > found.end:
-        raise SchemaError(f"ages {found.start} to {found.end}", where=where, expected="start_age <= end_age")
-    return found
