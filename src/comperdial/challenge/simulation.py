@@ -212,7 +212,7 @@ def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         len(content & known[context]) / len(content) if content else 0.0
         for content, context in zip(contents, turns["context_id"], strict=True)
     ]
-    seen = {"length": [len(said) for said in words], "opening": [" ".join(said[:2]) for said in words]}
+    seen: dict[str, Any] = {"length": [len(said) for said in words], "opening": [" ".join(said[:2]) for said in words]}
     turns = turns.assign(share=pd.Series(shares, dtype=np.float64), **seen)
     return turns.sort_values(["dialogue_id", "system_id", "turn"], ignore_index=True)
 

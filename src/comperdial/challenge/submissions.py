@@ -1,8 +1,8 @@
 """Submissions: a system's responses to all turns, one JSON object a line.
 
-A line is {"dialogue_id": …, "turn": 0, "response": …}. The system is the file's name without ``.jsonl`` (or ``.jsonl.gz``), or what
-each line has under ``system_id``, in one file for many systems. ``systems.csv`` beside the files may give the kind, track and
-description of each system.
+A line is {"dialogue_id": …, "turn": 0, "response": …}. The system is the file's name without ``.jsonl`` or ``.jsonl.gz``, or
+what each line has under ``system_id``, in one file for many systems. ``systems.csv`` beside the files may give the kind, track
+and description of each system.
 """
 
 from __future__ import annotations
