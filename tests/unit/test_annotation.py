@@ -462,7 +462,7 @@ def test_what_is_no_rating_is_left_out(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], r"export0.json: it is \[\]"),
+        ([], "no task was answered"),
         ('[{"id": 1', "the file is truncated"),
         ([3], "export0.json: 0 is 3"),
         ([{"id": 5, "data": {}}], r"record 1 \(task 5\): neither 'annotations' nor 'annotator' is in it"),

@@ -106,11 +106,11 @@ def load(spec: str, options: Mapping[str, Any] | None = None, *, seconds: float 
     sys.path.insert(0, str(path.parent))
     # Registered, as dataclasses and pickle want it, but never in place of a module that is there already.
     module_name = path.stem if path.stem not in sys.modules else f"agent_{path.stem}"
-    found = importlib.util.spec_from_file_location(module_name, path)
-    assert found is not None and found.loader is not None  # noqa: S101 - a .py file has a loader
-    module = sys.modules[module_name] = importlib.util.module_from_spec(found)
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    assert module_spec is not None and module_spec.loader is not None  # noqa: S101 - a .py file has a loader
+    module = sys.modules[module_name] = importlib.util.module_from_spec(module_spec)
     start = time.monotonic()
-    execute = found.loader.exec_module
+    execute = module_spec.loader.exec_module
     _run(lambda: execute(module), f"{spec}, loading")
     if not hasattr(module, name):
         raise ConfigError(f"no class {name!r}", where=str(path), expected="FILE:CLASS, or a class UserAgent")
@@ -213,12 +213,12 @@ def _check_tokens(used: tuple[int, int], limits: tuple[int, int], where: str) ->
 def _listed(kind: type[T], value: object, count: int | None, where: str) -> T:
     """Return what an agent gave as a type; of a list, with so many entries."""
     try:
-        found = checked(kind, value, where)
+        given = checked(kind, value, where)
     except ComperdialError as error:
         raise AgentError(error.problem, where=where, expected=error.expected) from error
-    if count is not None and len(found) != count:
-        raise AgentError(f"gave {len(found)} for {count} conversations", where=where, expected="one each")
-    return found
+    if count is not None and len(given) != count:
+        raise AgentError(f"gave {len(given)} for {count} conversations", where=where, expected="one each")
+    return given
 
 
 def takes_api_responses(agent: Any) -> bool:  # noqa: ANN401

@@ -58,8 +58,8 @@ class Dialogue:
     def conversation(self, turn: int, *, persona_a: bool = True) -> Conversation:
         """Return what an agent is shown at a turn; never the reference."""
         shown: Conversation = {"persona A": list(self.personas["A"])} if persona_a else {}
-        said = [{"persona_id": u["speaker"], "text": u["text"]} for u in self.history(turn)]
-        return shown | {"persona B": list(self.personas["B"]), "dialogue": said}
+        utterances = [{"persona_id": u["speaker"], "text": u["text"]} for u in self.history(turn)]
+        return shown | {"persona B": list(self.personas["B"]), "dialogue": utterances}
 
 
 class _Utterance(BaseModel):

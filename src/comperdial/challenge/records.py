@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -36,13 +37,18 @@ def checked(kind: Any, value: object, where: str) -> Any:  # noqa: ANN401
         Names the first part of the value at fault, what it is, and what was expected.
     """
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     at = ".".join(str(part) for part in first["loc"])
     problem = "is missing" if first["type"] == "missing" else f"is {first['input']!r:.80}"
     expected = _expected(first["msg"])
     raise SchemaError(f"{at} {problem}" if at else f"it {problem}", where=where, expected=expected)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401
+    return TypeAdapter(kind)
 
 
 def _expected(message: str) -> str:

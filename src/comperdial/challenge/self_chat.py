@@ -73,8 +73,8 @@ def _conversation(opening: Gold, texts: Sequence[str], *, with_a: bool) -> Conve
     own, partner = ("B", "A") if len(texts) % 2 else ("A", "B")
     names = ("A", "B") if own == "B" else ("B", "A")
     shown: Conversation = {"persona A": list(opening.personas[partner])} if with_a else {}
-    said = [{"persona_id": names[i % 2], "text": text} for i, text in enumerate(texts)]
-    return shown | {"persona B": list(opening.personas[own]), "dialogue": said}
+    utterances = [{"persona_id": names[i % 2], "text": text} for i, text in enumerate(texts)]
+    return shown | {"persona B": list(opening.personas[own]), "dialogue": utterances}
 
 
 class _Pair(BaseModel):

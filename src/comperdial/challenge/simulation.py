@@ -207,12 +207,15 @@ def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     }
     turns = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
     words = [_words(text) for text in turns["response"]]
-    contents = [_content(said) for said in words]
+    contents = [_content(response) for response in words]
     shares = [
         len(content & known[context]) / len(content) if content else 0.0
         for content, context in zip(contents, turns["context_id"], strict=True)
     ]
-    seen: dict[str, Any] = {"length": [len(said) for said in words], "opening": [" ".join(said[:2]) for said in words]}
+    seen: dict[str, Any] = {
+        "length": [len(response) for response in words],
+        "opening": [" ".join(response[:2]) for response in words],
+    }
     turns = turns.assign(share=pd.Series(shares, dtype=np.float64), **seen)
     return turns.sort_values(["dialogue_id", "system_id", "turn"], ignore_index=True)
 

@@ -11,6 +11,7 @@ import gzip
 import json
 import logging
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,11 +98,11 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
         except ComperdialError as error:
             _leave_out(read, _stem(file), file, error)
             continue
-        for system, found in records.items():
+        for system, lines in records.items():
             try:
                 if system in read.responses:
                     raise SchemaError(f"system {system!r} a second time", where=str(file), expected="each in one file")
-                read.responses[system] = _responses(found, items, file)
+                read.responses[system] = _responses(lines, items, file)
             except SchemaError as error:
                 _leave_out(read, system, file, error)
     for system in sorted({*read.systems} - {*read.responses, *read.problems}):
@@ -147,7 +148,7 @@ def _by_system(file: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
     if not file.name.endswith(SUFFIXES) or not NAME.fullmatch(_stem(file)):
         expected = "letters, digits, dots, - and _, and .jsonl or .jsonl.gz at the end"
         raise SchemaError(f"the name {file.name!r}", where=str(file), expected=expected)
-    found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    systems: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     named: set[bool] = set()
     for number, line in enumerate(_lines(file), start=1):
         if line.strip():
@@ -159,10 +160,10 @@ def _by_system(file: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
             system = str(checked(Name, record.get("system_id", _stem(file)), f"{where}, system_id"))
             if not NAME.fullmatch(system):
                 raise SchemaError(f"system_id {system!r}", where=where, expected="letters, digits, dots, - and _")
-            found.setdefault(system, []).append((where, record))
-    if not found:
+            systems.setdefault(system, []).append((where, record))
+    if not systems:
         raise FileError("no records", where=str(file), expected="one JSON object a line")
-    return found
+    return systems
 
 
 def _lines(file: Path) -> Iterator[str]:
@@ -171,27 +172,27 @@ def _lines(file: Path) -> Iterator[str]:
     try:
         with opened(check_input(file), "rt", encoding="utf-8-sig", newline="\n") as lines:
             yield from lines
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise FileError(f"cannot be read ({error})", where=str(file), expected="UTF-8 text") from error
 
 
 def _responses(records: Iterable[tuple[str, dict[str, Any]]], items: Sequence[Item], file: Path) -> dict[Item, str]:
     """Return a system's responses, in the order of the items; one for each."""
-    found: dict[Item, str] = dict.fromkeys(items, "")
+    answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:
         answer = checked(_Record, record, where)
         item = (str(answer.dialogue_id), answer.turn)
-        if item not in found:
+        if item not in answers:
             expected = "a dialogue and a turn (from 0) of this challenge"
             raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]}", where=where, expected=expected)
-        if found[item]:
+        if answers[item]:
             raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]} a second time", where=where, expected="it once")
-        found[item] = answer.response
-    if missing := [item for item, response in found.items() if not response]:
+        answers[item] = answer.response
+    if missing := [item for item, response in answers.items() if not response]:
         first = f"dialogue {missing[0][0]!r}, turn {missing[0][1]}"
         problem = f"{len(missing)} of {len(items)} responses are missing, the first: {first}"
         raise SchemaError(problem, where=str(file), expected="a response to every turn")
-    return found
+    return answers
 
 
 def _read_systems(path: Path) -> dict[str, dict[str, Any]]:

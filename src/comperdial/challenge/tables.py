@@ -54,9 +54,9 @@ def make_tables(
             for turn in range(dialogue.turns)
         ),
         "personas": (
-            {"dialogue_id": dialogue.dialogue_id, "speaker": s, "sentences": said, "kinds": kinds_of(said)}
+            {"dialogue_id": dialogue.dialogue_id, "speaker": s, "sentences": sentences, "kinds": kinds_of(sentences)}
             for dialogue in dialogues
-            for s, said in dialogue.personas.items()
+            for s, sentences in dialogue.personas.items()
         ),
         "responses": (
             {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
@@ -66,11 +66,11 @@ def make_tables(
     }
     return {
         name: schema.validate(
-            pd.DataFrame([{"dataset": dataset, **row} for row in found], columns=schema.table(name).columns),
+            pd.DataFrame([{"dataset": dataset, **row} for row in records], columns=schema.table(name).columns),
             name,
             where=f"{where}, as table {name!r}",
         )
-        for name, found in rows.items()
+        for name, records in rows.items()
     }
 
 

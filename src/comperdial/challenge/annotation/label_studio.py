@@ -204,14 +204,14 @@ def read_exports(
     annotations: list[Annotation] = []
     seen: dict[tuple[str, str], str] = {}
     for path in paths:
-        records = checked(Annotated[list[dict[str, Any]], Field(min_length=1)], read_json(path), str(path))
-        skipped, found = 0, []
+        records = checked(list[dict[str, Any]], read_json(path), str(path))
+        skipped, answered = 0, []
         for number, record in enumerate(records, start=1):
             where = f"{path}, record {number}" + (f" (task {record['id']})" if "id" in record else "")
             read = list(_task(record, where, tags) if "annotations" in record else _flat(record, where, tags))
-            found += [annotation for annotation in read if annotation]
+            answered += [annotation for annotation in read if annotation]
             skipped += read.count(None)
-        for annotation in found:
+        for annotation in answered:
             if annotation.item not in key:
                 raise SchemaError(
                     f"item {annotation.item!r} is not in {key_path}",
@@ -228,9 +228,9 @@ def read_exports(
                     hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
                 )
             seen[person] = annotation.where
-        people = Counter(annotation.annotator for annotation in found)
-        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(found), len(people), skipped)
-        annotations += found
+        people = Counter(annotation.annotator for annotation in answered)
+        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(answered), len(people), skipped)
+        annotations += answered
     if not annotations:
         raise SchemaError("no task was answered", where=", ".join(map(str, paths)), expected="annotations of tasks")
     return annotations

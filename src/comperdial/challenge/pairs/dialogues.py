@@ -108,10 +108,10 @@ def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
     for number, record in read_jsonl(path):
         where = f"{path}, line {number}"
         entry = checked(_Record, record, where)
-        said = tuple((utterance.speaker, utterance.text) for utterance in entry.utterances)
-        dialogue = Dialogue(entry.dialogue_id, entry.system_id, entry.judged, said)
+        utterances = tuple((utterance.speaker, utterance.text) for utterance in entry.utterances)
+        dialogue = Dialogue(entry.dialogue_id, entry.system_id, entry.judged, utterances)
         if not dialogue.said_by_judged():
-            expected = f"one of {', '.join(dict.fromkeys(speaker for speaker, _ in said))}"
+            expected = f"one of {', '.join(dict.fromkeys(speaker for speaker, _ in utterances))}"
             raise SchemaError(f"the judged speaker {entry.judged!r} says nothing", where=where, expected=expected)
         refuse_repeated(seen, dialogue.key, where, f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r}")
         read[dialogue.key] = dialogue
@@ -179,12 +179,12 @@ def _read_tables(folder: Path) -> dict[Key, Dialogue]:
         if (dataset, system) not in systems:
             continue
         texts = dict(zip(rows["context_id"], rows["response"], strict=True))
-        said, own = _joined(source.answered(str(dataset), str(name), texts), texts)
-        if said is None:
+        lines, own = _joined(source.answered(str(dataset), str(name), texts), texts)
+        if lines is None:
             incomplete.append(f"{name} by {system}")
             continue
         foreign += not own
-        dialogue = Dialogue(str(name), str(system), "B", tuple(said))
+        dialogue = Dialogue(str(name), str(system), "B", tuple(lines))
         read[dialogue.key] = dialogue
     if incomplete:
         message = "%s: %d dialogues left out, because turns are missing or do not join (the first: %s)"
@@ -210,23 +210,23 @@ def _joined(
     A history holds all lines before it, or, as in ConTurE, the end of them; or all lines of another speaker B, whose
     utterances follow those of the history before.
     """
-    said: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
     before: list[tuple[str, str]] = []
     own = True
     # The first context of each turn, if a system answered it several times.
     turns = {context["turn"]: context for context in reversed([*(contexts or ())])}
     for _, context in sorted(turns.items()):
         history = [(line["speaker"], line["text"]) for line in context["history"]]
-        shared = [n for n in range(min(len(said), len(history)), 0, -1) if said[-n:] == history[:n]]
-        if history[: len(said)] == said:
-            said += history[len(said) :]
+        shared = [n for n in range(min(len(lines), len(history)), 0, -1) if lines[-n:] == history[:n]]
+        if history[: len(lines)] == lines:
+            lines += history[len(lines) :]
         elif len(history) > len(before) and history[: len(before)] == before:
             own = False
-            said += history[len(before) + 1 :]
+            lines += history[len(before) + 1 :]
         elif shared:
-            said += history[shared[0] :]
+            lines += history[shared[0] :]
         else:
             return None, own
-        said.append(("B", texts[context["context_id"]]))
+        lines.append(("B", texts[context["context_id"]]))
         before = history
-    return said or None, own
+    return lines or None, own

@@ -1,4 +1,4 @@
-"""Contradictions inside a persona, found by rule: years against the age, family against family, opposites."""
+"""Contradictions inside a persona, by rule: years against the age, family against family, opposites."""
 
 from __future__ import annotations
 

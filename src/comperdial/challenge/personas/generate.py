@@ -143,20 +143,20 @@ class _Drawing:
 
     def _add(self, aspect: str, sentence: str, age: int, ages: Range) -> int:
         """Add a sentence unless it contradicts the others; return the age, changed if all sentences then agree."""
-        sentences = [said for said, _ in self.profile]
-        if found := opposite(sentence, sentences, self.constraints):
-            self._correct(found, _LEFT_OUT)
+        sentences = [other for other, _ in self.profile]
+        if problem := opposite(sentence, sentences, self.constraints):
+            self._correct(problem, _LEFT_OUT)
             return age
-        if found := age_contradiction(sentence, age, goal=aspect.startswith("goal")):
-            better = found.true_at
+        if problem := age_contradiction(sentence, age, goal=aspect.startswith("goal")):
+            better = problem.true_at
             if better not in ages or any(
-                age_contradiction(said, better, goal=kind.startswith("goal"))  # type: ignore[arg-type]
-                for said, kind in self.profile
+                age_contradiction(other, better, goal=kind.startswith("goal"))  # type: ignore[arg-type]
+                for other, kind in self.profile
             ):
-                self._correct(found, _LEFT_OUT)
+                self._correct(problem, _LEFT_OUT)
                 return age
             age = int(better)  # type: ignore[arg-type]
-            self._correct(found, f"the age became {age}")
+            self._correct(problem, f"the age became {age}")
         self.profile.append((sentence, aspect))
         return age
 
@@ -165,10 +165,10 @@ class _Drawing:
         while fitting:
             info = self._pick(fitting, "family information")
             text = info.replace("<n>", ("two", "three")[int(self.rng.integers(2))])
-            found = next((c for said, _ in self.profile if (c := family_contradiction(said, text))), None)
-            if not found:
+            problem = next((c for other, _ in self.profile if (c := family_contradiction(other, text))), None)
+            if not problem:
                 return text
-            self._correct(found, "other family information was drawn")
+            self._correct(problem, "other family information was drawn")
             fitting.remove(info)
         raise ConfigError(f"no family information fits age {age}", where="family.csv", expected="a row for that age")
 
@@ -182,8 +182,8 @@ class _Drawing:
         self.neutralised += done
         return text
 
-    def _correct(self, found: Contradiction, done: str) -> None:
-        entry = {"sentence": found.sentence, "contradicts": found.other, "rule": found.rule, "done": done}
+    def _correct(self, problem: Contradiction, done: str) -> None:
+        entry = {"sentence": problem.sentence, "contradicts": problem.other, "rule": problem.rule, "done": done}
         self.corrections.append(entry)
 
 

@@ -83,8 +83,8 @@ class Constraints:
     def is_negative(self, head: str) -> str | None:
         """Return the word that makes a head negative, or None."""
         adjective, noun = self._negative_words
-        found = adjective.search(head.lower()) or noun.search(_PHRASE_END.sub("", head.lower()).strip())
-        return found.group(1) if found else None
+        match = adjective.search(head.lower()) or noun.search(_PHRASE_END.sub("", head.lower()).strip())
+        return match.group(1) if match else None
 
     @cached_property
     def _negative_words(self) -> tuple[re.Pattern[str], re.Pattern[str]]:

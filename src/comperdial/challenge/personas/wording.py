@@ -1,4 +1,4 @@
-"""What kind of sentence a persona sentence is, told from its form; published personas do not say it otherwise."""
+"""What kind of sentence a persona sentence is, by its form: published personas do not label their sentences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _KINDS = (
 def kinds_of(sentences: Sequence[str]) -> list[str]:
     """Return the kind of each sentence: name, age, family, head, or an aspect (without whom it has to do with).
 
-    Published sentences are noisy, so the form decides: what stands before the first head and has none of the forms is
+    Published sentences are noisy, so the form decides: what precedes the first head and has none of the forms is
     family information; what has none of them later is ``other``.
     """
-    found: list[str] = []
+    kinds: list[str] = []
     for sentence in sentences:
         text = sentence.strip().lower()
         kind = next((kind for kind, pattern in _KINDS if pattern.match(text)), None)
-        found.append(kind or ("other" if "head" in found else "family"))
-    return found
+        kinds.append(kind or ("other" if "head" in kinds else "family"))
+    return kinds
