@@ -15,7 +15,7 @@ def correlate(usr_tables, dataset, **options):
     rows = tables["responses"].query("system_id != 'Original Ground Truth'")
     human = tables["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     rating = [human[key] for key in zip(rows["context_id"], rows["system_id"], strict=True)]
-    # The plain loop, since nltk's alignment is what is changed here; our METEOR is equal to it, and has its own.
+    # The plain loop, since nltk's alignment is what is changed here.
     responses, against = list(rows["response"]), list(references[rows["context_id"]])
     scores = plain("meteor", responses, against, text="raw", **options)["meteor"]
     return stats.pearsonr(scores, rating)[0], stats.spearmanr(scores, rating)[0]

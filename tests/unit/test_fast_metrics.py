@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -13,10 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.metrics import OverlapMetric, base, create
-from comperdial.metrics._alignment import Words, align, chunks
 from comperdial.metrics._ngrams import Ngrams, longest_common_subsequence, matches
 from comperdial.metrics._stems import stem
-from comperdial.metrics._synonyms import thesaurus
 from plain_metrics import plain
 
 # Few words, so that they repeat and match: inflections, irregular forms and synonyms of one another, articles and
@@ -130,50 +127,6 @@ def test_meteor_equal_on_the_demo(real_wordnet, demo_pairs, options):
     assert_equal_to_plain("meteor", options, *demo_pairs)
 
 
-def test_synonyms_are_nltk_s(real_wordnet, demo_pairs):
-    from nltk.corpus import wordnet
-
-    words = {word.lower() for text in demo_pairs[0] for word in text.split()}
-    # Markers of adjectives, irregular forms that are words too, forms of several word classes, a name with a point.
-    words |= {"galore", "better", "men", "saw", "axes", "flies", "u.s.", "best", "ad_hoc", "Éclair", ""}
-    # A regular form for each ending, made up where the real ones are irregular.
-    words |= {"autos", "glasses", "chieves", "foxes", "buzzes", "churches", "dishes", "firemen", "cities", "tries"}
-    words |= {"makes", "goes", "baked", "walked", "baking", "walking", "taller", "tallest", "nicer", "nicest"}
-    words |= {stem(word) for word in words}
-    found = thesaurus(real_wordnet.path)
-    for word in words:
-        names = {lemma.name() for synset in wordnet.synsets(word) for lemma in synset.lemmas()}
-        assert found.synonyms(word) == {name for name in names if "_" not in name} - {word}, word
-
-
-# A WordNet of two synsets in wndb(5WN)'s form. A synset: offset, file, class, number of names, each with a number, …
-TINY = {
-    "data.noun": "  1 licence\n00000012 06 n 03 auto 0 car 0 motor_car 0 000 | wheels\n",
-    "index.noun": "  1 licence\nauto n 1 0 1 0 00000012\ncar n 1 0 1 0 00000012\n",
-    "noun.exc": "carre car\n",
-    "data.adj": "00000000 00 a 02 ready(p) 0 galore(ip) 0 000 | there\n",
-    "index.adj": "ready a 1 1 & 1 0 00000000\n",
-}
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_wordnet_in_a_folder_or_zipped(tmp_path, zipped):
-    names = [f"{kind}.{part}" for kind in ("data", "index") for part in ("noun", "verb", "adj", "adv")]
-    names += [f"{part}.exc" for part in ("noun", "verb", "adj", "adv")]
-    path = tmp_path / ("wordnet.zip" if zipped else "wordnet")
-    if zipped:
-        with zipfile.ZipFile(path, "w") as archive:
-            for name in names:
-                archive.writestr(f"wordnet/{name}", TINY.get(name, ""))
-    else:
-        path.mkdir()
-        for name in names:
-            (path / name).write_text(TINY.get(name, ""), encoding="utf-8", newline="")
-    found = thesaurus(str(path))
-    expected = {"car": {"auto"}, "cars": {"auto", "car"}, "carre": {"auto", "car"}, "ready": {"galore"}, "none": set()}
-    assert {word: found.synonyms(word) for word in expected} == expected
-
-
 def longest_by_table(left, right):
     rows = [[0] * (len(right) + 1)]
     for token in left:
@@ -202,27 +155,6 @@ def test_matches_are_clipped_counts(hypothesis, references):
         for one in counts[1:]:
             most |= one
         assert found[order - 1] == (counts[0] & most).total()
-
-
-# nltk goes from the last word to the first: equal words, then stems, then the synonyms given here.
-@pytest.mark.parametrize(
-    ("response", "reference", "aligned", "runs"),
-    [
-        ("i like tea", "i like tea", [(0, 0), (1, 1), (2, 2)], 1),
-        ("tea i like", "i like tea", [(0, 2), (1, 0), (2, 1)], 2),
-        ("tea", "tea tea", [(0, 1)], 1),
-        ("runs run", "run running", [(0, 1), (1, 0)], 2),
-        ("runs running run", "run", [(2, 0)], 1),
-        ("auto auto", "car x car", [(0, 0), (1, 2)], 2),
-        ("auto wagon", "car bus", [(1, 0)], 1),
-        ("no", "yes", [], 1),
-    ],
-)
-def test_alignment_by_hand(response, reference, aligned, runs):
-    near = {"auto": frozenset({"car"}), "wagon": frozenset({"car"})}
-    found = align(Words(response.split()), Words(reference.split()), lambda word: near.get(word, frozenset()))
-    assert found == aligned
-    assert chunks(found) == runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,4 +197,4 @@ def test_what_is_remembered_is_bounded(monkeypatch, demo_pairs):
     assert metric.prepared == [*"axbcde", *"abcde"]
     for output, values in create("rouge").score(*demo_pairs).items():
         np.testing.assert_array_equal(values, expected[output])
-    assert None not in (stem.cache_info().maxsize, thesaurus.cache_info().maxsize)
+    assert stem.cache_info().maxsize is not None

@@ -6,6 +6,7 @@ import pytest
 
 from comperdial.core.errors import MissingResourceError
 from comperdial.data import wordnet
+from comperdial.metrics import create
 
 HEAD = "  1 This software and database is being provided to you\n  2 WordNet {} Copyright\n"
 
@@ -104,8 +105,8 @@ def test_a_zip_of_something_else_is_none(bare):
 def test_a_zip_without_a_file_that_is_needed_is_named(bare):
     archive = zipped(bare, data_noun=HEAD.format("3.0"), lexnames=wordnet.lexnames())
     assert wordnet.require("3.0").path == str(archive)
-    with pytest.raises(MissingResourceError, match=r"wordnet\.zip: index\.noun of WordNet cannot be read"):
-        wordnet.read_files(archive, ["data.noun", "index.noun"])
+    with pytest.raises(MissingResourceError, match=r"wordnet\.zip: WordNet cannot be read .*Remove it and run"):
+        create("meteor").score(["a car"], ["an auto"])
 
 
 def test_a_place_that_cannot_be_written_to_is_an_answer(bare, monkeypatch):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -213,24 +213,6 @@ def require(version: str) -> WordNet:
             hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
         )
     return found
-
-
-def read_files(path: str | Path, names: Iterable[str]) -> dict[str, bytes]:
-    """Return what files of a WordNet hold, by name.
-
-    Parameters
-    ----------
-    path
-        A folder with WordNet's files, or a zip archive of one.
-    names
-        The files' names: ``data.noun``.
-
-    Raises
-    ------
-    MissingResourceError
-        When one of them is not there, or the archive is damaged.
-    """
-    return {name: _read(Path(path), name) for name in names}
 
 
 def _read(place: Path, name: str, size: int = -1) -> bytes:

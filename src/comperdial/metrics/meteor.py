@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import SimpleNamespace
 from typing import ClassVar
 
 from comperdial.core.errors import MissingResourceError
 from comperdial.data import wordnet
-from comperdial.metrics._alignment import Words, align, chunks
 from comperdial.metrics._overlap import ReferenceMetric
-from comperdial.metrics._synonyms import Thesaurus, thesaurus
+from comperdial.metrics._stems import stem
 from comperdial.metrics.base import Batch, Bounds, Scores, check_number
 
 
@@ -59,20 +60,38 @@ class Meteor(ReferenceMetric):
         return super().compute(batch)
 
     @cached_property
-    def _thesaurus(self) -> Thesaurus:
-        return thesaurus(wordnet.require(self.wordnet).path)
+    def _words(self) -> SimpleNamespace:
+        return _words(wordnet.require(self.wordnet).path)
 
-    def prepare(self, text: str) -> Words:
-        """Return the text's words with their stems."""
-        return Words(text.split())
+    def prepare(self, text: str) -> list[str]:
+        """Return the text's words."""
+        return text.split()
 
-    def pair(self, hypothesis: Words, reference: Words) -> Sequence[float]:
-        """Return the score of one pair, by nltk's operations in nltk's order."""
-        aligned = align(hypothesis, reference, self._thesaurus.synonyms)
-        if not aligned:
-            return (0.0,)
-        matches = len(aligned)
-        precision, recall = matches / len(hypothesis), matches / len(reference)
-        mean = (precision * recall) / (self.alpha * precision + (1 - self.alpha) * recall)
-        penalty = self.gamma * (chunks(aligned) / matches) ** self.beta
-        return ((1 - penalty) * mean,)
+    def pair(self, hypothesis: list[str], reference: list[str]) -> Sequence[float]:
+        """Return the score of one pair."""
+        from nltk.translate.meteor_score import single_meteor_score
+
+        weights = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
+        return (single_meteor_score(reference, hypothesis, stemmer=_STEMMER, wordnet=self._words, **weights),)
+
+
+# nltk stems each word anew for each pair.
+_STEMMER = SimpleNamespace(stem=stem)
+
+
+@lru_cache(maxsize=1)
+def _words(path: str) -> SimpleNamespace:
+    """Return what METEOR asks of nltk's WordNet in a folder or zip archive: the synsets of a word, here remembered."""
+    from nltk.corpus.reader import WordNetCorpusReader
+    from nltk.data import ZipFilePathPointer
+
+    try:
+        with warnings.catch_warnings():
+            # It has no other languages.
+            warnings.simplefilter("ignore")
+            reader = WordNetCorpusReader(ZipFilePathPointer(path, "wordnet/") if path.endswith(".zip") else path, None)
+    # Whatever a damaged file or archive makes nltk raise.
+    except Exception as error:
+        hint = "Remove it and run `comperdial wordnet`"
+        raise MissingResourceError(f"WordNet cannot be read ({error})", where=path, hint=hint) from error
+    return SimpleNamespace(synsets=lru_cache(maxsize=16_384)(reader.synsets))
