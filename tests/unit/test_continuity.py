@@ -225,7 +225,7 @@ def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
     monkeypatch.setattr("comperdial.data.continuations.read_conversations", lambda *_: found)
     paths = {name: str(tmp_path / f"{name}.parquet") for name in ("output", "scores", "continuations")}
     options = [text for name, path in paths.items() for text in (f"--{name}", path)]
-    assert main(["continuity", "models", "chitchat", "--resamples", "10", *options]) == 0
+    assert main(["continuity", "models", "chitchat", "--vectors", "--baselines", "--resamples", "10", *options]) == 0
     for path in paths.values():
         values = {str(value) for column in pd.read_parquet(path).to_dict("list").values() for value in column}
         assert values and not any(text in value for value in values for text in ("hello", "secret", "key-"))

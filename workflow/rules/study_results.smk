@@ -9,10 +9,10 @@ def resampling(study):
 PREFERRED = preference_sets(S.catalogue)
 CONTINUITY = "results/studies/continuity"
 HAZUMI = [name for name in ("hazumi1902", "hazumi1911") if name in S.catalogue.datasets]
-CHATS = list(PACKAGED)
-CHATS += ["convai2"] if "convai2" in S.catalogue.datasets else []
-ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
-ENCODERS = {name: model for name, model in ENCODERS.items() if missing(model) is None}
+CHATS = [*PACKAGED, *(name for name in ["convai2"] if name in S.catalogue.datasets)]
+MODELS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
+ENCODERS = [name for name, model in MODELS.items() if missing(model) is None]
+VECTORS = "data/training/continuity/{dataset}_{encoder}.safetensors"
 RESAMPLING = "--resamples {params.resamples} --seed {params.seed}"
 PERSPECTIVE = {
     **dict.fromkeys(HAZUMI, "--tokens characters --dimension 'user impression'"),
@@ -20,16 +20,6 @@ PERSPECTIVE = {
     "fed_dial": "--dimension overall --outsiders human",
     "fed_turn": "--dimension overall --outsiders human",
 }
-
-
-def vectors_of(*datasets):
-    names = [
-        f"{name}_{encoder}"
-        for name in datasets
-        for encoder in ENCODERS
-        if name != "topical_chat" or encoder == "minilm"
-    ]
-    return [f"data/training/continuity/{name}.safetensors" for name in names]
 
 
 rule read_preferences:
@@ -122,7 +112,7 @@ rule perspective:
 
 rule vectors:
     output:
-        "data/training/continuity/{dataset}_{encoder}.safetensors",
+        VECTORS,
     log:
         "logs/vectors/{dataset}_{encoder}.log",
     wildcard_constraints:
@@ -130,7 +120,7 @@ rule vectors:
         encoder=one_of(ENCODERS),
     threads: workflow.cores
     params:
-        model=lambda wildcards: label(ENCODERS[wildcards.encoder]),
+        model=lambda wildcards: label(MODELS[wildcards.encoder]),
         code=code("training/continuity_tasks.py", "data/continuations.py"),
     shell:
         "comperdial continuity vectors {wildcards.dataset} --encoder {wildcards.encoder} --output {output} > {log} 2>&1"
@@ -150,7 +140,7 @@ rule continuity_baselines:
 
 rule continuity_models:
     input:
-        vectors=lambda wildcards: vectors_of(wildcards.dataset),
+        vectors=expand(VECTORS, encoder=ENCODERS, allow_missing=True),
         baselines=f"{CONTINUITY}/dcp_{{dataset}}_baselines.parquet" if ENCODERS else [],
     output:
         measures=f"{CONTINUITY}/dcp_{{dataset}}.parquet",
@@ -161,17 +151,17 @@ rule continuity_models:
     wildcard_constraints:
         dataset=one_of(CHATS),
     params:
-        baselines=lambda wildcards, input: f"--baselines {input.baselines}" if input.baselines else "",
         code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     shell:
-        "comperdial continuity models {wildcards.dataset} --vectors {input.vectors} {params.baselines}"
+        "comperdial continuity models {wildcards.dataset} --vectors {input.vectors} --baselines {input.baselines}"
         " --output {output.measures} --scores {output.scores} --continuations {output.continuations} > {log} 2>&1"
 
 
 rule liking:
     input:
         measures=expand(f"{CONTINUITY}/dcp_{{dataset}}.parquet", dataset=CHATS),
-        vectors=vectors_of(*CHATS, "topical_chat"),
+        vectors=expand(VECTORS, dataset=CHATS, encoder=ENCODERS),
+        rated=expand(VECTORS, dataset="topical_chat", encoder=[name for name in ENCODERS if name == "minilm"]),
     output:
         joined=f"{CONTINUITY}/dcp.csv",
         liking=f"{CONTINUITY}/dcp_liking.csv",
@@ -181,7 +171,7 @@ rule liking:
     params:
         code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
     shell:
-        "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} --joined {output.joined}"
+        "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} {input.rated} --joined {output.joined}"
         " --output {output.liking} --scores {output.scores} > {log} 2>&1"
 
 
@@ -229,18 +219,20 @@ rule rank:
 EVALUATORS = S.studies.get("llm_evaluators", {})
 
 
-def llm_evaluator_scorers(dataset):
-    """Return what the study compares on a data set: its metrics, judges and recorded judges."""
-    metrics = [name for name in EVALUATORS.get("metrics", {}) if S.scored_by(dataset, name)]
-    return [*metrics, *judged(dataset), *S.recorded_judges_of(dataset)]
+def compared_metrics(wildcards):
+    return [name for name in EVALUATORS.get("metrics", {}) if S.scored_by(wildcards.dataset, name)]
+
+
+def compared_scores(wildcards):
+    """Return the scores that the study compares on a data set: by its metrics, judges and recorded judges."""
+    names = [*compared_metrics(wildcards), *judged(wildcards.dataset), *S.recorded_judges_of(wildcards.dataset)]
+    return [score_file(wildcards.dataset, name) for name in names]
 
 
 rule dimensions:
     input:
         tables("{dataset}", "contexts", "systems", "ratings"),
-        scores=lambda wildcards: [
-            score_file(wildcards.dataset, name) for name in llm_evaluator_scorers(wildcards.dataset)
-        ],
+        scores=compared_scores,
         study="studies/llm_evaluators/study.yaml",
     output:
         correlations="results/{dataset}/dimensions.parquet",
@@ -253,27 +245,21 @@ rule dimensions:
         mem_mb=4000,
         runtime=60,
     params:
+        **resampling("llm_evaluators"),
         outputs=lambda wildcards: [
-            output
-            for name in llm_evaluator_scorers(wildcards.dataset)
-            if name in S.metrics
-            for output in S.main_outputs(name, wildcards.dataset)[:1]
+            output for name in compared_metrics(wildcards) for output in S.main_outputs(name, wildcards.dataset)[:1]
         ],
-        resamples=EVALUATORS.get("resamples"),
-        seed=EVALUATORS.get("seed"),
         code=code("evaluation", "stats"),
     shell:
         "comperdial dimensions {input.scores} --tables data/tables/{wildcards.dataset} --study {input.study}"
-        " --outputs {params.outputs} --resamples {params.resamples} --seed {params.seed}"
+        f" --outputs {{params.outputs}} {RESAMPLING}"
         " --between {output.between} --output {output.correlations} > {log} 2>&1"
 
 
 rule ratios:
     input:
         tables("{dataset}", "contexts", "responses"),
-        scores=lambda wildcards: [
-            score_file(wildcards.dataset, name) for name in llm_evaluator_scorers(wildcards.dataset)
-        ],
+        scores=compared_scores,
         about="results/{dataset}/about.json",
     output:
         "results/{dataset}/ratios.parquet",
@@ -332,5 +318,5 @@ rule ablate:
         **resampling("local_metrics"),
         code=code("evaluation", "stats"),
     shell:
-        "comperdial ablate --tables data/tables --scores results --resamples {params.resamples} --seed {params.seed}"
+        f"comperdial ablate --tables data/tables --scores results {RESAMPLING}"
         " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"

@@ -64,7 +64,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     for command in (baselines, models):
         command.add_argument("dataset", choices=["chitchat", "convai2"])
     models.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote for the data set")
-    models.add_argument("--baselines", type=Path, help="what `baselines` wrote")
+    models.add_argument("--baselines", type=Path, nargs="?", help="what `baselines` wrote, if anything")
 
     liking = add(
         "liking", _liking, "compare predicted continuing with what users liked",
