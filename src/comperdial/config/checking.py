@@ -54,9 +54,7 @@ class _NotNull:
     """Takes null out of what an optional setting may hold: who has nothing to say leaves the key out."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
-        nullable = handler(source)
-        assert nullable["type"] == "nullable", "of T | None"  # noqa: S101
-        return nullable["schema"]
+        return handler(source)["schema"]
 
 
 class _EmptyIfNull:
@@ -116,10 +114,8 @@ class Strict(BaseModel):
     def _check_keys(cls, given: Any) -> Any:  # noqa: ANN401
         if isinstance(given, Mapping):
             fields = {field.alias or name: field for name, field in cls.model_fields.items()}
-            if cls.model_config["extra"] == "forbid":
-                for key in given:
-                    if key not in fields:
-                        raise unknown("key", str(key), fields)
+            if cls.model_config["extra"] == "forbid" and (others := [str(key) for key in given if key not in fields]):
+                raise unknown("key", others[0], fields)
             needed = [name for name, field in fields.items() if field.is_required()]
             if missing := [name for name in needed if name not in given]:
                 raise rule(f"no {missing[0]!r}", ", ".join(needed))
@@ -134,7 +130,7 @@ def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
     problem, expected
         As :class:`~comperdial.core.errors.ComperdialError` has them.
     at
-        The way from what is validated to what is at fault.
+        The path from what is validated to what is at fault.
     """
     return PydanticCustomError("rule", "", {"problem": problem, "expected": expected, "at": at})
 
@@ -145,7 +141,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> Pydan
 
 
 class Lines:
-    """Where settings stand: the files of a configuration that is merged from them, and from the command line.
+    """Where settings are: the files of a configuration that is merged from them, and from the command line.
 
     Parameters
     ----------
@@ -198,12 +194,12 @@ def checked(
     lines
         Where settings are looked up, so that a message names the file and the line; None: it names ``where``.
     under
-        The way from the whole configuration to the content, where that is a part of it.
+        The path from the whole file to the content, if that is a part of it.
 
     Raises
     ------
     ConfigError
-        Says of the first mistake where it stands, what there is and what was expected. A value that may be a secret is
+        Says of the first mistake where it is, what there is and what was expected. A value that may be a secret is
         not shown.
     UnknownNameError
         When that is a key which there is not.
@@ -227,44 +223,38 @@ def _error(
     lines: Lines | None,
     under: Sequence[str],
 ) -> ConfigError:
-    said = found.get("ctx", {})
-    named = bool(found["loc"]) and found["loc"][-1] == "[key]"
-    keys = [*found["loc"][:-1]] if named else [*found["loc"], *said.get("at", ())]
+    context = found.get("ctx", {})
+    of_key = bool(found["loc"]) and found["loc"][-1] == "[key]"
+    keys = [*found["loc"][:-1]] if of_key else [*found["loc"], *context.get("at", ())]
     # Of a key that does not exist, the message names the mapping, and the line is the key's.
-    line_at = [*keys, said["name"]] if said.get("kind") == "key" else keys
+    line_at = [*keys, context["name"]] if context.get("kind") == "key" else keys
     value: Any = content
     for key in line_at:
         value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
     where = _at(lines.where([*under, *line_at], value) if lines else where, [*under, *keys])
     if found["type"] == "unknown":
-        return UnknownNameError(said["kind"], said["name"], said["known"], where=where)
+        return UnknownNameError(context["kind"], context["name"], context["known"], where=where)
     if found["type"] == "rule":
-        return ConfigError(said["problem"], where=where, expected=said["expected"])
-    expected = said.get("words") or _WORDS.get(found["type"]) or found["msg"].removeprefix("Input should be ")
-    if named:
+        return ConfigError(context["problem"], where=where, expected=context["expected"])
+    expected = context.get("words") or _WORDS.get(found["type"]) or found["msg"].removeprefix("Input should be ")
+    if of_key:
         return ConfigError(f"the name {found['input']!r:.60}", where=where, expected=expected)
-    # Never a mapping or a list of texts: a key could be in it.
-    shown = isinstance(value, str | int | float | date) or (value and _is_numbers(value))
-    shown = shown and found["type"] != "hidden" and not is_secret(value)
-    got = repr(value) if shown and expected not in _WORDS.values() else _kind(value)
     if found["type"] == "hidden":
-        got += " that is not shown, for it may be a key"
+        return ConfigError("got a value that is not shown, for it may be a key", where=where, expected=expected)
+    # Never a mapping or a list of texts: a key could be in it.
+    numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
+    shown = (isinstance(value, str | int | float | date) or numbers) and not is_secret(value)
+    got = repr(value) if shown and found["type"] not in _WORDS else _kind(value)
     return ConfigError(f"got {got}", where=where, expected=expected)
 
 
 _WORDS = {"dict_type": "a mapping", "model_type": "a mapping", "list_type": "a list", "too_short": "at least one entry"}
 
 
-def _is_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, int | float) for entry in value)
-
-
 def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    kinds = {str: "a text", bool: "true or false", int: "a whole number", dict: "a mapping", list: "a list"}
-    text = kinds.get(type(value), f"a {type(value).__name__}")
-    return text if value or not isinstance(value, dict | list) else text.replace("a ", "an empty ", 1)
+    kinds = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
+    kind = kinds.get(type(value), f"a {type(value).__name__}")
+    return kind.replace("a ", "an empty ", 1) if value in ({}, []) else kind
 
 
 def _at(where: str, keys: Sequence[str | int]) -> str:

@@ -12,11 +12,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import core_schema
 
 from comperdial.config.checking import (
     AboveZero,
@@ -69,6 +68,7 @@ RecordedJudgeName = Annotated[
     Expected("lower-case letters, digits, underscores, dots and hyphens"),
 ]
 Output = Annotated[str, Field(pattern="^[^:-][^:]*(:[^:]+)?$"), Expected("a metric, or metric:output")]
+FullOutput = Annotated[str, Field(pattern="^[^:-][^:]*:[^:]+$"), Expected("METRIC:OUTPUT")]
 OutputName = Annotated[str, Field(pattern="^[^:]+$"), Expected("the name of an output")]
 # The outputs that stand for a metric in tables and figures, and what figures call the metric, or each output.
 Main = Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]]
@@ -113,15 +113,13 @@ class Challenge(Strict):
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Challenge:
-        keys = ("dialogues", "submissions", "agents", "ratings")
-        made: list[str] = [name for name in keys if name in self.model_fields_set]
-        if (self.comperdial is None) != ("dialogues" in made) or (self.comperdial and made):
-            found = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
+        made: list[str] = [name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set]
+        runs = {"dialogues", "submissions"} <= {*made} or {"dialogues", "agents"} <= {*made}
+        if bool(self.comperdial) == runs or (self.comperdial and made):
+            given = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
             raise rule(
-                f"it has {found}", "`dialogues` with `submissions` or `agents`, or `comperdial` (a folder) alone"
+                f"it has {given}", "`dialogues` with `submissions` or `agents`, or `comperdial` (a folder) alone"
             )
-        if self.dialogues and not (self.submissions or self.agents):
-            raise rule("`dialogues` alone", "`submissions` or `agents` with them")
         return self
 
 
@@ -187,40 +185,16 @@ class Metric(Strict):
         return dict(self.model_extra or {})
 
 
-class _Parameters(Strict):
-    """What is sent with each request."""
-
-    model_config = ConfigDict(extra="allow")
-
-    max_tokens: Maybe[Count] = None
-    max_completion_tokens: Maybe[Count] = None
-    temperature: Maybe[FromZero] = None
-    top_p: Maybe[Annotated[int | float, Field(gt=0, le=1), Expected("a number above 0, and 1 at most")]] = None
-    seed: Maybe[Annotated[int, Expected("a whole number")]] = None
-    __pydantic_extra__: dict[str, Annotated[Any, Expected("a value, not null")]]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_secret(cls, given: Any) -> Any:  # noqa: ANN401
-        if isinstance(given, Mapping):
-            if name := secret_in(given):
-                raise rule(
-                    f"{name!r} looks like a secret",
-                    "a parameter that anybody may read: it stands in the ledger and in tables; a key belongs into an "
-                    "environment variable, which the judge's `key` names",
-                )
-            if empty := [name for name, value in given.items() if value is None]:
-                raise rule("got null", "a value, or no such parameter", empty[0])
-        return given
-
-
-class _AsGiven:
-    """Checks parameters and leaves them as they are: a score's signature has them word for word."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
-        return core_schema.no_info_wrap_validator_function(
-            lambda value, inner: dict(value) if inner(value) else value, handler.generate_schema(_Parameters)
+def _sendable(parameters: dict[str, Any]) -> dict[str, Any]:
+    if name := secret_in(parameters):
+        raise rule(
+            f"{name!r} looks like a secret",
+            "a parameter that anybody may read: it is in the ledger and in tables; a key belongs into an environment "
+            "variable, which the judge's `key` names",
         )
+    if empty := [name for name, value in parameters.items() if value is None]:
+        raise rule("got null", "a value, or no such parameter", empty[0])
+    return parameters
 
 
 class Judge(Strict):
@@ -230,7 +204,7 @@ class Judge(Strict):
     model: Maybe[Text] = None
     role: Maybe[Text] = None
     mode: Literal["generate", "probabilities"] = "generate"
-    parameters: Annotated[dict[str, Any], _AsGiven()] = {}
+    parameters: Annotated[dict[str, Any], AfterValidator(_sendable)] = {}
     explain: Maybe[Flag] = None
     items: Maybe[Count] = None
     base_url: Maybe[Annotated[str, Field(pattern="^https?://"), Expected("http://… or https://…", hidden=True)]] = None
@@ -240,11 +214,6 @@ class Judge(Strict):
     requests_per_minute: Maybe[AboveZero] = None
     timeout: Maybe[AboveZero] = None
     attempts: Maybe[Count] = None
-
-
-_TURN = {"history", "response", "reference", "fact"}
-_DIALOGUE = {"turn_scores", "responses"}
-_WHOLE = {"dialogue"}
 
 
 def _counts(counts: int | list[int]) -> int | list[int]:
@@ -293,35 +262,27 @@ class Variant(Strict):
     def _fits_together(self) -> Variant:
         dimensions = [name.lower() for name in self.dimensions]
         if self.main is not None and self.main.lower() not in dimensions:
-            raise rule(f"`main` is {self.main!r}", "one of " + ", ".join(dimensions), "main")
+            raise unknown("dimension", self.main, dimensions, "main")
+        if other := [name for name in self.aliases or {} if name.lower() not in dimensions]:
+            raise unknown("dimension", other[0], dimensions, "aliases")
         if self.scale is not None and self.scale[0] >= self.scale[1]:
             raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower end first", "scale")
-        for name in self.aliases or {}:
-            if name.lower() not in dimensions:
-                raise unknown("dimension", name, dimensions, "aliases")
-        if self.labels:
-            for option in ("scale", "explain", "samples", "retries"):
-                if option in self.model_fields_set and getattr(self, option):
-                    expected = "labels alone: they are the scale and the answer"
-                    raise rule(f"`{option}` beside `labels`", expected, option)
-            if len(dimensions) > 1:
-                raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
-        self._check_fields()
-        return self
-
-    def _check_fields(self) -> None:
-        """Refuse fields of two levels, or of another level than the variant's."""
-        whole = self.turns is None and "dialogue" in self.fields
-        allowed = _DIALOGUE if self.turns is not None else _WHOLE if whole else _TURN
-        for field in self.fields:
-            if field in _DIALOGUE | _TURN | _WHOLE and field not in allowed:
-                level = "beside `dialogue`" if whole else f"at {'turn' if self.turns is None else 'dialogue'} level"
-                expected = ", ".join(sorted(allowed)) + "; `turns` makes a variant one of dialogues"
-                raise rule(f"the field {field!r} is not known {level}", expected, "fields")
+        beside = ("scale", "explain", "samples", "retries")
+        if self.labels and (given := [key for key in beside if key in self.model_fields_set and getattr(self, key)]):
+            raise rule(f"`{given[0]}` beside `labels`", "labels alone: they are the scale and the answer", given[0])
+        if self.labels and len(dimensions) > 1:
+            raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
         if (self.turns is not None) != ("turn_scores" in self.fields):
-            raise rule(
-                "`turns` and the field `turn_scores` go together", "both, at dialogue level, or neither", "fields"
-            )
+            raise rule("`turns` without the field `turn_scores`, or it without `turns`", "both, or neither", "fields")
+        kinds = {
+            "turn": {"history", "response", "reference", "fact"},
+            "dialogue": {"dialogue", "turn_scores", "responses"},
+        }
+        other_level = kinds["turn" if self.level == "dialogue" else "dialogue"]
+        if wrong := [field for field in self.fields if field in other_level]:
+            expected = ", ".join(sorted(kinds[self.level])) + "; `turns` makes a variant one of dialogues"
+            raise rule(f"the field {wrong[0]!r} at {self.level} level", expected, "fields")
+        return self
 
     @property
     def level(self) -> str:
@@ -358,59 +319,59 @@ class JudgingSections(Strict):
         if self.judging is None:
             return self
         variants = self.judging.variants
+        asked = {role for variant in variants.values() for role in variant.roles}
+        # A judge without a role plays each.
+        played = {judge.role for judge in self.judges.values()}
         for section, kind, known in (("judges", "judge", self.judges), ("asks", "variant", variants)):
             for dataset, names in getattr(self.judging, section).items():
-                for name in names:
-                    if name not in known:
-                        raise unknown(kind, name, known, "judging", section, dataset)
+                if missing := [name for name in names if name not in known]:
+                    raise unknown(kind, missing[0], known, "judging", section, dataset)
+        for name, judge in self.judges.items():
+            if asked and judge.role is not None and judge.role not in asked:
+                raise unknown("role", judge.role, asked, "judges", name)
         for name, variant in variants.items():
+            at = ("judging", "variants", name)
+            for role in variant.roles if played and None not in played else ():
+                if role not in played:
+                    raise unknown("role", role, filter(None, played), *at)
             if (turns := variant.turns) is None:
                 continue
             if turns not in variants:
-                raise unknown("variant", turns, variants, "judging", "variants", name, "turns")
-            at = ("judging", "variants", name, "turns")
+                raise unknown("variant", turns, variants, *at, "turns")
             if variants[turns].level != "turn":
-                raise rule(f"`turns` is {turns!r}", "a variant at turn level", *at)
+                raise rule(f"`turns` is {turns!r}", "a variant at turn level", *at, "turns")
             if variants[turns].roles and set(variants[turns].roles) != set(variant.roles):
-                raise rule(f"`turns` is {turns!r}, which other roles ask", "the same roles in both", *at)
+                raise rule(f"`turns` is {turns!r}, which other roles ask", "the same roles in both", *at, "turns")
         for dataset, names in self.judging.asks.items():
             for name in names:
                 if (turns := variants[name].turns) and turns not in names:
                     problem = f"{name} without {turns}, whose scores it is given"
                     raise rule(problem, "both, or neither", "judging", "asks", dataset)
-        self._check_roles(variants)
         return self
 
-    def _check_roles(self, variants: Mapping[str, Variant]) -> None:
-        """Refuse a role that nobody plays, or that no variant is asked in; a judge without a role plays each."""
-        asked = {role for variant in variants.values() for role in variant.roles}
-        played = {judge.role for judge in self.judges.values()}
-        for name, judge in self.judges.items():
-            if asked and judge.role is not None and judge.role not in asked:
-                raise unknown("role", judge.role, asked, "judges", name)
-        for name, variant in variants.items():
-            for role in variant.roles:
-                if played and not played & {role, None}:
-                    raise unknown("role", role, filter(None, played), "judging", "variants", name)
+
+class _Placed(Strict):
+    """A file of the catalogue, or of the user's."""
+
+    source: Maybe[Text] = None
+    path: Maybe[FilePath] = None
+
+    @model_validator(mode="after")
+    def _has_one_file(self) -> Self:
+        if (self.source is None) == (self.path is None):
+            given = "both" if self.path else "neither"
+            raise rule(f"{given} of `source` and `path`", "`source` (a file of the catalogue) or `path` (a local file)")
+        return self
 
 
-class Recorded(Strict):
+class Recorded(_Placed):
     """Scores computed elsewhere."""
 
     dataset: Text
     format: Text
     about: Signed
-    source: Maybe[Text] = None
-    path: Maybe[FilePath] = None
     main: Main = None
     label: Label = None
-
-    @model_validator(mode="after")
-    def _has_one_file(self) -> Recorded:
-        if (self.source is None) == (self.path is None):
-            found = "both" if self.path else "neither"
-            raise rule(f"{found} of `source` and `path`", "`source` (a file of the catalogue) or `path` (a local file)")
-        return self
 
 
 class RecordedJudge(Strict):
@@ -425,19 +386,10 @@ class RecordedJudge(Strict):
     label: Label = None
 
 
-class Corpus(Strict):
-    """Dialogues to train on: a file of the catalogue or of the user's, and its format."""
+class Corpus(_Placed):
+    """Dialogues to train on: a file and its format."""
 
     format: Text
-    source: Maybe[Text] = None
-    path: Maybe[FilePath] = None
-
-    @model_validator(mode="after")
-    def _has_one_place(self) -> Corpus:
-        if (self.source is None) == (self.path is None):
-            found = "both" if self.path else "neither"
-            raise rule(f"{found} of `source` and `path`", "`source` (a file of the catalogue) or `path` (a local one)")
-        return self
 
 
 class TrainingPhase(Strict):
@@ -491,11 +443,8 @@ class Training(Strict):
         if self.phases[-1].loss != "selection":
             raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
         if self.feature == "cls" and self.attention == "shared":
-            problem, expected = (
-                "feature 'cls' with attention 'shared'",
-                "attention 'full', in which it sees the response",
-            )
-            raise rule(problem, expected, "feature")
+            expected = "attention 'full', in which it sees the response"
+            raise rule("feature 'cls' with attention 'shared'", expected, "feature")
         return self
 
 
@@ -571,16 +520,13 @@ class Perturbed(Strict):
 class Contrast(Strict):
     """A planned comparison: two outputs of metrics, on some of a study's data sets."""
 
-    metric: Output
-    against: Output
+    metric: FullOutput
+    against: FullOutput
     datasets: Annotated[Distinct[Text], Field(min_length=1)]
     note: Maybe[Text] = None
 
     @model_validator(mode="after")
     def _compares_two(self) -> Contrast:
-        for key in ("metric", "against"):
-            if ":" not in getattr(self, key):
-                raise rule(f"{getattr(self, key)!r}", "METRIC:OUTPUT", key)
         if self.metric == self.against:
             raise rule(f"{self.metric!r} against itself", "two outputs", "against")
         return self

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import csv
+import difflib
 import hashlib
+import io
 import json
 import logging
-import re
 import secrets
-import stat
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(target)
     finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
 
 
 def check_output(path: str | Path) -> Path:
@@ -60,13 +60,10 @@ def check_output(path: str | Path) -> Path:
         When there is something that is no regular file, such as a folder or a device; or a link to a file that nobody
         may write, as in DVC's cache.
     """
-    path = Path(path)
-    mode = _mode(path, "written")
-    if mode is not None and not stat.S_ISREG(mode):
-        raise FileError(f"is {_kind(mode)}", where=str(path), expected="the name of a new file, or of one to replace")
+    path = check_input(path, expected="the name of a new file, or of one to replace")
     if not path.is_symlink():
         return path
-    if mode is not None and not mode & 0o222:
+    if path.exists() and not path.stat().st_mode & 0o222:
         raise FileError(
             "is a link to a read-only file", where=str(path), expected="a file to replace", hint="Remove the link first"
         )
@@ -81,14 +78,12 @@ def check_table_output(path: Path | None, option: str = "--output") -> None:
     FileError
         When the suffix is unknown, or as :func:`check_output`.
     """
-    if path is None:
-        return
-    if path.suffix not in TABLE_SUFFIXES:
-        raise _unknown_suffix(path, option)
-    check_output(path)
+    if path is not None:
+        _check_suffix(path, f"{option} {path}")
+        check_output(path)
 
 
-def check_input(path: str | Path) -> Path:
+def check_input(path: str | Path, *, expected: str = "a file") -> Path:
     """Return ``path`` unless there is something that is no regular file: reading a pipe could wait for ever.
 
     Raises
@@ -96,27 +91,19 @@ def check_input(path: str | Path) -> Path:
     FileError
         When there is a folder, pipe, device or socket, or nothing that can be looked at.
     """
-    mode = _mode(Path(path), "read")
-    if mode is not None and not stat.S_ISREG(mode):
-        raise FileError(f"is {_kind(mode)}", where=str(path), expected="a file")
-    return Path(path)
-
-
-def _mode(path: Path, done: str) -> int | None:
-    """Return the type and permissions of what is there, through links; None when nothing is."""
+    path = Path(path)
     try:
-        return path.stat().st_mode
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        # ValueError: a name that no file can have.
+        # Of a loop of links, `exists` says no.
+        if path.is_symlink():
+            path.resolve()
+        if path.exists() and not path.is_file():
+            problem = "is a folder" if path.is_dir() else "is a pipe, a device or a socket"
+            raise FileError(problem, where=str(path), expected=expected)
+    except (OSError, ValueError, RuntimeError) as error:
+        # ValueError: a name that no file can have. RuntimeError: a loop of links.
         reason = error.strerror if isinstance(error, OSError) else error
-        raise FileError(f"cannot be {done} ({reason})", where=str(path)) from error
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(mode), "a device")
+        raise FileError(f"cannot be used ({reason})", where=str(path), expected=expected) from error
+    return path
 
 
 def printable(text: str) -> str:
@@ -174,26 +161,31 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
     Raises
     ------
     FileError
-        Names the line.
+        Names the line of a syntax error.
     """
     place = f"{where}, line {line}" if line else where
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for key, content in pairs:
+            if key in value:
+                problem = f"the key {key!r} is given twice in one object"
+                raise FileError(problem, where=place, expected="each key once", hint="Delete one of them")
+            value[key] = content
+        return value
+
     try:
-        value = json.loads(text, object_pairs_hook=_object)
+        value = json.loads(text, object_pairs_hook=distinct)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
-    except _RepeatedKeyError:
-        key, found = _repeated_key(text)
-        raise FileError(
-            f"the key {key!r} is given twice in one object",
-            where=f"{where}, line {line or found}",
-            expected="each key once",
-            hint="Delete one of them",
-        ) from None
     except UnicodeEncodeError as error:
         raise FileError("half of a surrogate pair, which is no character", where=place, expected=expected) from error
     except json.JSONDecodeError as error:
-        cut_short = not line and _cut_short(text, error)
+        # Wrong only because it ends: between values, inside a string or inside a word.
+        rest = text[error.pos :].strip()
+        in_a_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
+        cut_short = not line and (in_a_word or error.msg.startswith("Unterminated string"))
         raise FileError(
             "the JSON ends in the middle: the file is truncated" if cut_short else f"not valid JSON ({error.msg})",
             where=f"{where}, line {line or error.lineno}, column {error.colno}",
@@ -202,44 +194,8 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
         ) from error
     except (ValueError, RecursionError) as error:
         # Python's own limits: a number of thousands of digits, lists inside lists a thousand deep.
-        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
-        raise FileError(f"the JSON cannot be read: {reason}", where=place, expected=expected) from error
-
-
-class _RepeatedKeyError(Exception):
-    pass
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its pairs, as the parser asks for it."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise _RepeatedKeyError
-    return value
-
-
-def _repeated_key(text: str) -> tuple[str, int]:
-    """Return the first key that is given twice in one object of valid JSON, and the line where it is given again."""
-    objects: list[set[str]] = []
-    for token in re.finditer(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', text):
-        string, colon = token.groups()
-        if token[0] == "{":
-            objects.append(set())
-        elif token[0] == "}":
-            objects.pop()
-        elif colon:
-            key = json.loads(string)
-            if key in objects[-1]:
-                return key, text.count("\n", 0, token.start()) + 1
-            objects[-1].add(key)
-    raise AssertionError("no key is given twice")
-
-
-def _cut_short(text: str, error: json.JSONDecodeError) -> bool:
-    """Say whether the JSON is wrong only because it ends: between values, inside a string or inside a word."""
-    rest = text[error.pos :].strip()
-    in_a_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
-    return in_a_word or error.msg.startswith("Unterminated string")
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise FileError(f"the JSON cannot be read ({reason})", where=place, expected=expected) from error
 
 
 def sha256(path: str | Path) -> str:
@@ -258,45 +214,42 @@ def read_table(path: str | Path) -> pd.DataFrame:
     import pandas as pd
 
     path = Path(path)
-    if path.suffix == ".parquet":
-        from pyarrow.fs import LocalFileSystem
-
-        try:
-            # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold
-            # when the interpreter ends (comperdial.judges._parts).
-            frame = pd.read_parquet(check_input(path), filesystem=LocalFileSystem())
-        except FileNotFoundError:
-            raise FileError("no such file", where=str(path)) from None
-        except (OSError, ValueError) as error:
-            raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
-        if not frame.columns.is_unique:
-            raise FileError("a column's name stands twice", where=str(path), expected="each name once")
-        return frame
+    _check_suffix(path, str(path))
     if path.suffix == ".csv":
         return _read_csv(path)
     if path.suffix == ".jsonl":
-        return pd.DataFrame(_read_jsonl(path))
-    raise _unknown_suffix(path)
+        records = [record for _, record in read_jsonl(path)]
+        if not records:
+            raise FileError("no records", where=str(path), expected="one JSON object a line")
+        return pd.DataFrame(records)
+    from pyarrow.fs import LocalFileSystem
+
+    try:
+        # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold when
+        # the interpreter ends.
+        frame = pd.read_parquet(check_input(path), filesystem=LocalFileSystem())
+    except FileNotFoundError:
+        raise FileError("no such file", where=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+    if not frame.columns.is_unique:
+        raise FileError("two columns have one name", where=str(path), expected="each name once")
+    return frame
 
 
-def _unknown_suffix(path: Path, option: str | None = None) -> FileError:
-    return FileError(
-        f"unknown kind of file {path.suffix!r}",
-        where=f"{option} {path}" if option else str(path),
-        expected="a name ending in " + ", ".join(TABLE_SUFFIXES),
-    )
+def _check_suffix(path: Path, where: str) -> None:
+    if path.suffix not in TABLE_SUFFIXES:
+        expected = "a name ending in " + ", ".join(TABLE_SUFFIXES)
+        raise FileError(f"unknown kind of file {path.suffix!r}", where=where, expected=expected)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    import csv
-    import io
-
     import pandas as pd
 
     # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text))
-    rows = []
+    rows: list[list[str]] = []
     try:
         header = next(reader, None)
         if not header:
@@ -306,29 +259,22 @@ def _read_csv(path: Path) -> pd.DataFrame:
             while len(row) > len(header) and not row[-1].strip():
                 row.pop()
             if row and len(row) != len(header):
-                raise FileError(
-                    f"{len(row)} cells",
-                    where=f"{path}, line {reader.line_num}",
-                    expected=f"{len(header)}, as in the header",
-                )
-            if row:
-                rows.append(row)
+                expected = f"{len(header)}, as in the header"
+                raise FileError(f"{len(row)} cells", where=f"{path}, line {reader.line_num}", expected=expected)
+            rows += [row] if row else []
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
     while rows and len(header) > 1 and not any(cell.strip() for cell in rows[-1]):
         rows.pop()
     while len(header) > 1 and not header[-1].strip() and not any(row[-1].strip() for row in rows):
-        header = header[:-1]
-        rows = [row[:-1] for row in rows]
+        header, rows = header[:-1], [row[:-1] for row in rows]
     if len(set(header)) < len(header):
-        raise FileError("a column's name stands twice in the header", where=str(path), expected="each name once")
+        raise FileError("two columns have one name", where=f"{path}, line 1", expected="each name once")
     return pd.DataFrame(rows, columns=header, dtype="str")
 
 
 def _delimiter(text: str) -> str:
     """Return what parts the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
-    import csv
-    import io
 
     def cells(delimiter: str) -> int:
         try:
@@ -339,13 +285,6 @@ def _delimiter(text: str) -> str:
     return max((",", ";", "\t"), key=cells)
 
 
-def _read_jsonl(path: Path) -> list[dict[str, Any]]:
-    records = [record for _, record in read_jsonl(path)]
-    if not records:
-        raise FileError("no records", where=str(path), expected="one JSON object a line")
-    return records
-
-
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read a file of one JSON object a line, line by line; yield the number of each line, from 1, and its object.
 
@@ -354,37 +293,28 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     FileError
         When the file cannot be opened, or names the line that is no object.
     """
-    # As bytes, not splitlines(): that also breaks at characters such as U+2028, which JSON strings may hold.
-    for number, data in enumerate(_lines(path), start=1):
-        try:
-            line = data.decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError:
-            # Reads as far as the fault, which it names by its place in the whole file.
-            read_text(path)
-            raise
-        if not line.strip():
-            continue
-        record = parse_json(line, str(path), expected="one JSON object a line", line=number)
-        if not isinstance(record, dict):
-            raise FileError(
-                f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
-            )
-        yield number, record
-
-
-def _lines(path: str | Path) -> Iterator[bytes]:
     try:
+        # As bytes: lines of text may also end at characters such as U+2028, which JSON strings may hold.
         with check_input(path).open("rb") as file:
-            for number, line in enumerate(file):
-                yield line.removeprefix(codecs.BOM_UTF8) if not number else line
+            for number, data in enumerate(file, start=1):
+                try:
+                    line = data.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
+                except UnicodeDecodeError:
+                    # Reads as far as the fault, which it names by its place in the whole file.
+                    read_text(path)
+                    raise
+                if line.strip():
+                    record = parse_json(line, str(path), expected="one JSON object a line", line=number)
+                    if not isinstance(record, dict):
+                        problem, where = f"a JSON {type(record).__name__}", f"{path}, line {number}"
+                        raise FileError(problem, where=where, expected="one JSON object a line")
+                    yield number, record
     except OSError as error:
         raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
 
 
 def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd.DataFrame:
-    """Refuse a column whose name is nearly a known one, and say which others are ignored; return the frame."""
-    import difflib
-
+    """Refuse a column whose name is nearly a known one, and log which others are ignored; return the frame."""
     others = [str(column) for column in frame.columns if column not in known]
     for column in others:
         near = difflib.get_close_matches(column, known, n=1, cutoff=0.8)
@@ -396,7 +326,7 @@ def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd
 
 
 def form_path(stem: str | Path, suffix: str) -> Path:
-    """Return where one form of a table or figure lies, from its stem, which may hold points, or another form's name."""
+    """Return the path of one form of a table or figure, from its stem, which may hold points, or another form's name."""
     path = Path(stem)
     return path.with_name((path.stem if path.suffix in FORMS else path.name) + suffix)
 
@@ -404,8 +334,7 @@ def form_path(stem: str | Path, suffix: str) -> Path:
 def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     """Write a frame as JSONL, CSV or Parquet (zstd), chosen by suffix, atomically."""
     path = Path(path)
-    if path.suffix not in TABLE_SUFFIXES:
-        raise _unknown_suffix(path)
+    _check_suffix(path, str(path))
     with replacing(path) as temporary:
         if path.suffix == ".parquet":
             frame.to_parquet(temporary, index=False, compression="zstd")
@@ -414,10 +343,5 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
         else:
             # Not to_json(): it keeps ten decimals, and a BLEU of 6.4e-10 has none to spare.
             records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-            lines = (json.dumps(record, ensure_ascii=False, default=_plain) for record in records)
+            lines = (json.dumps(record, ensure_ascii=False, default=lambda v: v.tolist()) for record in records)
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    """Turn a numpy value into the Python value that JSON can hold."""
-    return value.tolist()
