@@ -180,7 +180,7 @@ class Selection:
             raise UnknownNameError("dataset", benchmark, self.names, where=self._place("tables", "benchmark"))
 
     def _check_files(self) -> None:
-        """Refuse a wrong name here: beside results of an earlier run, nobody would notice it later."""
+        """Refuse a wrong name here: with results of an earlier run it would go unnoticed later."""
         personas = self.config["personas"]
         named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
         named += [entry["file"] for entry in self.own.values()]
@@ -416,11 +416,11 @@ class Selection:
 
         A name that Snakemake would read as a pattern is left out; the command reads whole folders.
         """
-        found: list[str] = []
+        files: list[str] = []
         for path in map(Path, self.challenges[challenge].get("submissions", [])):
             inside = sorted(filter(is_submission, path.iterdir())) if path.is_dir() else [path]
-            found += map(str, inside)
-        return [name for name in found if not set("{}") & set(name) and name.isprintable()]
+            files += map(str, inside)
+        return [name for name in files if not set("{}") & set(name) and name.isprintable()]
 
     @_once
     def properties(self, dataset: str) -> dict[str, bool]:
@@ -586,33 +586,28 @@ class Selection:
         known = {*self.metrics, *self.recorded, *self.recorded_judges}
         known |= {name for tasks in self.tasks.values() for name in tasks}
         known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        named: list[tuple[tuple[str | int, ...], str]] = [
+        named: list[tuple[str, str | int, str | int, str]] = [
             *(
-                (("figures", figure, place), name)
+                ("metrics", name, "main", f"{name}:{one}")
+                for name in self.metrics
+                for one in _mains(config["metrics"][name])
+            ),
+            *(
+                ("figures", figure, place, name)
                 for figure, names in config["figures"].items()
                 if isinstance(names, list)
                 for place, name in enumerate(names)
             ),
-            *((("tables", "systems", place), name) for place, name in enumerate(config["tables"]["systems"])),
-            *(
-                (("metrics", name, "main"), f"{name}:{output}")
-                for name, entry in config["metrics"].items()
-                for output in _mains(entry)
-            ),
+            *(("tables", "systems", place, name) for place, name in enumerate(config["tables"]["systems"])),
         ]
-        wrong: dict[tuple[str, str], list[tuple[str | int, ...]]] = {}
-        for keys, name in named:
+        for *keys, name in named:
             metric, output = output_name(name, "")
-            # An output that a metric lacks is an error; one that a data set has no scores of is not.
             if metric not in known:
-                wrong.setdefault((metric, ""), []).append(keys)
-            elif metric in self.metrics and output and output not in self.metrics[metric].outputs:
-                wrong.setdefault((metric, output), []).append(keys)
-        for (metric, output), places in wrong.items():
-            where = "; ".join(self._place(*keys) for keys in places)
-            if output:
-                raise UnknownNameError(f"output of {metric}", output, self.metrics[metric].outputs, where=where)
-            raise UnknownNameError("metric", metric, known, where=where)
+                raise UnknownNameError("metric", metric, known, where=self._place(*keys))
+            # An output that a metric lacks is an error; one that a data set has no scores of is not.
+            if metric in self.metrics and output and output not in self.metrics[metric].outputs:
+                outputs = self.metrics[metric].outputs
+                raise UnknownNameError(f"output of {metric}", output, outputs, where=self._place(*keys))
         for study, entry in self.studies.items():
             strategies = (entry.get("perturbed") or {}).get("strategies", "all")
             for name in [] if strategies == "all" else strategies:

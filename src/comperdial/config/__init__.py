@@ -95,10 +95,10 @@ def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
     node = yaml.compose(read_text(path), yaml.SafeLoader)
     line = 1
     for key in keys:
-        found = _child(node, key)
-        if found is None:
+        child = _child(node, key)
+        if child is None:
             break
-        line, node = found[0].start_mark.line + 1, found[1]
+        line, node = child[0].start_mark.line + 1, child[1]
     return line
 
 
@@ -110,4 +110,4 @@ def _child(node: yaml.Node | None, key: str | int) -> tuple[yaml.Node, yaml.Node
     merged = [value for name, value in pairs if name.tag == _MERGE]
     merged = [one for value in merged for one in (value.value if isinstance(value, yaml.SequenceNode) else [value])]
     own = ((name, value) for name, value in pairs if name.tag != _MERGE and name.value == key)
-    return next(own, None) or next((found for other in merged if (found := _child(other, key))), None)
+    return next(own, None) or next((child for other in merged if (child := _child(other, key))), None)

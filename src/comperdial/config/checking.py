@@ -207,8 +207,8 @@ def checked(
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-    raise _error(found, content, str(where), lines, under)
+        mistake = error.errors(include_url=False)[0]
+    raise _error(mistake, content, str(where), lines, under)
 
 
 def read_checked(kind: type[T], path: str | Path) -> T:
@@ -217,34 +217,34 @@ def read_checked(kind: type[T], path: str | Path) -> T:
 
 
 def _error(
-    found: ErrorDetails,
+    mistake: ErrorDetails,
     content: Any,  # noqa: ANN401
     where: str,
     lines: Lines | None,
     under: Sequence[str],
 ) -> ConfigError:
-    context = found.get("ctx", {})
-    of_key = bool(found["loc"]) and found["loc"][-1] == "[key]"
-    keys = [*found["loc"][:-1]] if of_key else [*found["loc"], *context.get("at", ())]
+    context = mistake.get("ctx", {})
+    of_key = bool(mistake["loc"]) and mistake["loc"][-1] == "[key]"
+    keys = [*mistake["loc"][:-1]] if of_key else [*mistake["loc"], *context.get("at", ())]
     # Of a key that does not exist, the message names the mapping, and the line is the key's.
     line_at = [*keys, context["name"]] if context.get("kind") == "key" else keys
     value: Any = content
     for key in line_at:
         value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
     where = _at(lines.where([*under, *line_at], value) if lines else where, [*under, *keys])
-    if found["type"] == "unknown":
+    if mistake["type"] == "unknown":
         return UnknownNameError(context["kind"], context["name"], context["known"], where=where)
-    if found["type"] == "rule":
+    if mistake["type"] == "rule":
         return ConfigError(context["problem"], where=where, expected=context["expected"])
-    expected = context.get("words") or _WORDS.get(found["type"]) or found["msg"].removeprefix("Input should be ")
+    expected = context.get("words") or _WORDS.get(mistake["type"]) or mistake["msg"].removeprefix("Input should be ")
     if of_key:
-        return ConfigError(f"the name {found['input']!r:.60}", where=where, expected=expected)
-    if found["type"] == "hidden":
+        return ConfigError(f"the name {mistake['input']!r:.60}", where=where, expected=expected)
+    if mistake["type"] == "hidden":
         return ConfigError("got a value that is not shown, for it may be a key", where=where, expected=expected)
     # Never a mapping or a list of texts: a key could be in it.
     numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
     shown = (isinstance(value, str | int | float | date) or numbers) and not is_secret(value)
-    got = repr(value) if shown and found["type"] not in _WORDS else _kind(value)
+    got = repr(value) if shown and mistake["type"] not in _WORDS else _kind(value)
     return ConfigError(f"got {got}", where=where, expected=expected)
 
 

@@ -73,7 +73,7 @@ OutputName = Annotated[str, Field(pattern="^[^:]+$"), Expected("the name of an o
 # The outputs that stand for a metric in tables and figures, and what figures call the metric, or each output.
 Main = Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]]
 Label = Maybe[Text | dict[OutputName, Text]]
-# It stands in signatures, whose parts are separated by bars.
+# Part of signatures, whose parts are separated by bars.
 Signed = Annotated[str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")]
 Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
 Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
@@ -113,7 +113,9 @@ class Challenge(Strict):
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Challenge:
-        made: list[str] = [name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set]
+        made: list[str] = [
+            name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set
+        ]
         runs = {"dialogues", "submissions"} <= {*made} or {"dialogues", "agents"} <= {*made}
         if bool(self.comperdial) == runs or (self.comperdial and made):
             given = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
@@ -217,8 +219,8 @@ class Judge(Strict):
 
 
 def _counts(counts: int | list[int]) -> int | list[int]:
-    found = counts if isinstance(counts, list) else [counts]
-    if len(set(found)) < len(found) or max(found) != found[0]:
+    several = counts if isinstance(counts, list) else [counts]
+    if len(set(several)) < len(several) or max(several) != several[0]:
         raise rule(f"got {counts}", "different counts, the largest first: the others use its answers")
     return counts
 
@@ -506,7 +508,7 @@ class Ensembles(Strict):
 
 
 class Perturbed(Strict):
-    """Data sets of which responses or dialogues are spoiled."""
+    """Data sets of which responses or dialogues are made worse."""
 
     datasets: Distinct[Text]
     strategies: Annotated[
@@ -629,8 +631,8 @@ class _ForEditors(GenerateJsonSchema):
         )
 
     def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
-        found = super().dict_schema(schema)
-        return found | {"additionalProperties": False} if "patternProperties" in found else found
+        given = super().dict_schema(schema)
+        return given | {"additionalProperties": False} if "patternProperties" in given else given
 
 
 def json_schema() -> str:

@@ -38,7 +38,7 @@ def refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
         raise ConfigError(
             f"{name!r} looks like a secret",
             where=where,
-            expected="nothing that nobody may read: parameters stand in the ledger and in tables",
+            expected="only what anybody may read: parameters are in the ledger and in tables",
             hint="A key belongs into an environment variable, which the judge's `key` names",
         )
 

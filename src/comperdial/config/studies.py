@@ -15,12 +15,12 @@ from comperdial.core.errors import ConfigError, UnknownNameError
 
 FOLDER = Path("studies")
 DATASET = "dataset"
-"""The name that stands for a study in commands about any one data set."""
+"""What commands about any one data set take for the name of a study."""
 DATASET_FILE = Path(__file__).parents[1] / "report" / "dataset.yaml"
 """The tables and figures of any data set, in the form of a study."""
 KINDS = {"table": "tables", "figure": "figures"}
 DEFAULT = "default"
-# What an entry of a metric says besides its kind and options.
+# What an entry of a metric has besides its kind and options.
 _ABOUT = ("datasets", "skip", "apart", "main", "label")
 
 PARAMS = Path("params.yaml")
@@ -48,16 +48,16 @@ def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, An
     UnknownNameError
         When there is no such study, or it has no such setting.
     """
-    found = {}
+    studies = {}
     for path in study_files():
         read_checked(Study, path)
-        found[path.parent.name] = load_yaml(path)
+        studies[path.parent.name] = load_yaml(path)
     for name, changed in (own or {}).items():
-        if name not in found:
-            raise UnknownNameError("study", name, found, where="params.yaml, studies")
-        found[name] = {**found[name], **changed}
-        checked(Study, found[name], where=f"study {name}, with what params.yaml says of it")
-    return found
+        if name not in studies:
+            raise UnknownNameError("study", name, studies, where="params.yaml, studies")
+        studies[name] = {**studies[name], **changed}
+        checked(Study, studies[name], where=f"study {name}, changed by params.yaml")
+    return studies
 
 
 def study_files() -> list[Path]:
@@ -99,7 +99,7 @@ def inputs_of(
     names_of
         Given a data set and such a name, the things that there are.
     """
-    found: dict[str, list[str]] = {}
+    inputs: dict[str, list[str]] = {}
     for name, patterns in (entry.get("inputs") or {}).items():
         files: dict[str, None] = {}
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -108,8 +108,8 @@ def inputs_of(
                 for value in names_of(dataset, several[0]) if several else [""]:
                     known = {"dataset": dataset, **dict.fromkeys(several, value)}
                     files[pattern.format(**known)] = None
-        found[name] = list(files)
-    return found
+        inputs[name] = list(files)
+    return inputs
 
 
 def shown_outputs(study: Any) -> Iterator[str]:  # noqa: ANN401

@@ -105,4 +105,4 @@ class UnknownNameError(ConfigError):
 
 
 class NothingToShowError(ComperdialError):
-    """The data lack what a table or figure shows; ``comperdial table`` writes one that says so in its place."""
+    """The data lack what a table or figure shows; ``comperdial table`` writes a note in its place."""

@@ -71,7 +71,7 @@ def check_output(path: str | Path) -> Path:
 
 
 def check_table_output(path: Path | None, option: str = "--output") -> None:
-    """Refuse a name that no table can be written under, before all is computed; None stands for no output.
+    """Refuse a name that no table can be written under, before all is computed; None: there is no output.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def check_input(path: str | Path, *, expected: str = "a file") -> Path:
     """
     path = Path(path)
     try:
-        # Of a loop of links, `exists` says no.
+        # A loop of links does not exist for `exists`.
         if path.is_symlink():
             path.resolve()
         if path.exists() and not path.is_file():

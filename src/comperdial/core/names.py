@@ -24,7 +24,7 @@ def output_name(text: str, default: str | None = None, *, where: str | None = No
     default
         The output of ``METRIC`` alone, which is an error without it.
     where
-        Where the text stands, for the error.
+        Where the text is from, for the error.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
     if name not in known:
         raise UnknownNameError(kind, name, known)
     module = importlib.import_module(f"{package}.{name}")
-    found = [
+    classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type)
@@ -42,6 +42,8 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
         and value.__module__ == module.__name__
         and not value.__name__.startswith("_")
     ]
-    if len(found) != 1:
-        raise TypeError(f"{module.__name__} must define exactly one public subclass of {base.__name__}, found {found}")
-    return found[0]
+    if len(classes) != 1:
+        raise TypeError(
+            f"{module.__name__} must define exactly one public subclass of {base.__name__}, classes {classes}"
+        )
+    return classes[0]

@@ -84,30 +84,30 @@ def alphanumeric_words(text: str) -> list[str]:
         return _ASCII_WORD.findall(lower)
     lower = unicodedata.normalize("NFC", lower)
     alone = _patterns()[0]
-    found: list[str] = []
+    tokens: list[str] = []
     # Whether the last word can be continued by letters, or by marks alone.
     open_, markable = False, False
     for character in lower:
         category = unicodedata.category(character)
         if category[0] == "M" or character == _JOINER or _SKIN_TONES[0] <= character <= _SKIN_TONES[1]:
             if markable:
-                found[-1] += character
+                tokens[-1] += character
         elif category[0] in "LN":
             own = alone.match(character) is not None
             if open_ and not own:
-                found[-1] += character
+                tokens[-1] += character
             else:
-                found.append(character)
+                tokens.append(character)
             open_, markable = not own, True
         elif category == "So":
-            if markable and found[-1].endswith(_JOINER):
-                found[-1] += character
+            if markable and tokens[-1].endswith(_JOINER):
+                tokens[-1] += character
             else:
-                found.append(character)
+                tokens.append(character)
             open_, markable = False, True
         else:
             open_, markable = False, False
-    return found
+    return tokens
 
 
 def is_beyond_ascii(text: str) -> bool:

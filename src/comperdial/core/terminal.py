@@ -1,4 +1,4 @@
-"""What a terminal shows: texts of others without their control characters, and sums of money."""
+"""What a terminal shows: foreign texts without their control characters, and sums of money."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CENT = 0.01
 
 def harmless(text: object) -> str:
     r"""Return a text whose control characters are spelled out (``\x1b``), its lines and tabs as they are."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), str(text))
 
 
 class HarmlessFormatter(logging.Formatter):
-    """Formats records of a log for a terminal: what servers say is among them."""
+    """Formats records of a log for a terminal: they may hold texts of servers."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as :func:`harmless` text."""

@@ -77,7 +77,7 @@ def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> st
 def _contradicted(sentence: list[Piece], gap: str) -> list[Piece]:
     if any(piece.text == "?" for piece in sentence[-2:]):
         return sentence
-    # What stands under "if" or "who" is not what the sentence says: its turn comes when there is nothing else.
+    # What a clause with "if" or "who" holds is not asserted: it is changed only if nothing else can be.
     main: list[int] = []
     subordinate: list[int] = []
     under = False

@@ -169,8 +169,8 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
 
 def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
     """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
-    found = [entity for entity in corpus.finder.find(join(pieces)) if entity.end < len(pieces)]
-    named = {place for entity in found for place in range(entity.start, entity.end)}
+    entities = [entity for entity in corpus.finder.find(join(pieces)) if entity.end < len(pieces)]
+    named = {place for entity in entities for place in range(entity.start, entity.end)}
     drop = set()
     for place, piece in enumerate(pieces[:-1]):
         low, follows = piece.low, pieces[place + 1]

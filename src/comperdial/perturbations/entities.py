@@ -77,7 +77,7 @@ class Finder:
         self._small: Counter[str] = Counter()
         self._capital: Counter[str] = Counter()
         for text in texts:
-            # A text without capitals says nothing about which words have one.
+            # A text without capitals does not show which words have one.
             pieces = [] if is_lower(text) else split(text)
             for place, piece in enumerate(pieces):
                 if piece.text.islower():
@@ -88,7 +88,7 @@ class Finder:
     def find(self, text: str) -> list[Entity]:
         """Return a text's entities in order."""
         pieces = split(text)
-        found = []
+        entities = []
         place = 0
         while place < len(pieces):
             end, kind = _listed(pieces, place) or (place, "name")
@@ -96,9 +96,9 @@ class Finder:
             while kind == "name" and not text.isupper() and self._goes_on(pieces, place, end):
                 end += 1
             if end > place:
-                found.append(Entity(place, end, kind, " ".join(piece.text for piece in pieces[place:end])))
+                entities.append(Entity(place, end, kind, " ".join(piece.text for piece in pieces[place:end])))
             place = max(end, place + 1)
-        return found
+        return entities
 
     def _goes_on(self, pieces: list[Piece], start: int, end: int) -> bool:
         """Say whether the name that begins at ``start`` has the piece at ``end`` too."""

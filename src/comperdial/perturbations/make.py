@@ -202,18 +202,18 @@ def _good(folder: Path, contexts: Mapping[str, Context], turns: Mapping[Key, Par
     """
     means = {name: _means(folder, turns, name) for name in ("turn", "dialogue")}
     dialogue_of = {name: context["dialogue_id"] for name, context in contexts.items()}
-    found = means[level]
-    if found.empty and level == "turn":
+    scores = means[level]
+    if scores.empty and level == "turn":
         rated = means["dialogue"]
         of = {key: (dialogue_of[key[0]], key[1]) for key in turns}
-        found = pd.Series({key: rated[of[key]] for key in turns if of[key] in rated.index}, dtype=float)
-    elif found.empty and len(rated := means["turn"]):
+        scores = pd.Series({key: rated[of[key]] for key in turns if of[key] in rated.index}, dtype=float)
+    elif scores.empty and len(rated := means["turn"]):
         of_dialogue = rated.index.get_level_values(0).map(dialogue_of)
-        found = rated.groupby([of_dialogue, rated.index.get_level_values(1)]).mean()
-    if found.empty:
+        scores = rated.groupby([of_dialogue, rated.index.get_level_values(1)]).mean()
+    if scores.empty:
         return None
-    median = found.median()
-    best = found[found > median] if (found > median).any() else found[found >= median]
+    median = scores.median()
+    best = scores[scores > median] if (scores > median).any() else scores[scores >= median]
     return {(str(item), str(system)) for item, system in best.index}
 
 

@@ -55,7 +55,7 @@ def rarest(word: str) -> str | None:
     sense = _senses(base, part)[0].synset()
     # WordNet marks slang and insults.
     slang = any(item.usage_domains() for item in (sense, *sense.lemmas()))
-    found = {
+    synonyms = {
         name: form
         for name in ([] if slang else sense.lemma_names())
         if name.isalpha()
@@ -65,7 +65,7 @@ def rarest(word: str) -> str | None:
         and _uses(name, part) <= max(most - 1, 0)
         and (form := _inflected(name, tag))
     }
-    return found[min(found, key=lambda name: (_uses(name, part), -len(name), name))] if found else None
+    return synonyms[min(synonyms, key=lambda name: (_uses(name, part), -len(name), name))] if synonyms else None
 
 
 def _inflected(name: str, tag: str) -> str | None:

@@ -40,7 +40,7 @@ _ONE_ROLE = {
     for role, form in roles.items()
     if form not in {"you", "her", "his", "it", "its"}
 } | {"its": ("it", "determiner"), "yourselves": ("you", "reflexive")}
-# Present of be, past of be, have, do for each person; the words that stand for each of them.
+# Present of be, past of be, have, do for each person; the keys that name each of them.
 _SINGULAR = {"be": "is", "been": "was", "have": "has", "do": "does", "clitic be": "'s", "clitic have": "'s"}
 _PLURAL = {"be": "are", "been": "were", "have": "have", "do": "do", "clitic be": "'re", "clitic have": "'ve"}
 _AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _FORMS}
@@ -53,7 +53,7 @@ _BEFORE_SUBJECT = word_set("""
     once think know knew hope guess say said sure glad bet mean wish see believe maybe perhaps then now yes no well oh
     also just really sometimes usually often
     """)
-# After "her", these say that it was an object and not a possessive.
+# After "her", these show that it is an object and not a possessive.
 _NOT_OWNED = word_set("""
     to in on at for of from and or but as when how if because so the a an this that about with by up out all too very
     again now then here there today yesterday tomorrow last every each before after is was
@@ -68,7 +68,7 @@ def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     third). The forms of be, have and do beside a subject are made to agree; other verbs stay as they are.
     """
     groups = sentences(split(turn.response))
-    persons = {found[0] for group in groups for place in range(len(group)) if (found := _pronoun(group, place))}
+    persons = {pronoun[0] for group in groups for place in range(len(group)) if (pronoun := _pronoun(group, place))}
     points = any(piece.low in _POINTING for group in groups for piece in group)
     ways = [way for way in sorted(_WAYS) if persons & _WAYS[way].keys() or (way == "number" and points)]
     if not ways:
@@ -87,9 +87,9 @@ def replaced(text: str, targets: Mapping[str, str], *, points: bool = False) -> 
     groups = sentences(split(text))
     for group in groups:
         # All are looked up before the first is replaced: each is known by its neighbours.
-        for place, found in enumerate([_pronoun(group, place) for place in range(len(group))]):
-            if found and found[0] in targets:
-                _replace(group, place, found, targets[found[0]], is_lower(text))
+        for place, pronoun in enumerate([_pronoun(group, place) for place in range(len(group))]):
+            if pronoun and pronoun[0] in targets:
+                _replace(group, place, pronoun, targets[pronoun[0]], is_lower(text))
         for place, piece in enumerate(group if points else ()):
             if piece.low in _POINTING:
                 old, new = ("it", "they") if piece.low == "this" else ("they", "it")
@@ -111,7 +111,7 @@ def _replace(group: list[Piece], place: int, old: tuple[str, str], person: str, 
 
 
 def _pronoun(pieces: list[Piece], place: int) -> tuple[str, str] | None:
-    """Return whom the pronoun at a place stands for (``i`` … ``they``) and its role in the sentence; None of another word."""
+    """Return the person of the pronoun at a place (``i`` … ``they``) and its role in the sentence; None of another word."""
     word, after = pieces[place].low, _word(pieces, place + 1)
     if word == "us" and _word(pieces, place - 1) == "the":
         # The country, in texts without capitals.

@@ -92,13 +92,13 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     The others come from the data set, or from the lists if it has too few. Equal entities get equal replacements.
     Numbers stay numbers: a name in a number's place would be no entity but a broken sentence.
     """
-    found = corpus.finder.find(turn.response)
-    if not found:
+    names = corpus.finder.find(turn.response)
+    if not names:
         return None
     other_kind = random.random() < 0.5
     pieces, small = split(turn.response), is_lower(turn.response)
     chosen: dict[str, str] = {}
-    for entity in found:
+    for entity in names:
         key, kind = entity.text.lower(), entity.kind
         if key in chosen:
             continue
@@ -110,7 +110,7 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
             return None
         chosen[key] = new.lower() if small or kind == "number" else SPELLED.get(new.lower(), new)
     # From the end, so that earlier places stay valid.
-    for entity in reversed(found):
+    for entity in reversed(names):
         new = chosen[entity.text.lower()]
         pieces[entity.start].text = like(new, entity.text) if entity.kind == "number" else new
         del pieces[entity.start + 1 : entity.end]

@@ -12,7 +12,7 @@ AXIS_SCALE = (0.0, 1.0)
 
 
 def main_dimension(wanted: str, rated: Iterable[str]) -> str:
-    """Return the dimension that tables and figures are of, where nobody said which one a data set has.
+    """Return the dimension that tables and figures are of, if a data set does not name one.
 
     ``wanted`` where it was rated, or the same name in other letters; else the only dimension, or the first by name.
     """

@@ -26,7 +26,7 @@ from comperdial.schema.tables import Table, table
 _GROUP = 65_536
 # A column of text with more values than these is stored as it is: a dictionary would hold nearly all of it.
 _FEW = 256
-# What a file's metadata say: which table it is, and of a part of one, which part.
+# Keys of a file's metadata: which table it is, and of a part of one, which part.
 _TABLE, _PART = b"comperdial.table", b"comperdial.part"
 Part = tuple[int, int]
 """The number of a part, from 1, and how many there are."""
@@ -168,7 +168,7 @@ def _to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
     """Return what is stored as a frame with the table's types, and with lists as Python lists."""
     frame: pd.DataFrame = content.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
     for field in spec.fields:
-        # Of two columns with one name, `validate` says so.
+        # Two columns with one name are refused by `validate`.
         if field.type not in DTYPES and content.schema.names.count(field.name) == 1:
             frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object, index=frame.index)
     return frame
