@@ -240,7 +240,7 @@ def _error(
     if of_key:
         return ConfigError(f"the name {mistake['input']!r:.60}", where=where, expected=expected)
     if mistake["type"] == "hidden":
-        return ConfigError("got a value that is not shown, for it may be a key", where=where, expected=expected)
+        return ConfigError(f"got {_kind(value)} that is not shown, for it may be a key", where=where, expected=expected)
     # Never a mapping or a list of texts: a key could be in it.
     numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
     shown = (isinstance(value, str | int | float | date) or numbers) and not is_secret(value)
