@@ -44,6 +44,6 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
     ]
     if len(classes) != 1:
         raise TypeError(
-            f"{module.__name__} must define exactly one public subclass of {base.__name__}, classes {classes}"
+            f"{module.__name__} must define exactly one public subclass of {base.__name__}, not {classes}"
         )
     return classes[0]
