@@ -43,7 +43,5 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
         and not value.__name__.startswith("_")
     ]
     if len(classes) != 1:
-        raise TypeError(
-            f"{module.__name__} must define exactly one public subclass of {base.__name__}, not {classes}"
-        )
+        raise TypeError(f"{module.__name__} must define exactly one public subclass of {base.__name__}, not {classes}")
     return classes[0]
