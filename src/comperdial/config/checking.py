@@ -173,14 +173,7 @@ class Lines:
         return _at(self.where(keys, value), keys)
 
 
-def checked(
-    kind: type[T],
-    content: object,
-    where: str | Path = "params.yaml",
-    *,
-    lines: Lines | None = None,
-    under: Sequence[str] = (),
-) -> T:
+def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
     """Check a mapping against a model, or against any type that pydantic knows, and return that.
 
     Parameters
@@ -193,8 +186,6 @@ def checked(
         The file or the entry, for messages.
     lines
         Where settings are looked up, so that a message names the file and the line; None: it names ``where``.
-    under
-        The path from the whole file to the content, if that is a part of it.
 
     Raises
     ------
@@ -208,7 +199,7 @@ def checked(
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         mistake = error.errors(include_url=False)[0]
-    raise _error(mistake, content, str(where), lines, under)
+    raise _error(mistake, content, str(where), lines)
 
 
 def read_checked(kind: type[T], path: str | Path) -> T:
@@ -216,13 +207,7 @@ def read_checked(kind: type[T], path: str | Path) -> T:
     return checked(kind, load_yaml(path), path, lines=Lines(path))
 
 
-def _error(
-    mistake: ErrorDetails,
-    content: Any,  # noqa: ANN401
-    where: str,
-    lines: Lines | None,
-    under: Sequence[str],
-) -> ConfigError:
+def _error(mistake: ErrorDetails, content: Any, where: str, lines: Lines | None) -> ConfigError:  # noqa: ANN401
     context = mistake.get("ctx", {})
     of_key = bool(mistake["loc"]) and mistake["loc"][-1] == "[key]"
     keys = [*mistake["loc"][:-1]] if of_key else [*mistake["loc"], *context.get("at", ())]
@@ -231,7 +216,7 @@ def _error(
     value: Any = content
     for key in line_at:
         value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
-    where = _at(lines.where([*under, *line_at], value) if lines else where, [*under, *keys])
+    where = _at(lines.where(line_at, value) if lines else where, keys)
     if mistake["type"] == "unknown":
         return UnknownNameError(context["kind"], context["name"], context["known"], where=where)
     if mistake["type"] == "rule":
