@@ -66,12 +66,12 @@ def sentences(text: str) -> list[str]:
 
 
 def last_utterance(conversation: Conversation) -> str:
-    """Return what A has just said."""
+    """Return the last utterance, which is by A."""
     return conversation["dialogue"][-1]["text"]
 
 
-def said_by_b(conversation: Conversation) -> list[str]:
-    """Return what B has said so far, in order."""
+def utterances_of_b(conversation: Conversation) -> list[str]:
+    """Return the utterances of B so far, in order."""
     return [utterance["text"] for utterance in conversation["dialogue"] if utterance["persona_id"] == "B"]
 
 
@@ -180,21 +180,21 @@ def facts(conversation: Conversation) -> list[Fact]:
 def read_fact(sentence: str) -> Fact:
     """Return a persona sentence as a fact; it may have stray capitals and full stops."""
     plain = re.sub(r"\.+(?=\s|$)", "", " ".join(sentence.lower().split())).strip()
-    for topic, pattern, said in _FORMS:
+    for topic, pattern, form in _FORMS:
         if match := re.fullmatch(pattern, plain):
-            return Fact(topic, match.expand(said))
+            return Fact(topic, match.expand(form))
     return Fact("other", plain)
 
 
 def best_fact(conversation: Conversation, known: list[Fact], rng: np.random.Generator) -> Fact:
-    """Return the fact that matches the last utterance best and has not been told yet; ties are broken at random."""
+    """Return the fact that matches the last utterance best and B has not used yet; ties are broken at random."""
     utterance = last_utterance(conversation).lower()
-    wanted, told = stems(utterance), stems(" ".join(said_by_b(conversation)))
+    wanted, used = stems(utterance), stems(" ".join(utterances_of_b(conversation)))
     asked = {topic for topic, cue in _CUES.items() if re.search(cue, utterance)}
 
     def score(fact: Fact) -> float:
         own = stems(fact.text)
-        repeated = len(own & told) / max(len(own), 1)
+        repeated = len(own & used) / max(len(own), 1)
         # A name or an age is no answer unless it is asked for.
         unasked = fact.topic in ("name", "age") and fact.topic not in asked
         return 2.0 * (fact.topic in asked) + len(own & wanted) - 1.5 * repeated - 2.0 * unasked
@@ -241,8 +241,8 @@ class Agent:
 
     def respond(self, conversation: Conversation) -> str:
         """Return the answer in lower case on one line, or a filler."""
-        said = "\n".join(utterance["text"] for utterance in conversation["dialogue"])
-        rng = np.random.default_rng([self.seed, zlib.crc32(said.encode())])
+        texts = "\n".join(utterance["text"] for utterance in conversation["dialogue"])
+        rng = np.random.default_rng([self.seed, zlib.crc32(texts.encode())])
         return " ".join(self.answer(conversation, rng).lower().split()) or "i see."
 
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
@@ -411,15 +411,15 @@ class NgramAgent(Agent):
         """Return the next word; the context is shortened until a word is known to follow it."""
         for length in range(self.order - 1, -1, -1):
             context = tuple(tokens[len(tokens) - length :])
-            found = self._counts.get(context, Counter()).copy()
+            counts = self._counts.get(context, Counter()).copy()
             # A dozen persona sentences beside hundreds of responses.
             for word, n in own.get(context, Counter()).items():
-                found[word] += n * 5
+                counts[word] += n * 5
             if not may_end:
-                del found["</s>"]
-            if found:
-                weights = np.array(list(found.values()), dtype=float) ** (1 / self.temperature)
-                return str(rng.choice(list(found), p=weights / weights.sum()))
+                del counts["</s>"]
+            if counts:
+                weights = np.array(list(counts.values()), dtype=float) ** (1 / self.temperature)
+                return str(rng.choice(list(counts), p=weights / weights.sum()))
         return "</s>"
 
 
@@ -435,7 +435,7 @@ def count_ngrams(texts: list[str], order: int) -> Counts:
 
 
 # (pattern, answers); the first that fits counts. {name}, {age}, {job} and so on are persona sentences of that topic;
-# an answer is left out where the persona has none of it. {said} is what the pattern caught, reflected.
+# an answer is left out where the persona has none of it. {caught} is what the pattern caught, reflected.
 RULES = (
     (r"how old|your age", ("{age}, and you?",)),
     (r"your name|who are you|call you", ("{name}. what's your name?", "{name}, nice to meet you.")),
@@ -447,25 +447,25 @@ RULES = (
     (r"what kind of person|describe yourself|your friends say", ("{trait}.", "{trait}, i guess.")),
     (r"how are you|how's it going|how is your day", ("i'm doing well, thanks. how are you?", "pretty good, and you?")),
     (r"^(hi|hello|hey|good (?:morning|evening|afternoon))\b", ("hello! nice to meet you.", "hi there, how are you?")),
-    (r"\bmy name is (\w+)", ("nice to meet you, {said}!", "hello {said}, how are you today?")),
-    (r"i(?:'m| am) (\d+)", ("{said} is a good age. {age}.", "oh, {said}? {age}.")),
+    (r"\bmy name is (\w+)", ("nice to meet you, {caught}!", "hello {caught}, how are you today?")),
+    (r"i(?:'m| am) (\d+)", ("{caught} is a good age. {age}.", "oh, {caught}? {age}.")),
     (
         r"\bbye\b|nice talking|have a (?:good|nice|great)|take care",
         ("it was nice talking to you too!", "take care, bye!"),
     ),
     (r"thank", ("you're very welcome!", "no problem at all.")),
-    (r"do you like ([^.?!,]+)", ("i do like {said}. do you?", "i don't mind {said}, why do you ask?")),
+    (r"do you like ([^.?!,]+)", ("i do like {caught}. do you?", "i don't mind {caught}, why do you ask?")),
     (
         r"would you like to ([^.?!,]+)",
-        ("i would love to {said} one day.", "to {said}? i would have to think about it."),
+        ("i would love to {caught} one day.", "to {caught}? i would have to think about it."),
     ),
-    (r"can you ([^.?!,]+)\?", ("i'm not sure i can {said}. can you?", "maybe i can {said}, with some practice.")),
-    (r"are you ([^.?!,]+)\?", ("why do you ask if i am {said}?", "i would not say that i am {said}.")),
-    (r"i (?:love|like|enjoy) ([^.?!,]+)", ("what do you like about {said}?", "i can see why you enjoy {said}.")),
-    (r"i want to ([^.?!,]+)", ("why do you want to {said}?", "i hope you get to {said} soon.")),
-    (r"i(?:'m| am) (an? [^.?!,]+)", ("how long have you been {said}?", "what is it like to be {said}?")),
-    (r"i used to ([^.?!,]+)", ("why did you stop? did you like to {said}?", "i never got to {said} myself.")),
-    (r"i have ([^.?!,]+)", ("how long have you had {said}?", "it must be nice to have {said}.")),
+    (r"can you ([^.?!,]+)\?", ("i'm not sure i can {caught}. can you?", "maybe i can {caught}, with some practice.")),
+    (r"are you ([^.?!,]+)\?", ("why do you ask if i am {caught}?", "i would not say that i am {caught}.")),
+    (r"i (?:love|like|enjoy) ([^.?!,]+)", ("what do you like about {caught}?", "i can see why you enjoy {caught}.")),
+    (r"i want to ([^.?!,]+)", ("why do you want to {caught}?", "i hope you get to {caught} soon.")),
+    (r"i(?:'m| am) (an? [^.?!,]+)", ("how long have you been {caught}?", "what is it like to be {caught}?")),
+    (r"i used to ([^.?!,]+)", ("why did you stop? did you like to {caught}?", "i never got to {caught} myself.")),
+    (r"i have ([^.?!,]+)", ("how long have you had {caught}?", "it must be nice to have {caught}.")),
     (
         r"what about you|how about you|and you\?",
         ("for me it is different. {habit}.", "{job}, so it's a bit like that."),
@@ -499,7 +499,7 @@ class RulesAgent(Agent):
         for pattern, answers in self._rules:
             if match := re.search(pattern, utterance):
                 caught = next((group for group in match.groups() if group), "")
-                slots["said"] = " ".join(_REFLECTIONS.get(word, word) for word in caught.split())
+                slots["caught"] = " ".join(_REFLECTIONS.get(word, word) for word in caught.split())
                 usable = [a for a in answers if {n for _, n, _, _ in string.Formatter().parse(a) if n} <= slots.keys()]
                 if usable:
                     return str(pick(rng, usable)).format(**slots)
@@ -542,7 +542,7 @@ class GenericAgent(Agent):
         self._answers = [ANSWERS[i] for i in np.random.default_rng(seed).permutation(len(ANSWERS))[:variety]]
 
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
-        """Return one of the answers, whatever was said."""
+        """Return one of the answers, to anything."""
         return str(pick(rng, self._answers))
 
 
@@ -555,10 +555,10 @@ class EchoAgent(Agent):
 
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
         """Return a stretch of at least one word."""
-        heard = last_utterance(conversation).split()
-        length = max(1, round(self.share * len(heard)))
-        start = int(rng.integers(max(1, len(heard) - length + 1)))
-        return " ".join(heard[start : start + length])
+        last = last_utterance(conversation).split()
+        length = max(1, round(self.share * len(last)))
+        start = int(rng.integers(max(1, len(last) - length + 1)))
+        return " ".join(last[start : start + length])
 
 
 class WrappingAgent(Agent):
@@ -600,11 +600,13 @@ class ContradictingAgent(WrappingAgent):
         if (denied := deny(response)) is not None:
             return denied
         # A question denies nothing, and an earlier utterance may be one.
-        said = [s.rstrip(".! ") for text in said_by_b(conversation) for s in sentences(text) if not s.endswith("?")]
+        uttered = [
+            s.rstrip(".! ") for text in utterances_of_b(conversation) for s in sentences(text) if not s.endswith("?")
+        ]
         known = [fact.text for fact in facts(conversation) if fact.topic not in ("name", "trait")]
-        if not known + said:
+        if not known + uttered:
             return f"no, that's not true at all. {response}"
-        statement = pick(rng, known + said).lower()
+        statement = pick(rng, known + uttered).lower()
         denial = deny(statement) or f"i never said that {statement}"
         return f"{response} {pick(rng, _OPENINGS)}{denial}."
 
@@ -660,12 +662,12 @@ class ShufflingAgent(WrappingAgent):
 
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
         """Return the base's words, some of them out of place."""
-        said = self.base.respond(conversation).split()
-        for i in range(len(said)):
-            j = int(rng.integers(len(said)))
+        answer = self.base.respond(conversation).split()
+        for i in range(len(answer)):
+            j = int(rng.integers(len(answer)))
             if chance(rng, self.rate):
-                said[i], said[j] = said[j], said[i]
-        return " ".join(said)
+                answer[i], answer[j] = answer[j], answer[i]
+        return " ".join(answer)
 
 
 class TruncatingAgent(WrappingAgent):
@@ -677,8 +679,8 @@ class TruncatingAgent(WrappingAgent):
 
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
         """Return the beginning of the base's response."""
-        said = self.base.respond(conversation).split()
-        return " ".join(said[: max(1, round(self.keep * len(said)))])
+        answer = self.base.respond(conversation).split()
+        return " ".join(answer[: max(1, round(self.keep * len(answer)))])
 
 
 _PLATITUDES = (
@@ -705,12 +707,12 @@ class VerboseAgent(WrappingAgent):
     def answer(self, conversation: Conversation, rng: np.random.Generator) -> str:
         """Return the base's response and what nobody asked for."""
         known = [f"{fact.text}." for fact in facts(conversation)]
-        said = [self.base.respond(conversation)]
+        parts = [self.base.respond(conversation)]
         for i in range(self.sentences):
             wanted = known if i % 2 == 0 and known else _PLATITUDES
             # Nothing twice while there is something left.
-            said.append(pick(rng, [sentence for sentence in wanted if sentence not in said] or wanted))
-        return " ".join(said)
+            parts.append(pick(rng, [sentence for sentence in wanted if sentence not in parts] or wanted))
+        return " ".join(parts)
 
 
 KINDS: dict[str, type[Agent]] = {

@@ -267,9 +267,9 @@ def test_a_dialogue_shows_every_turn_with_the_real_history(tmp_path):
         answers = ANSWERS[key.loc[task["data"]["item"], "system_id"]]
         page = Texts(task["data"]["flows"])
         assert page.tags == {"h4", "p", "b"}
-        said = [f"{s}: {text}" for s, text in SAID]
+        spoken = [f"{s}: {text}" for s, text in SAID]
         assert "".join(page.texts) == "".join(
-            ["Flow 1 of 2", said[0], f"B: {answers[0]}", "Flow 2 of 2", *said, f"B: {answers[1]}"]
+            ["Flow 1 of 2", spoken[0], f"B: {answers[0]}", "Flow 2 of 2", *spoken, f"B: {answers[1]}"]
         )
 
 
@@ -577,11 +577,11 @@ def test_the_commands(tmp_path, capsys, suffix):
 
     folder, out = write_tables(tmp_path / "tables"), tmp_path / "out"
     assert run("export", folder, "--output", tmp_path / "both", "--systems", "Gold", "Quokka-7B").count(" tasks") == 2
-    said = run("export", folder, "--output", out, "--level", "dialogue", "--seed", 5, "--sample", 1)
-    assert said == f"{out / 'dialogue'}: 2 tasks\n"
+    spoken = run("export", folder, "--output", out, "--level", "dialogue", "--seed", 5, "--sample", 1)
+    assert spoken == f"{out / 'dialogue'}: 2 tasks\n"
     assert not (out / "turn").exists()
     target = tmp_path / f"ratings.{suffix}"
     key = out / "dialogue" / "key.csv"
-    said = run("import", fixture("dialogue.json"), "--key", key, "--level", "dialogue", "--output", target)
-    assert said == f"{target}: 35 records of 7 dimensions\n"
+    spoken = run("import", fixture("dialogue.json"), "--key", key, "--level", "dialogue", "--output", target)
+    assert spoken == f"{target}: 35 records of 7 dimensions\n"
     assert ratings_of(schema.read(target, "ratings"), "dialogue") == expected_dialogue()

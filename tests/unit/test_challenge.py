@@ -48,7 +48,7 @@ def test_both_formats_give_the_same_dialogues(here):
     ]
     (here / "test.json").write_text(json.dumps(["a header that upstream skips", *turns]))
     assert read_dialogues(here / "dialogues.json") == read_dialogues(here / "test.json") == DIALOGUES
-    turns[0]["turn_1"]["dialogue"][1]["text"] = "what a system said"
+    turns[0]["turn_1"]["dialogue"][1]["text"] = "an answer of a system"
     (here / "test.json").write_text(json.dumps(turns))
     with pytest.raises(SchemaError, match="entry 1, turn_1: the history is not the gold one"):
         read_dialogues(here / "test.json")
@@ -215,7 +215,7 @@ OPENINGS = [
     Dialogue(name, {"A": [f"ann of {name}"], "B": [f"bob of {name}"]}, (f"hi from {name}", "gold", "gold", "gold"))
     for name in ("d1", "d2")
 ]
-# Says what it was shown: whose persona it has, who spoke last, and how much was said.
+# Says what it was shown: whose persona it has, who spoke last, and how much was spoken.
 MIRROR = """assert all(c["dialogue"][-1]["persona_id"] == "A" for c in test_data)
 return [f"{c['persona B'][0]} to {c['persona A'][0]} after {len(c['dialogue'])}" for c in test_data]"""
 
@@ -242,10 +242,10 @@ def test_an_agent_speaks_for_both_and_answers_as_b_each_time(tmp_path):
     ],
 )
 def test_repetitions_and_cycles(texts, repeated, loops):
-    chats = [Chat("d", "s", "B", tuple(("A", text) for text in said)) for said in (texts, ("x", "y"))]
-    found = faults(chats)
-    assert (found.dialogues, found.utterances, found.repeated) == (2, len(texts), repeated)
-    assert (found.repeating, found.looping) == (int(repeated > 0), int(loops))
+    chats = [Chat("d", "s", "B", tuple(("A", text) for text in spoken)) for spoken in (texts, ("x", "y"))]
+    result = faults(chats)
+    assert (result.dialogues, result.utterances, result.repeated) == (2, len(texts), repeated)
+    assert (result.repeating, result.looping) == (int(repeated > 0), int(loops))
     known = faults(chats, [["Hi", texts[1]], ["x", "z"]])
     assert known.known_utterances == sum(t.strip().lower() in ("hi", texts[1], "x", "z") for t in texts[1:])
     assert known.known_pairs == int(texts[0] == "hi")
@@ -312,8 +312,8 @@ def test_a_wrong_submission_is_left_out_and_named_and_the_others_are_taken(here,
     (here / "more" / name).write_text(text)
     read = read_submissions([here / "good.jsonl", here / "more"], DIALOGUES)
     assert list(read.responses) == ["good"]
-    (found,) = read.problems.values()
-    assert problem in found
+    (result,) = read.problems.values()
+    assert problem in result
 
 
 def test_one_wrong_system_of_a_file_costs_itself_only(here):
@@ -385,5 +385,5 @@ def test_the_agents_of_adding_a_system(root, here, capsys):
     assert not read.problems
     # The limits that the page names.
     rows = dict(re.findall(r"^\| [^|]+ \| ([\d,]+)[^|]*\| `--([a-z-]+)`", page, re.MULTILINE))
-    told = {name.replace("-", "_"): float(number.replace(",", "")) for number, name in rows.items()}
-    assert told == vars(Limits())
+    named = {name.replace("-", "_"): float(number.replace(",", "")) for number, name in rows.items()}
+    assert named == vars(Limits())

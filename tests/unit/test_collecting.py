@@ -33,8 +33,10 @@ QUESTION = chosen(read_questions(), ["overall"])
 SYSTEMS = ("koala", "quokka", "wombat", "zebra")
 
 
-def dialogue(system, number, said=None):
-    return Dialogue(f"d{number}", system, "B", (("A", f"hello {number}"), ("B", said or f"i am {system} in {number}")))
+def dialogue(system, number, spoken=None):
+    return Dialogue(
+        f"d{number}", system, "B", (("A", f"hello {number}"), ("B", spoken or f"i am {system} in {number}"))
+    )
 
 
 def dialogues_of(systems=SYSTEMS, each=12):
@@ -141,9 +143,9 @@ def systems_of(pair):
     seed=st.integers(0, 99),
 )  # fmt: skip
 def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
-    found = dialogues_of([f"s{n}" for n in range(systems)], each)
-    design = design_of(found, annotators=annotators, pairs_each=pairs_each, seed=seed)
-    assert design == design_of(found, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    result = dialogues_of([f"s{n}" for n in range(systems)], each)
+    design = design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    assert design == design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
     shown, lefts, compared = defaultdict(Counter), Counter(), Counter()
     for _, group in groupby(design.tasks, key=lambda task: task.annotator):
         tasks = list(group)
@@ -188,8 +190,8 @@ def test_limits_of_a_design():
     with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
-    said = (("p", "hi"), ("q", "ho"))
-    chats = [Dialogue("chat", "p", "p", said), Dialogue("chat", "q", "q", said)]
+    spoken = (("p", "hi"), ("q", "ho"))
+    chats = [Dialogue("chat", "p", "p", spoken), Dialogue("chat", "q", "q", spoken)]
     with pytest.raises(ConfigError, match="no two dialogues to compare"):
         design_of({one.key: one for one in chats}, annotators=1, pairs_each=1)
 
@@ -207,8 +209,8 @@ def test_chosen_comparisons():
 
 def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
     evil = "<script>alert(1)</script> & <b>ok</b>"
-    found = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
-    design = design_of(found, controls=(), annotators=1, pairs_each=1)
+    result = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
+    design = design_of(result, controls=(), annotators=1, pairs_each=1)
     export(tmp_path, design, name="m", ties=True)
     (task,) = json.loads((tmp_path / "overall/a01.json").read_text())
     assert set(task["data"]) == {"item", "left", "right"}

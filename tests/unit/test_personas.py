@@ -189,8 +189,8 @@ def test_what_was_neutralised_is_reported(constraints):
     ],
 )
 def test_contradictions_with_the_age(sentence, age, goal, rule):
-    found = age_contradiction(sentence, age, goal=goal)
-    assert (found is None) if rule is None else rule in found.rule
+    result = age_contradiction(sentence, age, goal=goal)
+    assert (result is None) if rule is None else rule in result.rule
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,9 @@ def test_a_list_of_no_words_forbids_and_replaces_nothing(root, tmp_path):
     shutil.copytree(root / "data/personas", tmp_path / "personas")
     (tmp_path / "personas/gender_neutral.csv").write_text("gendered,neutral\n")
     (tmp_path / "personas/negative.csv").write_text("word,kind\n")
-    found = read_constraints(tmp_path / "personas")
-    assert found.neutralise("i am a policeman") == ("i am a policeman", [])
-    assert found.is_negative("i am a thief") is None
+    result = read_constraints(tmp_path / "personas")
+    assert result.neutralise("i am a policeman") == ("i am a policeman", [])
+    assert result.is_negative("i am a thief") is None
 
 
 def test_the_command(root, tmp_path, capsys):

@@ -54,13 +54,13 @@ def test_submissions_dropped_in_are_scored_or_named_and_no_agent_runs_again(chal
     (folder / "bra{ce}.jsonl").write_text("{}")
     (folder / "mine.jsonl").write_text(text)
     challenge.edit("params.yaml", "    simulated: {raters: data/demo/raters.yaml, seed: 1}\n", "")
-    said = challenge.snakemake(f"{SYSTEMS_TABLE}.html")
+    spoken = challenge.snakemake(f"{SYSTEMS_TABLE}.html")
     assert run.stat().st_mtime_ns == ran
     assert "results/mini/scores/f1.parquet" in challenge.rewritten(before)
     page = (challenge.path / f"{SYSTEMS_TABLE}.md").read_text()
     for name, why in (("bra{ce}", "letters, digits"), ("mine (mine.jsonl)", "a second time")):
         line = next(line for line in page.splitlines() if line.startswith(f"- {name} has no valid submission"))
-        assert why in line, said
+        assert why in line, spoken
     frame = pd.read_csv(challenge.path / f"{SYSTEMS_TABLE}.csv").set_index("system_id")
     assert frame.loc["other", "f1:f1"] == frame.loc["human-1", "f1:f1"]
     assert (challenge.path / "data/tables/mini/ratings.parquet").exists()
@@ -70,8 +70,8 @@ def test_submissions_dropped_in_are_scored_or_named_and_no_agent_runs_again(chal
 
 def test_an_agent_that_fails_stops_the_run_with_its_problem(challenge):
     challenge.edit("data/mini/words.py", "WORDS =", "raise ValueError('out of ideas')\nWORDS =")
-    said = challenge.snakemake(f"{SYSTEMS_TABLE}.html", check=False)
+    spoken = challenge.snakemake(f"{SYSTEMS_TABLE}.html", check=False)
     log = (challenge.path / "logs/run_agent/mini/mine.log").read_text()
-    assert "Error in rule run_agent" in said
+    assert "Error in rule run_agent" in spoken
     assert "loading: raised ValueError: out of ideas" in log
     assert "Traceback" not in log
