@@ -33,7 +33,7 @@ help:
 	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
 	@echo 'make notebooks   open the notebooks in JupyterLab, which is installed first where it is missing'
 	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
-	@echo 'make site        build the website in site/: README, docs and the results that are here'
+	@echo 'make site        write results/index.html, which links all tables, figures, pages and notebooks that are here'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
@@ -78,7 +78,7 @@ llm-evaluators: setup
 	@echo 'Start with results/studies/llm_evaluators/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
 
 site: setup
-	comperdial site --output site
+	python workflow/index_page.py > results/index.html
 
 test: setup
 	pytest --numprocesses 2

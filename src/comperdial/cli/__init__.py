@@ -144,7 +144,6 @@ def make_parser() -> argparse.ArgumentParser:
         rank,
         recorded,
         score_pairs,
-        site,
         steps,
         submit,
         train,
@@ -153,7 +152,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     groups = (
         compare, continuity, make, steps, evaluate, dimensions, judge, prompts, rank, recorded, data, challenge, perturb,
-        models, fit, annotate, preferences, score_pairs, site, submit, train, validate,
+        models, fit, annotate, preferences, score_pairs, submit, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -119,13 +119,13 @@ def _preferences(options: argparse.Namespace) -> None:
     if not options.output:
         return
     from comperdial.report.plots.preferences import matrix_figure, strengths_figure
-    from comperdial.report.plots.style import finish
+    from comperdial.report.plots.style import save
 
     order = list(analysis.strengths["system"])
     write_text(options.output / "preferences.md", markdown(document))
     if len(order) <= 5 * MOST_SYSTEMS:
-        finish(matrix_figure({title: analysis.matrix}, {title: order}), analysis.matrix, options.output / "matrix")
-    finish(strengths_figure({title: analysis.strengths}), analysis.strengths, options.output / "strengths")
+        save(matrix_figure({title: analysis.matrix}, {title: order}), analysis.matrix, options.output / "matrix")
+    save(strengths_figure({title: analysis.strengths}), analysis.strengths, options.output / "strengths")
     if metrics is not None:
         content = metrics.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_text(form_path(options.output / "metrics", ".csv"), content)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from comperdial.core.files import read_json
-from comperdial.core.names import Output, output_name
+from comperdial.core.names import Output
 from comperdial.schema.dimensions import chosen_dimension
+
+Inputs = Mapping[str, Sequence[Path]]
+"""The files that a table or figure is made of, by what they hold."""
+Study = Mapping[str, Any]
+"""A checked ``study.yaml``, with ``name``, ``entry`` (the table's or figure's own) and ``datasets``."""
+HUMAN = ("human", "turns")
+"""The output that is people's own ratings of the turns of a dialogue."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +30,6 @@ class About:
         """Read the files of several data sets."""
         found = [read_json(path) for path in paths]
         return cls({one["dataset"]: one for one in found})
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the data sets."""
-        return iter(self.sets)
 
     def __getitem__(self, dataset: str) -> Mapping[str, Any]:
         """Return what is known of one data set."""
@@ -63,14 +66,6 @@ class About:
         one = self.sets[dataset]
         return chosen_dimension(one["target"], one["main_target"], rated)
 
-    def metrics(self, outputs: Iterable[str]) -> list[str]:
-        """Return the metrics of METRIC:OUTPUT, each once."""
-        return list(dict.fromkeys(output_name(name, "")[0] for name in outputs))
-
-
-HUMAN = ("human", "turns")
-"""The output that stands for people's own ratings of the turns of a dialogue."""
-
 
 def label(output: Output, labels: Mapping[str, str]) -> str:
     """Return what an output is called.
@@ -80,12 +75,11 @@ def label(output: Output, labels: Mapping[str, str]) -> str:
     output
         Metric and output.
     labels
-        The names that ``params.yaml`` and the metrics' entries give, for ``METRIC:OUTPUT`` or for ``METRIC``
-        (``Plan.labels``). Where there is none, the metric's name and the output's; one name where they are the same.
+        Names for ``METRIC:OUTPUT`` or for ``METRIC``. Without one: the metric's name and the output's, once if they are alike.
     """
     metric, name = output
-    if found := labels.get(f"{metric}:{name}"):
-        return found
+    if known := labels.get(f"{metric}:{name}"):
+        return known
     if output == HUMAN:
         return "People, turn by turn"
     # `chrf_raw chrf` and `f1 f1` say a name twice.

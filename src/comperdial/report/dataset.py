@@ -105,7 +105,7 @@ def systems(inputs: Inputs, study: Study) -> Table:
     """Show every system with its ratings and scores."""
     about = About.read(inputs["about"])
     one, labels, ratings = about.only, about.labels, _ratings(inputs)
-    metrics = set(about.metrics(one["systems_outputs"]))
+    metrics = {output_name(name, "")[0] for name in one["systems_outputs"]}
     scores = [path for path in inputs["scores"] if path.stem in metrics]
     frame = systems_frame(
         schema.read(inputs["systems"][0], "systems"),

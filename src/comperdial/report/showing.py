@@ -85,6 +85,6 @@ def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - wh
 
 def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types
     """Return a matplotlib figure as SVG within the page, and close it."""
-    from comperdial.report import figures
+    from comperdial.report.plots.style import svg_text
 
-    return Page(figures.svg_text(figure).replace("<svg", f'<svg style="{_FIT}"', 1))
+    return Page(svg_text(figure).replace("<svg", f'<svg style="{_FIT}"', 1))

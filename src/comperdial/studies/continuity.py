@@ -15,7 +15,7 @@ from comperdial.report.about import About
 from comperdial.report.plots.style import INK, QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 from comperdial.report.preferences import probability, with_interval
 from comperdial.report.render import Section, Table, count, number
-from comperdial.report.writing import Inputs, Study
+from comperdial.report.about import Inputs, Study
 from comperdial.training.continuity_tasks import ENCODERS
 
 if TYPE_CHECKING:

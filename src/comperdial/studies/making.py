@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from comperdial.config.studies import DATASET, entry_of, inputs_of, read_study
-from comperdial.core.errors import ConfigError, FileError
-from comperdial.core.files import read_json
+import pandas as pd
 
-DEFAULT = "correlations"
-"""The function of a table that names none."""
+from comperdial.config.studies import DATASET, entry_of, inputs_of, read_study
+from comperdial.core.errors import ConfigError, FileError, NothingToShowError
+from comperdial.core.files import read_json
+from comperdial.report import render
+from comperdial.report.about import About, Inputs, Study
+
+_NAMES = {"scorer": "scorers", "judge": "judged", "recorded_judge": "recorded_judges"}
 
 
 def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str | None = None) -> None:
-    """Make a table or a figure.
+    """Make a table or a figure, or write that there is nothing to show.
 
     Parameters
     ----------
     kind
         ``table`` or ``figure``.
     study, name
-        The study, and the table's or figure's name in its ``study.yaml``; ``dataset``: what every data set has.
+        The study, and the table's or figure's name in its ``study.yaml``; ``dataset``: those that every data set has.
     output
         The files' common name, without suffix.
     dataset
-        The data set, where ``study`` is ``dataset``.
+        The data set, if ``study`` is ``dataset``.
 
     Raises
     ------
     UnknownNameError
-        When there is no such study, table or figure.
+        If there is no such study, table or figure.
     ConfigError
-        When ``study`` is ``dataset``, and there is no data set.
+        If ``study`` is ``dataset`` and no data set is given, or the entry names no function.
     FileError
-        When a file that it is made of is missing.
+        If a file that it is made of is missing.
     """
     if study == DATASET and not dataset:
         raise ConfigError("no --dataset", where=f"{kind} {name}", expected="the data set that it is made of")
@@ -44,19 +48,46 @@ def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str |
     entry = entry_of(spec, kind, name, where=f"study {study}")
     datasets = [dataset] if dataset else list(entry.get("datasets") or spec.get("datasets") or [])
     inputs = {key: [_existing(path) for path in paths] for key, paths in inputs_of(entry, datasets, _names_of).items()}
-    function = _function(study, kind, entry)
     context = {**spec, "name": study, "entry": {"name": name, **entry}, "datasets": datasets}
-    from comperdial.report import writing
+    function = _function(study, kind, str(entry.get("function", "correlations")))
+    (write_table if kind == "table" else write_figure)(function, inputs, context, output)
 
-    (writing.table if kind == "table" else writing.figure)(function, inputs, context, output)
+
+def write_table(function: Any, inputs: Inputs, study: Study, stem: str | Path) -> None:  # noqa: ANN401
+    """Write the table that a function returns as CSV, Markdown, LaTeX and HTML."""
+    try:
+        made = function(inputs, study)
+    except NothingToShowError as error:
+        title, simulated = _about(inputs, study)
+        made = render.nothing(title, str(error), simulated=simulated)
+    render.write(made, stem)
+
+
+def write_figure(function: Any, inputs: Inputs, study: Study, stem: str | Path) -> None:  # noqa: ANN401
+    """Write the figure that a function returns as PNG, SVG and PDF, and its numbers as CSV."""
+    from comperdial.report.plots import style
+
+    title, simulated = _about(inputs, study)
+    try:
+        drawn, frame = function(inputs, study)
+    except NothingToShowError as error:
+        frame = pd.DataFrame({"note": [f"Nothing to show: {error}"]})
+        with style.drawing():
+            drawn, axes = style.figure_and_axes(1, 1, (7.0, 0.8))
+            axes[0, 0].set_axis_off()
+            axes[0, 0].text(0.0, 0.5, textwrap.fill(frame["note"][0], 110), va="center", parse_math=False)
+            style.titled(drawn, "Nothing to show", title, "", simulated=simulated)
+    style.save(drawn, frame, stem, simulated=simulated)
+
+
+def _about(inputs: Inputs, study: Study) -> tuple[str, bool]:
+    about = About.read(inputs.get("about", ()))
+    return study.get("title") or ", ".join(about.titles.values()) or study["entry"]["name"], about.simulated
 
 
 def _names_of(dataset: str, what: str) -> list[str]:
-    """Return what a data set has several of, from its ``about.json``."""
-    about = read_json(_existing(f"results/{dataset}/about.json"))
-    return list(
-        {"scorer": about["scorers"], "judge": about["judged"], "recorded_judge": about["recorded_judges"]}[what]
-    )
+    """Return a data set's scorers, judges or recorded judges, from its ``about.json``."""
+    return list(read_json(_existing(f"results/{dataset}/about.json"))[_NAMES[what]])
 
 
 def _existing(path: str) -> Path:
@@ -65,18 +96,14 @@ def _existing(path: str) -> Path:
     return Path(path)
 
 
-def _function(study: str, kind: str, entry: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    of, _, name = str(entry.get("function", DEFAULT)).rpartition(".")
-    modules = ["comperdial.report.correlations"] if name == DEFAULT and kind == "table" and study != DATASET else []
-    of_dataset = f"comperdial.report.{'dataset' if kind == 'table' else 'plots.drawn'}"
-    modules.append(of_dataset if study == DATASET and not of else f"comperdial.studies.{of or study}")
-    for module in modules:
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-            continue
-        if hasattr(found, name):
-            return getattr(found, name)
-    raise ConfigError(f"no function {name!r}", where=f"study {study}", expected=f"one of {', '.join(modules)}")
+def _function(study: str, kind: str, name: str) -> Any:  # noqa: ANN401
+    """Return a function of an entry: ``name`` in the study's module, ``module.name`` in another study's."""
+    module, _, name = name.rpartition(".")
+    if study == DATASET and not module:
+        path = "report.dataset" if kind == "table" else f"report.plots.{name}"
+    else:
+        path = "report.correlations" if name == "correlations" else f"studies.{module or study}"
+    found = getattr(importlib.import_module(f"comperdial.{path}"), name, None)
+    if found is None:
+        raise ConfigError(f"no function {name!r}", where=f"study {study}", expected=f"a function of comperdial.{path}")
+    return found

@@ -15,7 +15,7 @@ from comperdial.report.about import About
 from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 from comperdial.report.preferences import with_interval
 from comperdial.report.render import Section, Table, count, number
-from comperdial.report.writing import Inputs, Study
+from comperdial.report.about import Inputs, Study
 from comperdial.stats.correlation import ALPHA
 
 if TYPE_CHECKING:

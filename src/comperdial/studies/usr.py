@@ -15,7 +15,7 @@ from comperdial.evaluation import aggregate
 from comperdial.report import correlations
 from comperdial.report.about import About
 from comperdial.report.correlations import COEFFICIENTS, FEW
-from comperdial.report.figures import STYLE
+from comperdial.report.plots.style import drawing
 from comperdial.report.plots.style import titled
 from comperdial.report.render import Section, Table, number, spread
 
@@ -79,7 +79,7 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
     run = frame[frame["value"].notna()]
     rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
     counts = [len(labels) for labels in rows.values()]
-    with mpl.rc_context(STYLE):
+    with drawing():
         drawn, axes = plt.subplots(
             len(rows), 2, figsize=(6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7), sharex="col",
             sharey="row", squeeze=False, layout="constrained", height_ratios=counts,

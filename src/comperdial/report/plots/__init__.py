@@ -1,1 +1,1 @@
-"""Our own figures, one module each: a function ``*_frame`` gives the numbers, ``*_figure`` draws them."""
+"""The figures of any data set (``report/dataset.yaml`` declares them), one module and function each: files to a figure."""

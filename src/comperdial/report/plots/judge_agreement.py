@@ -2,108 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+import pyarrow.parquet
 
-from comperdial.core.errors import SchemaError
+from comperdial import schema
+from comperdial.core.errors import NothingToShowError, SchemaError
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation.samples import Sample
-from comperdial.report.about import label
-from comperdial.report.plots.style import (
-    Output,
-    drawing,
-    figure_and_axes,
-    ink_on,
-    lines_behind,
-    pairs,
-    sequential,
-    short,
-    titled,
-)
+from comperdial.report.plots.shown import Shown
+from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, lines_behind, sequential, short, titled
+from comperdial.report.about import Inputs, Study
 from comperdial.stats.agreement import alpha_interval
-from comperdial.stats.correlation import correlate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Floats = npt.NDArray[np.float64]
 PEOPLE = "people"
 # The cells of a larger matrix are too small for numbers; its CSV has them.
 MOST_WRITTEN = 14
-_GROUPS = {"people": "People", "judge": "Judges", "metric": "Metrics"}
-_ALPHA_COLUMNS = ["metric", "output", "group", "value", "low", "high", "raters", "items"]
+_NAME = ["metric", "output", "group"]
 
 
-def judge_agreement_frame(
-    samples: Sequence[Sample], *, judges: Sequence[Output], metrics: Sequence[Output] = ()
-) -> pd.DataFrame:
-    """Correlate judges, metrics and people with each other (Spearman, over responses).
+def judge_agreement(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
+    """Draw Spearman's correlation between people, judges and metrics, and Krippendorff's alpha of people and of judges.
+
+    In the frame, the alphas follow the pairs (``measure``), as pairs of an output with itself.
+    """
+    shown = Shown(inputs, study)
+    judges = list(dict.fromkeys(map(output_name, shown.about["judge_outputs"])))
+    asked = {metric for metric, _ in judges}
+    metrics = [name for name in shown.outputs if name[0] not in asked | {*shown.about["judged"]}]
+    tables = shown.tables([*judges, *metrics])
+    if not (tables.ratings["level"] == "turn").any():
+        raise NothingToShowError("no turn was rated")
+    samples = [sample for sample in tables.samples(["turn"], allow_missing=True) if sample.names]
+    if not samples:
+        raise NothingToShowError("no score belongs to a rated turn")
+    frame = judge_agreement_frame(samples, judges, metrics)
+    paths = [path for path in inputs["judgements"] if path.stem in asked]
+    contexts = schema.read(inputs["contexts"][0], "contexts")
+    drawn = {"resamples": shown.about["resamples"], "seed": shown.about["seed"]}
+    alphas = alpha_frame(samples, read_answers(paths, contexts), judges, **drawn)
+    itself = pd.DataFrame({f"{name}_{side}": alphas[name] for side in "ab" for name in _NAME}).assign(
+        value=alphas["value"], n=alphas["items"], low=alphas["low"], high=alphas["high"], raters=alphas["raters"], measure="alpha"
+    )
+    both = pd.concat([frame.assign(measure="spearman"), itself], ignore_index=True)
+    return _draw(frame, alphas, shown), both[["measure", *both.columns.drop("measure")]]
+
+
+def judge_agreement_frame(samples: Sequence[Sample], judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
+    """Correlate people, judges and metrics with each other (Spearman, over responses).
 
     Parameters
     ----------
     samples
-        Scores and ratings of turns, one sample a rated dimension, all of one data set. The dimensions need not be rated
-        of the same turns.
+        Scores and ratings of turns, one sample a rated dimension; the dimensions need not be rated of the same turns.
     judges, metrics
         Which outputs; those without scores are left out.
 
     Returns
     -------
     DataFrame
-        One row a pair: metric_a, output_a, group_a (people, judge, metric), metric_b, output_b, group_b, value, n
-        (responses with both). Metric ``people`` has one output a dimension: the mean rating. Each pair once, in the
-        order of the columns of the matrix: people, judges, metrics.
+        Each pair once, in the order of people (one output a dimension: the mean rating), judges, metrics: metric_a,
+        output_a, group_a, metric_b, output_b, group_b, value, n (responses with both).
 
     Raises
     ------
     SchemaError
-        When no judge has scores.
+        If no judge has scores.
     """
     there = {name for sample in samples for name in sample.names}
-    if not (known := [name for name in dict.fromkeys(judges) if name in there]):
+    if there.isdisjoint(judges):
         raise SchemaError("no judge has scores of rated turns", expected="scores of at least one judge")
-    others = [name for name in dict.fromkeys(metrics) if name in there and name not in known]
-    columns: list[tuple[Output, str, Floats]] = []
-    at = {unit: n for n, unit in enumerate(dict.fromkeys(unit for sample in samples for unit in sample.units))}
-    scores = {name: np.full(len(at), np.nan) for name in (*known, *others)}
+    columns: dict[tuple[str, str, str], pd.Series] = {}
     for sample in samples:
-        places = [at[unit] for unit in sample.units]
-        ratings = np.full(len(at), np.nan)
-        ratings[places] = sample.ratings
-        columns.append(((PEOPLE, sample.target), "people", ratings))
-        for name, values in zip(sample.names, sample.scores, strict=True):
-            if name in scores:
-                scores[name][places] = values
-    for names, group in ((known, "judge"), (others, "metric")):
-        columns += [(name, group, scores[name]) for name in names]
-    rows = []
-    for n, (a, group_a, x) in enumerate(columns):
-        for b, group_b, y in columns[n + 1 :]:
-            found = correlate(x, y, "spearman")
-            rows.append((*a, group_a, *b, group_b, found.value, found.n))
-    fields = ["metric_a", "output_a", "group_a", "metric_b", "output_b", "group_b", "value", "n"]
-    return pd.DataFrame(rows, columns=fields)
+        columns[PEOPLE, sample.target, "people"] = pd.Series(sample.ratings, index=pd.MultiIndex.from_tuples(sample.units))
+    for group, names in (("judge", judges), ("metric", [name for name in metrics if name not in judges])):
+        for name in (name for name in names if name in there):
+            parts = [
+                pd.Series(sample.scores[sample.names.index(name)], index=pd.MultiIndex.from_tuples(sample.units))
+                for sample in samples
+                if name in sample.names
+            ]
+            joined = pd.concat(parts)
+            columns[(*name, group)] = joined[~joined.index.duplicated()]
+    table = pd.DataFrame({n: column for n, column in enumerate(columns.values())})
+    values, counts = table.corr("spearman").to_numpy(), table.notna().astype(int)
+    n, names = (counts.T @ counts).to_numpy(), list(columns)
+    rows = [(*names[a], *names[b], values[a, b], n[a, b]) for a, b in zip(*np.triu_indices(len(names), 1), strict=True)]
+    return pd.DataFrame(rows, columns=[*(f"{name}_a" for name in _NAME), *(f"{name}_b" for name in _NAME), "value", "n"])
 
 
 def alpha_frame(
-    samples: Sequence[Sample], answers: pd.DataFrame, *, judges: Sequence[Output], resamples: int, seed: int
+    samples: Sequence[Sample], answers: pd.DataFrame, judges: Sequence[Output], *, resamples: int, seed: int
 ) -> pd.DataFrame:
     """Return Krippendorff's alpha (ordinal) among people, and among a judge's answers to one question.
 
     Parameters
     ----------
     samples
-        As for :func:`judge_agreement_frame`: the single ratings are taken from them.
+        As for :func:`judge_agreement_frame`.
     answers
-        One row an answer: metric, output, item_id, system_id, cluster (the dialogue), sample, value. Judges with one
-        sample take no part.
+        As :func:`read_answers` returns them. A judge with one sample is left out.
     judges
         Which outputs.
     resamples, seed
-        For the intervals: dialogues are drawn.
+        Of the intervals: dialogues are drawn.
 
     Returns
     -------
@@ -111,104 +120,83 @@ def alpha_frame(
         metric, output, group (people, judge), value, low, high, raters, items.
     """
     rng = np.random.default_rng(seed)
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for sample in samples:
-        found = alpha_interval(
-            sample.single.T, "ordinal", rng=rng, resamples=resamples, clusters=sample.design.dialogues
-        )
+        found = alpha_interval(sample.single.T, "ordinal", rng=rng, resamples=resamples, clusters=sample.design.dialogues)
         raters = int((~np.isnan(sample.single)).sum(axis=0).max())
         rows.append((PEOPLE, sample.target, "people", *found, raters, sample.single.shape[1]))
-    for metric, output in dict.fromkeys(judges):
-        chosen = answers[(answers["metric"] == metric) & (answers["output"] == output)]
-        if chosen.empty or chosen["sample"].nunique() < 2:
-            continue
-        table = chosen.pivot(index=["item_id", "system_id", "cluster"], columns="sample", values="value")
-        found = alpha_interval(
-            table.to_numpy(dtype=np.float64), "ordinal", rng=rng, resamples=resamples,
-            clusters=pd.factorize(table.index.get_level_values("cluster"))[0],
-        )  # fmt: skip
-        rows.append((metric, output, "judge", *found, table.shape[1], len(table)))
-    return pd.DataFrame(rows, columns=_ALPHA_COLUMNS)
+    for metric, output in judges:
+        own = answers[(answers["metric"] == metric) & (answers["output"] == output)]
+        if own["sample"].nunique() > 1:
+            table = own.pivot(index=["item_id", "system_id", "cluster"], columns="sample", values="value")
+            clusters = pd.factorize(table.index.get_level_values("cluster"))[0]
+            found = alpha_interval(table.to_numpy(float), "ordinal", rng=rng, resamples=resamples, clusters=clusters)
+            rows.append((metric, output, "judge", *found, *table.shape[::-1]))
+    return pd.DataFrame(rows, columns=[*_NAME, "value", "low", "high", "raters", "items"])
 
 
-def _names(frame: pd.DataFrame) -> list[tuple[Output, str]]:
-    both = [*zip(frame["metric_a"], frame["output_a"], frame["group_a"], strict=True)]
-    both += [*zip(frame["metric_b"], frame["output_b"], frame["group_b"], strict=True)]
-    return [((metric, output), group) for metric, output, group in dict.fromkeys(both)]
+def read_answers(paths: Sequence[Path], contexts: pd.DataFrame) -> pd.DataFrame:
+    """Read single answers about turns of judges that were asked several times: one row an answer, ``cluster`` its dialogue."""
+    several = [p for p in paths if any(pyarrow.parquet.read_table(p, columns=["sample"])["sample"].to_pylist())]
+    found = pd.concat([schema.empty("judgements"), *(schema.read(path, "judgements") for path in several)])
+    found = found[(found["level"] == "turn") & found["value"].notna()]
+    dialogues = contexts.set_index("context_id")["dialogue_id"]
+    found = found.assign(cluster=found["item_id"].map(dialogues).fillna(found["item_id"]))
+    return found[["metric", "output", "item_id", "system_id", "cluster", "sample", "value"]]
 
 
-def _shown(name: Output, labels: Mapping[str, str]) -> str:
-    return f"People: {name[1]}" if name[0] == PEOPLE else label(name, labels)
-
-
-def judge_agreement_figure(
-    frame: pd.DataFrame,
-    alphas: pd.DataFrame,
-    *,
-    title: str,
-    labels: Mapping[str, str] | None = None,
-    simulated: bool = False,
-) -> Figure:
-    """Draw the frames of :func:`judge_agreement_frame` and :func:`alpha_frame`, the latter where it has a judge."""
-    names = _names(frame)
-    with_alpha = bool((alphas["group"] == "judge").any())
-    written = len(names) <= MOST_WRITTEN
+def _draw(frame: pd.DataFrame, alphas: pd.DataFrame, shown: Shown) -> Figure:
+    sides = [frame[[f"{name}_{side}" for name in _NAME]].set_axis(_NAME, axis=1) for side in "ab"]
+    names = pd.concat(sides).drop_duplicates(ignore_index=True)
+    names["text"] = [_called(one, shown) for one in names.to_dict("records")]
+    with_alpha, written = (alphas["group"] == "judge").any(), len(names) <= MOST_WRITTEN
     side = max((0.255 if written else 0.2) * len(names), 1.6)
     heights = [side + 2.0, 0.17 * len(alphas) + 0.8] if with_alpha else [side + 2.0]
     with drawing():
-        figure, axes = figure_and_axes(
-            len(heights), 1, (max(side + 2.6, 5.4), sum(heights) + 0.4), height_ratios=heights
-        )
-        _draw_matrix(figure, axes[0][0], frame, names, labels or {}, written=written)
+        size = (max(side + 2.6, 5.4), sum(heights) + 0.4)
+        figure, axes = figure_and_axes(len(heights), 1, size, height_ratios=heights)
+        _draw_matrix(figure, axes[0][0], frame, names, written=written)
         notes = (
             "Matrix: Spearman's correlation over responses, of every pair; people: the mean rating of a dimension. "
             "White lines part people, judges and metrics. "
         )
         if with_alpha:
-            _draw_alphas(axes[1][0], alphas, labels or {})
+            _draw_alphas(axes[1][0], alphas, shown)
             notes += (
                 "Dots: Krippendorff's alpha (ordinal), 1 for perfect agreement and 0 for chance, with 95 % interval; "
-                "of the annotators (diamonds), and of a judge's answers to the same question (circles). "
+                "of the annotators (diamonds), and of a judge's answers to the same question (circles)."
             )
         else:
-            notes += "Each judge was asked once, so there is no agreement with itself to show. "
-        titled(figure, "Agreement of judges, metrics and people", title, notes.strip(), simulated=simulated)
+            notes += "Each judge was asked once, so there is no agreement with itself to show."
+        title = "Agreement of judges, metrics and people"
+        titled(figure, title, shown.title, notes, simulated=shown.simulated)
     return figure
 
 
-def _draw_matrix(
-    figure: Figure,
-    ax: Any,  # noqa: ANN401
-    frame: pd.DataFrame,
-    names: Sequence[tuple[Output, str]],
-    labels: Mapping[str, str],
-    *,
-    written: bool,
-) -> None:
+def _called(one: Any, shown: Shown) -> str:  # noqa: ANN401
+    return f"People: {one['output']}" if one["metric"] == PEOPLE else shown.label((one["metric"], one["output"]))
+
+
+def _draw_matrix(figure: Figure, ax: Any, frame: pd.DataFrame, names: pd.DataFrame, *, written: bool) -> None:  # noqa: ANN401
     from matplotlib.colors import Normalize
 
-    at = {name: n for n, (name, _) in enumerate(names)}
-    values = np.full((len(names), len(names)), np.nan)
-    for row in frame.to_dict("records"):
-        values[at[row["metric_b"], row["output_b"]], at[row["metric_a"], row["output_a"]]] = row["value"]
-    colours, scale = sequential(), Normalize(min(0.0, float(np.floor(np.nanmin(values) * 10) / 10)), 1.0)
+    values, last = np.full((len(names), len(names)), np.nan), len(names) - 1
+    values[*np.triu_indices(len(names), 1)[::-1]] = frame["value"]
     lower = values[1:, :-1]
+    colours, scale = sequential(), Normalize(min(0.0, float(np.floor(np.nanmin(lower) * 10) / 10)), 1.0)
     image = ax.imshow(np.ma.masked_invalid(lower), cmap=colours, norm=scale, interpolation="none", aspect="equal")
     for (row, column), value in np.ndenumerate(lower):
-        if not np.isnan(value) and written:
-            ink = ink_on(colours(scale(value)))
+        if column <= row and (written or np.isnan(value)):
+            ink = "#777777" if np.isnan(value) else ink_on(colours(scale(value)))
             ax.text(column, row, short(value), ha="center", va="center", fontsize=6.2, color=ink)
-        elif np.isnan(value) and column <= row:
-            ax.text(column, row, "–", ha="center", va="center", fontsize=6.2, color="#777777")
-    shown = [_shown(name, labels) for name, _ in names]
-    ax.set_yticks(range(len(names) - 1), shown[1:])
-    ax.set_xticks(range(len(names) - 1), shown[:-1], rotation=90)
+    ax.set_yticks(range(last), names["text"][1:])
+    ax.set_xticks(range(last), names["text"][:-1], rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    groups = [group for _, group in names]
-    for n in range(1, len(names) - 1):
+    groups = list(names["group"])
+    for n in range(1, last):
         if groups[n] != groups[n - 1]:
-            ax.plot([n - 0.5, n - 0.5], [n - 1.5, len(names) - 1.5], color="white", lw=2.5)
+            ax.plot([n - 0.5, n - 0.5], [n - 1.5, last - 0.5], color="white", lw=2.5)
         if groups[n + 1] != groups[n]:
             ax.plot([-0.5, n + 0.5], [n - 0.5, n - 0.5], color="white", lw=2.5)
     # In the empty half.
@@ -217,27 +205,15 @@ def _draw_matrix(
     bar.outline.set_visible(False)
 
 
-def _draw_alphas(ax: Any, alphas: pd.DataFrame, labels: Mapping[str, str]) -> None:  # noqa: ANN401
-    y = np.arange(len(alphas), dtype=np.float64)[::-1]
-    ax.hlines(y, alphas["low"], alphas["high"], color="#333333", lw=0.9)
+def _draw_alphas(ax: Any, alphas: pd.DataFrame, shown: Shown) -> None:  # noqa: ANN401
+    rows = alphas.assign(y=np.arange(len(alphas))[::-1])
+    ax.hlines(rows["y"], rows["low"], rows["high"], color="#333333", lw=0.9)
     for group, mark, face in (("people", "D", "#000000"), ("judge", "o", "#0072b2")):
-        of_group = (alphas["group"] == group).to_numpy()
-        ax.plot(alphas["value"][of_group], y[of_group], mark, mfc=face, mec="black", mew=0.7, ms=4.5, ls="")
-    texts = [f"{_shown(name, labels)} ({raters})" for name, raters in zip(pairs(alphas), alphas["raters"], strict=True)]
-    ax.set_yticks(y, texts)
-    ax.set_ylim(-0.7, len(alphas) - 0.3)
-    ax.set_xlim(min(0.0, float(np.nanmin(alphas[["value", "low"]].to_numpy())) - 0.02), 1.0)
+        own = rows[rows["group"] == group]
+        ax.plot(own["value"], own["y"], mark, mfc=face, mec="black", mew=0.7, ms=4.5, ls="")
+    ax.set_yticks(rows["y"], [f"{_called(one, shown)} ({one['raters']})" for one in rows.to_dict("records")])
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    ax.set_xlim(min(0.0, float(np.nanmin(rows[["value", "low"]])) - 0.02), 1.0)
     ax.set_xlabel("Krippendorff's alpha")
     ax.set_title("Agreement among annotators, or among answers (how many)", loc="left", fontweight="bold")
     lines_behind(ax, "both")
-
-
-def joined(frame: pd.DataFrame, alphas: pd.DataFrame) -> pd.DataFrame:
-    """Return both frames as one: the alphas as pairs of an output with itself, with ``measure`` alpha or spearman."""
-    itself = pd.DataFrame(
-        {f"{field}_{side}": alphas[field] for side in "ab" for field in ("metric", "output", "group")}
-        | {"value": alphas["value"], "n": alphas["items"], "low": alphas["low"], "high": alphas["high"]}
-        | {"raters": alphas["raters"]}
-    )
-    whole = pd.concat([frame.assign(measure="spearman"), itself.assign(measure="alpha")], ignore_index=True)
-    return whole[["measure", *(name for name in whole.columns if name != "measure")]]

@@ -1,28 +1,21 @@
-"""Length bias: how far a metric goes by how long a response is, and what it says beyond that."""
+"""Length bias: how far a metric's scores rise with the length of a response, and how they agree with ratings beyond that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.stats import rankdata
 
+from comperdial import schema
 from comperdial.core.scripts import words
 from comperdial.evaluation.samples import Sample
-from comperdial.report.about import label
-from comperdial.report.plots.style import (
-    Output,
-    chosen,
-    drawing,
-    figure_and_axes,
-    lines_behind,
-    pairs,
-    titled,
-)
-from comperdial.stats import Coefficient
+from comperdial.report.plots.shown import Shown
+from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, titled
+from comperdial.report.about import Inputs, Study
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
 
@@ -30,24 +23,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = npt.NDArray[np.float64]
-PEOPLE = ("people", "ratings")
-LENGTH = ("words", "count")
-_WITH_LENGTH, _WITH_RATINGS, _PARTIAL = "length", "ratings", "ratings given length"
+PEOPLE, LENGTH = ("people", "ratings"), ("words", "count")
+_LENGTH, _RATINGS, _PARTIAL = "length", "ratings", "ratings given length"
+
+
+def length_bias(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
+    """Draw how scores depend on the words of a response, and how they agree with ratings with that held fixed."""
+    shown = Shown(inputs, study)
+    tables = shown.tables(shown.outputs)
+    responses = schema.read(inputs["responses"][0], "responses")
+    sample = shown.sample("turn", replace(tables, scores=with_lengths(tables.scores, responses)))
+    outputs = shown.chosen(name for name in sample.names if name != LENGTH)
+    frame = length_bias_frame(sample, outputs, resamples=shown.about["resamples"], seed=shown.about["seed"])
+    return _draw(frame, shown, sample.target), frame
 
 
 def with_lengths(scores: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """Add to table ``scores`` how many words each response has: as metric ``words``."""
-    counts = responses["response"].astype(str).map(lambda text: len(words(text)))
-    rows = responses[["dataset", "context_id", "system_id"]].rename(columns={"context_id": "item_id"})
-    rows = rows[rows["system_id"].isin(scores["system_id"].unique())].assign(
-        level="turn", metric=LENGTH[0], output=LENGTH[1], value=counts.astype("float32"), cut=0, signature="words"
-    )
+    """Add to table ``scores`` how many words each response has, as metric ``words``."""
+    rows = responses[responses["system_id"].isin(scores["system_id"].unique())]
+    rows = rows.rename(columns={"context_id": "item_id"}).assign(
+        value=rows["response"].map(lambda text: len(words(text))).astype("float32"),
+        level="turn", metric=LENGTH[0], output=LENGTH[1], cut=0, signature="words",
+    )  # fmt: skip
     return pd.concat([scores, rows[scores.columns]], ignore_index=True)
 
 
-def length_bias_frame(
-    sample: Sample, *, outputs: Sequence[Output] | None = None, resamples: int, seed: int
-) -> pd.DataFrame:
+def length_bias_frame(sample: Sample, outputs: list[tuple[str, str]], *, resamples: int, seed: int) -> pd.DataFrame:
     """Correlate scores with length, with ratings, and with ratings given length (Spearman, over responses).
 
     Parameters
@@ -55,70 +56,54 @@ def length_bias_frame(
     sample
         Scores and ratings of turns, with the lengths of :func:`with_lengths`.
     outputs
-        Which outputs; those without scores are left out. Default: all.
+        Which outputs.
     resamples, seed
-        For the intervals (:func:`comperdial.stats.intervals.intervals`).
+        Of the intervals.
 
     Returns
     -------
     DataFrame
-        One row an output and measure: metric, output, measure (``length``: score and length; ``ratings``: score and
-        rating; ``ratings given length``: partial correlation), value, low, high, n. The first row is that of people:
-        mean rating and length. The interval of a partial correlation takes the ranks' dependence on length as fixed.
-        Then the outputs, the strongest dependence on length first.
+        One row an output and measure: metric, output, measure (``length``, ``ratings``, or ``ratings given length``, the
+        partial correlation), value, low, high, n. The first row is that of people: mean rating and length. The interval of
+        a partial correlation takes the ranks' dependence on length as fixed. The strongest dependence on length first.
     """
-    names = chosen(outputs, [name for name in sample.names if name != LENGTH], "scores")
-    length = sample.scores[sample.names.index(LENGTH)]
+    length, scores = sample.scores[sample.names.index(LENGTH)], dict(zip(sample.names, sample.scores, strict=True))
+
+    def correlated(rows: Floats, other: Floats, kept: Any, coefficient: str = "spearman") -> list[dict[str, float]]:  # noqa: ANN401
+        found = intervals(rows, other, _part(sample.design, kept), [coefficient], resamples=resamples, seed=seed)
+        columns = {name: getattr(found, name)[:, 0] for name in ("value", "low", "high")}
+        return pd.DataFrame(columns).assign(n=len(other)).to_dict("records")
+
     known = ~np.isnan(length)
-    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    people = _correlate(sample.ratings[np.newaxis, known], length[known], _part(sample.design, known), options)
-    # Outputs with the same missing scores go together: one set of resamples serves them all.
-    together: dict[bytes, list[Output]] = {}
-    there = {name: known & ~np.isnan(sample.scores[sample.names.index(name)]) for name in names}
-    for name in names:
-        together.setdefault(there[name].tobytes(), []).append(name)
-    by_output = []
-    for group in together.values():
-        units = there[group[0]]
-        scores = np.stack([sample.scores[sample.names.index(name), units] for name in group])
-        measured = _measures(scores, sample.ratings[units], length[units], _part(sample.design, units), options)
-        by_output += [
-            [_row(name, measure, numbers[n]) for measure, numbers in measured.items()] for n, name in enumerate(group)
-        ]
-    by_output.sort(key=lambda found: (-np.nan_to_num(found[0]["value"], nan=-2.0), found[0]["metric"]))
-    return pd.DataFrame([_row(PEOPLE, _WITH_LENGTH, people[0]), *(row for found in by_output for row in found)])
-
-
-def _measures(
-    scores: Floats, ratings: Floats, length: Floats, design: Design, options: Mapping[str, Any]
-) -> dict[str, list[dict[str, float]]]:
-    ranks = stats.rankdata(length)
-    rest = np.stack([_residuals(stats.rankdata(row), ranks) for row in scores])
-    rated = _residuals(stats.rankdata(ratings), ranks)
-    return {
-        _WITH_LENGTH: _correlate(scores, length, design, options),
-        _WITH_RATINGS: _correlate(scores, ratings, design, options),
-        _PARTIAL: _correlate(rest, rated, design, options, "pearson"),
-    }
-
-
-def _row(name: Output, measure: str, numbers: dict[str, float]) -> dict[str, Any]:
-    return {"metric": name[0], "output": name[1], "measure": measure, **numbers}
-
-
-def _correlate(
-    scores: Floats, other: Floats, design: Design, options: Mapping[str, Any], coefficient: Coefficient = "spearman"
-) -> list[dict[str, float]]:
-    found = intervals(scores, other, design, [coefficient], **options)
-    columns = (found.value[:, 0], found.low[:, 0], found.high[:, 0])
-    return [
-        {"value": float(value), "low": float(low), "high": float(high), "n": len(other)}
-        for value, low, high in zip(*columns, strict=True)
-    ]
+    people = correlated(sample.ratings[None, known], length[known], known)[0]
+    # Outputs with the same missing scores share one set of resamples.
+    together: dict[bytes, list[tuple[str, str]]] = {}
+    for name in outputs:
+        together.setdefault((known & ~np.isnan(scores[name])).tobytes(), []).append(name)
+    rows = []
+    for mask, names in together.items():
+        kept = np.frombuffer(mask, dtype=np.bool_)
+        own, rated, long = np.stack([scores[name][kept] for name in names]), sample.ratings[kept], length[kept]
+        ranks = rankdata(long)
+        rest = np.stack([_residuals(rankdata(row), ranks) for row in own])
+        measured = {
+            _LENGTH: correlated(own, long, kept),
+            _RATINGS: correlated(own, rated, kept),
+            _PARTIAL: correlated(rest, _residuals(rankdata(rated), ranks), kept, "pearson"),
+        }
+        for n, (metric, output) in enumerate(names):
+            order = -np.nan_to_num(measured[_LENGTH][n]["value"], nan=-2.0)
+            rows += [
+                {"order": order, "metric": metric, "output": output, "measure": measure, **values[n]}
+                for measure, values in measured.items()
+            ]
+    rows.sort(key=lambda row: (row["order"], row["metric"]))
+    first = {"metric": PEOPLE[0], "output": PEOPLE[1], "measure": _LENGTH, **people}
+    return pd.DataFrame([first, *rows]).drop(columns="order")
 
 
 def _residuals(values: Floats, given: Floats) -> Floats:
-    """Return what a straight line through the other values does not say; exactly 0 where it says everything."""
+    """Return what a straight line through the other values leaves; exactly 0 if it leaves nothing."""
     centred, other = values - values.mean(), given - given.mean()
     spread = float(other @ other)
     rest = centred - other * (float(centred @ other) / spread) if spread else centred
@@ -126,63 +111,46 @@ def _residuals(values: Floats, given: Floats) -> Floats:
     return np.zeros_like(rest) if np.abs(rest).max() < 1e-9 * max(1.0, np.abs(centred).max()) else np.asarray(rest)
 
 
-def _part(design: Design, there: npt.NDArray[np.bool_]) -> Design:
-    if there.all():
-        return design
-    codes = [np.unique(c[there], return_inverse=True)[1] for c in (design.systems, design.dialogues)]
-    return Design(codes[0], codes[1], average=design.average, fixed=design.fixed)
+def _part(design: Design, kept: npt.NDArray[np.bool_]) -> Design:
+    codes = [np.unique(c[kept], return_inverse=True)[1] for c in (design.systems, design.dialogues)]
+    return design if kept.all() else Design(codes[0], codes[1], average=design.average, fixed=design.fixed)
 
 
-def length_bias_figure(
-    frame: pd.DataFrame, *, title: str, target: str, labels: Mapping[str, str] | None = None, simulated: bool = False
-) -> Figure:
-    """Draw the frame of :func:`length_bias_frame`: dependence on length at the left, agreement at the right."""
-    names = list(dict.fromkeys(pairs(frame)))
-    place = {name: len(names) - 1 - n for n, name in enumerate(names)}
-    rows = frame.assign(y=[place[name] for name in pairs(frame)])
-    panels = (
-        ("With the length of the response", ((_WITH_LENGTH, "Score and length", "o", "#0072b2", 0.0),)),
-        (
-            f"With the rating ({target})",
-            (
-                (_WITH_RATINGS, "Score and rating", "s", "#d55e00", 0.17),
-                (_PARTIAL, "Score and rating, length held fixed", "^", "#ffffff", -0.17),
-            ),
-        ),
-    )
-    handles: list[Any] = []
+def _draw(frame: pd.DataFrame, shown: Shown, target: str) -> Figure:
+    pairs = list(zip(frame["metric"], frame["output"], strict=True))
+    names = list(dict.fromkeys(pairs))
+    rows = frame.assign(y=[len(names) - 1 - names.index(pair) for pair in pairs])
+    metrics, people = rows[rows["metric"] != PEOPLE[0]], rows[rows["metric"] == PEOPLE[0]]
     with drawing():
         figure, axes = figure_and_axes(1, 2, (7.6, 0.24 * len(names) + 1.1), sharey=True)
-        for ax, (heading, measures) in zip(axes[0], panels, strict=True):
-            for measure, text, mark, face, shift in measures:
-                found = rows[(rows["measure"] == measure) & (rows["metric"] != PEOPLE[0])]
-                handles.append(_dots(ax, found, mark, face, shift, text))
+        left, right = axes[0]
+        handles = [
+            _dots(left, metrics[metrics["measure"] == _LENGTH], "o", "#0072b2", 0.0, "Score and length"),
+            _dots(right, metrics[metrics["measure"] == _RATINGS], "s", "#d55e00", 0.17, "Score and rating"),
+            _dots(right, metrics[metrics["measure"] == _PARTIAL], "^", "#ffffff", -0.17, "Score and rating, length held fixed"),
+            _dots(left, people, "D", "#000000", 0.0, "Mean rating and length"),
+        ]
+        left.axvline(float(people["value"].iloc[0]), color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
+        for ax, heading in ((left, "With the length of the response"), (right, f"With the rating ({target})")):
             ax.axvline(0, color="0.5", lw=0.8, zorder=0)
             ax.set_title(heading, loc="left", fontweight="bold")
             ax.set_xlabel("Spearman's ρ, over responses")
             lines_behind(ax, "both")
-        people = rows[rows["metric"] == PEOPLE[0]]
-        handles.append(_dots(axes[0][0], people, "D", "#000000", 0.0, "Mean rating and length"))
-        axes[0][0].axvline(float(people["value"].iloc[0]), color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
-        shown = ["People (mean rating)" if name == PEOPLE else label(name, labels or {}) for name in names]
-        axes[0][0].set_yticks([place[name] for name in names], shown)
-        axes[0][0].set_ylim(-0.6, len(names) - 0.4)
+        labels = ["People (mean rating)" if name == PEOPLE else shown.label(name) for name in names]
+        left.set_yticks(range(len(names)), labels[::-1])
+        left.set_ylim(-0.6, len(names) - 0.4)
         titled(
-            figure,
-            "Length bias",
-            title,
+            figure, "Length bias", shown.title,
             "Left: how far scores rise with the words of a response; the dashed line is where people's ratings are. "
             "Right: agreement with ratings, as it is and with the length of the response held fixed (partial "
             "correlation of ranks). Bars: 95 % intervals.",
-            simulated=simulated,
-            handles=handles,
-        )
+            simulated=shown.simulated, handles=handles,
+        )  # fmt: skip
     return figure
 
 
 def _dots(ax: Any, rows: pd.DataFrame, mark: str, face: str, shift: float, text: str) -> Any:  # noqa: ANN401
-    y = rows["y"].to_numpy(dtype=np.float64) + shift
-    ends = rows[["low", "high"]].to_numpy(dtype=np.float64)
-    ax.hlines(y, ends[:, 0], ends[:, 1], color="#333333", lw=0.9, zorder=2)
+    y = rows["y"] + shift
+    ax.hlines(y, rows["low"], rows["high"], color="#333333", lw=0.9, zorder=2)
     (found,) = ax.plot(rows["value"], y, mark, mfc=face, mec="black", mew=0.7, ms=4.6, ls="", zorder=3, label=text)
     return found

@@ -1,9 +1,8 @@
-"""Scores of a metric against ratings: how the responses lie, and the systems' means over them."""
+"""Scores of a metric against ratings: single responses as shading, and the systems' means over them."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,97 +10,59 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.evaluation.samples import Sample
-from comperdial.report.about import label
-from comperdial.report.plots.style import (
-    Output,
-    chosen,
-    drawing,
-    figure_and_axes,
-    interval,
-    lines_behind,
-    pairs,
-    short,
-    titled,
-)
+from comperdial.report.plots.shown import Shown
+from comperdial.report.plots.style import drawing, figure_and_axes, interval, lines_behind, short, titled
+from comperdial.report.about import Inputs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = npt.NDArray[np.float64]
 MOST_PANELS = 12
-_SCORE_BINS = 28
-_COEFFICIENT = "spearman"
-_EVERYTHING = "all"
 _MARKS = {
     "agent": ("o", "#a83800", "#ffffff", "System, mean"),
     "human": ("D", "#ffffff", "#000000", "Human system, mean"),
 }
 
 
-def scatter_frame(
-    sample: Sample,
-    correlations: pd.DataFrame,
-    *,
-    outputs: Sequence[Output] | None = None,
-    human: Collection[str] = (),
-) -> pd.DataFrame:
-    """Return each system's means, and the correlation over single responses.
+def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
+    """Draw scores against ratings, a panel for each output.
 
-    Parameters
-    ----------
-    sample
-        Scores and ratings of turns.
-    correlations
-        Table ``correlations`` of the data set: Spearman over turns is taken from it, so that a figure says what the
-        tables say.
-    outputs
-        Which outputs, at most twelve; those without scores are left out. Default: all.
-    human
-        Names of the systems that are people.
-
-    Returns
-    -------
-    DataFrame
-        metric, output, system_id, kind, score, rating (means over the responses that have both), n, value, low, high.
-        For each output one row of kind ``all`` without a system, whose value, low and high are the correlation with the
-        ratings, then one a system, of kind ``agent`` or ``human``.
+    The frame has, for each output, a row of kind ``all`` with Spearman's correlation as the tables have it, then a row of
+    means for each system.
     """
-    names = chosen(outputs, sample.names, "scores")[:MOST_PANELS]
-    found = correlations[
-        (correlations["level"] == "turn") & (correlations["against"] == "turn")
-        & (correlations["target"] == sample.target) & (correlations["grouping"] == "pooled")
-        & (correlations["coefficient"] == _COEFFICIENT)
-    ]  # fmt: skip
-    numbers = {
-        (row["metric"], row["output"]): {field: row[field] for field in ("value", "low", "high")}
-        for row in found.to_dict("records")
-    }
-    rows: list[dict[str, Any]] = []
-    for name in names:
-        scores = sample.scores[sample.names.index(name)]
-        there = ~np.isnan(scores)
-        codes, scores, ratings = sample.design.systems[there], scores[there], sample.ratings[there]
-        key = {"metric": name[0], "output": name[1]}
-        rows.append(
-            {**key, "system_id": "", "kind": _EVERYTHING, "score": scores.mean(), "rating": ratings.mean()}
-            | {"n": len(scores)}
-            | numbers.get(name, {})
+    shown = Shown(inputs, study)
+    sample, found = shown.sample("turn"), shown.read("correlations")
+    found = found[(found["level"] == "turn") & (found["against"] == "turn") & (found["target"] == sample.target)]
+    found = found[(found["grouping"] == "pooled") & (found["coefficient"] == "spearman")]
+    values = found.set_index(["metric", "output"])[["value", "low", "high"]]
+    parts = []
+    for name in shown.chosen(sample.names)[:MOST_PANELS]:
+        units = units_of(sample, name)
+        means = units.groupby("system_id").agg(score=("score", "mean"), rating=("rating", "mean"), n=("score", "size"))
+        whole = pd.DataFrame(
+            {"system_id": [""], "kind": "all", "score": units["score"].mean(), "rating": units["rating"].mean(), "n": len(units)}
         )
-        for code in np.unique(codes):
-            own = codes == code
-            system = sample.systems[code]
-            rows.append(
-                {**key, "system_id": system, "kind": "human" if system in human else "agent"}
-                | {"score": scores[own].mean(), "rating": ratings[own].mean(), "n": int(own.sum())}
-            )
+        numbers = values.loc[name].to_dict() if name in values.index else {}
+        means = means.reindex([system for system in sample.systems if system in means.index]).reset_index()
+        means["kind"] = np.where(means["system_id"].isin(shown.human), "human", "agent")
+        parts.append(pd.concat([whole.assign(**numbers), means]).assign(metric=name[0], output=name[1]))
     columns = ["metric", "output", "system_id", "kind", "score", "rating", "n", "value", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
+    return _draw(frame, sample, shown), frame
+
+
+def units_of(sample: Sample, name: tuple[str, str]) -> pd.DataFrame:
+    """Return the units that an output has scores of: system_id, score, rating."""
+    scores, systems = sample.scores[sample.names.index(name)], np.array(sample.systems, dtype=object)
+    units = {"system_id": systems[sample.design.systems], "score": scores, "rating": sample.ratings}
+    return pd.DataFrame(units).dropna(subset="score")
 
 
 def density(scores: Floats, ratings: Floats) -> tuple[Floats, Floats, Floats]:
     """Count responses in cells of score and rating: edges of both, and counts of shape (rating cells, score cells).
 
-    A cell of ratings holds one value where there are few, as of means of a few annotators.
+    A cell of ratings holds one value if there are few, as of means of a few annotators.
     """
     values = np.unique(ratings.round(9))
     step = float(np.diff(values).min()) if len(values) > 1 else 1.0
@@ -111,70 +72,53 @@ def density(scores: Floats, ratings: Floats) -> tuple[Floats, Floats, Floats]:
         if several <= 30
         else np.linspace(values[0], values[-1], 21)
     )
-    low, high = float(scores.min()), float(scores.max())
-    pad = 0.5 if low == high else 0.0
-    horizontal = np.linspace(low - pad, high + pad, _SCORE_BINS + 1)
+    pad = 0.5 if scores.min() == scores.max() else 0.0
+    horizontal = np.linspace(scores.min() - pad, scores.max() + pad, 29)
     counts, _, _ = np.histogram2d(ratings, scores, bins=(vertical, horizontal))
     return horizontal, vertical, np.asarray(counts)
 
 
-def scatter_figure(
-    frame: pd.DataFrame,
-    sample: Sample,
-    *,
-    title: str,
-    labels: Mapping[str, str] | None = None,
-    simulated: bool = False,
-) -> Figure:
-    """Draw the frame of :func:`scatter_frame` over the responses of its sample, one panel an output."""
-    names = list(dict.fromkeys(pairs(frame)))
+def _draw(frame: pd.DataFrame, sample: Sample, shown: Shown) -> Figure:
+    outputs = frame.groupby(["metric", "output"], sort=False)
     # As many rows as four columns need, and no more columns than fill them.
-    columns = -(-len(names) // -(-len(names) // 4))
-    rows = -(-len(names) // columns)
+    columns = -(-len(outputs) // -(-len(outputs) // 4))
+    rows = -(-len(outputs) // columns)
     with drawing():
         figure, axes = figure_and_axes(rows, columns, (max(2.25 * columns + 0.5, 5.2), 2.1 * rows + 0.9), sharey=True)
-        for ax in axes.flat[len(names) :]:
+        for ax in axes.flat[len(outputs) :]:
             ax.set_axis_off()
-        for ax, name in zip(axes.flat, names, strict=False):
-            of_output = frame[(frame["metric"] == name[0]) & (frame["output"] == name[1])]
-            _draw_density(ax, sample, name)
+        for ax, (name, of_output) in zip(axes.flat, outputs, strict=False):
+            _draw_density(ax, units_of(sample, name))
             for kind, (mark, face, edge, _) in _MARKS.items():
                 points = of_output[of_output["kind"] == kind]
-                ax.plot(
-                    points["score"], points["rating"], mark, mfc=face, mec=edge, mew=0.4 if kind == "agent" else 1.0,
-                    ms=3.2 if kind == "agent" and len(points) > 20 else 5, ls="", zorder=3,
-                )  # fmt: skip
-            first = of_output[of_output["kind"] == _EVERYTHING].iloc[0]
+                size = 3.2 if kind == "agent" and len(points) > 20 else 5
+                style = {"mfc": face, "mec": edge, "mew": 0.4 if kind == "agent" else 1.0, "ms": size}
+                ax.plot(points["score"], points["rating"], mark, ls="", zorder=3, **style)
+            first = of_output.iloc[0]
             ends = interval(first["low"], first["high"])
-            found = f"ρ = {short(first['value'])}" + (f" [{ends}]" if ends else "")
-            shown = textwrap.shorten(label(name, labels or {}), 40)
-            ax.set_title(f"{shown}\n{found}", loc="left", fontsize=7.5, parse_math=False)
+            value = f"ρ = {short(first['value'])}" + (f" [{ends}]" if ends else "")
+            heading = f"{textwrap.shorten(shown.label(name), 40)}\n{value}"
+            ax.set_title(heading, loc="left", fontsize=7.5, parse_math=False)
             lines_behind(ax, "both")
             ax.locator_params(axis="x", nbins=4)
         for ax in axes[:, 0]:
             ax.set_ylabel(f"Mean rating\n({sample.target})")
         for column in range(columns):
-            last = (len(names) - 1 - column) // columns
-            axes[last][column].set_xlabel("Score (the metric's own scale)")
+            axes[(len(outputs) - 1 - column) // columns][column].set_xlabel("Score (the metric's own scale)")
         titled(
-            figure,
-            "Scores against ratings",
-            title,
+            figure, "Scores against ratings", shown.title,
             "Each panel: one metric. Shading: responses, darker where more lie (each panel's own scale, by the "
             f"logarithm of the count). Marks: a system's mean score and mean rating ({sample.target}). ρ: Spearman's "
             "correlation over single responses, with its 95 % interval.",
-            simulated=simulated,
-            handles=_handles(set(frame["kind"])),
-        )
+            simulated=shown.simulated, handles=_handles({*frame["kind"]}),
+        )  # fmt: skip
     return figure
 
 
-def _draw_density(ax: Any, sample: Sample, name: Output) -> None:  # noqa: ANN401
+def _draw_density(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
     from matplotlib.colors import LogNorm
 
-    scores = sample.scores[sample.names.index(name)]
-    there = ~np.isnan(scores)
-    x, y, counts = density(scores[there], sample.ratings[there])
+    x, y, counts = density(units["score"].to_numpy(), units["rating"].to_numpy())
     # An image of one pixel a cell, which the vector forms keep as small as it is.
     ax.imshow(
         np.ma.masked_equal(counts, 0), extent=(x[0], x[-1], y[0], y[-1]), origin="lower", aspect="auto", cmap="Greys",

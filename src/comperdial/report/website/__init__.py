@@ -1,1 +1,0 @@
-"""The project's website: the README, the documentation and the published results as linked pages."""

@@ -1,0 +1,29 @@
+"""Print a page that links all tables, figures, pages of data sets and notebooks in results/: results/index.html."""
+
+import html
+import re
+from pathlib import Path
+
+KINDS = {"Pages of data sets": "report.html", "Tables": "tables/*.html", "Figures": "figures/*.svg", "Notebooks": "*.html"}
+results = Path("results")
+
+
+def title(path: Path) -> str:
+    """Return a page's heading or title; of a figure, its name."""
+    text = path.read_text(encoding="utf-8") if path.suffix == ".html" else ""
+    found = re.search(r"<h1[^>]*>([^<]*)", text) or re.search(r"<title>([^<]*)", text)
+    return found[1] if found else html.escape(path.stem)
+
+
+print('<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>ComperDial Bench: results</title>')
+print('<meta name="viewport" content="width=device-width, initial-scale=1">')
+print("<style>:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem; }</style>")
+print("</head><body><h1>ComperDial Bench: results</h1>")
+# What results/local holds is not ours to publish.
+for folder in sorted({*results.glob("*/"), *results.glob("studies/*/")} - {results / "local", results / "studies"}):
+    found = [(kind, path) for kind, pattern in KINDS.items() for path in sorted(folder.glob(pattern))]
+    found = [(kind, path) for kind, path in found if kind != "Notebooks" or folder.name == "notebooks"]
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        links = [f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for of, path in found if of == kind]
+        print(f"<h2>{folder.relative_to(results)}: {kind.lower()}</h2>\n<ul>\n" + "\n".join(links) + "\n</ul>")
+print("</body></html>")
