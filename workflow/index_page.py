@@ -4,7 +4,12 @@ import html
 import re
 from pathlib import Path
 
-KINDS = {"Pages of data sets": "report.html", "Tables": "tables/*.html", "Figures": "figures/*.svg", "Notebooks": "*.html"}
+KINDS = {
+    "Pages of data sets": "report.html",
+    "Tables": "tables/*.html",
+    "Figures": "figures/*.svg",
+    "Notebooks": "*.html",
+}
 results = Path("results")
 
 
@@ -24,6 +29,8 @@ for folder in sorted({*results.glob("*/"), *results.glob("studies/*/")} - {resul
     found = [(kind, path) for kind, pattern in KINDS.items() for path in sorted(folder.glob(pattern))]
     found = [(kind, path) for kind, path in found if kind != "Notebooks" or folder.name == "notebooks"]
     for kind in dict.fromkeys(kind for kind, _ in found):
-        links = [f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for of, path in found if of == kind]
+        links = [
+            f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for of, path in found if of == kind
+        ]
         print(f"<h2>{folder.relative_to(results)}: {kind.lower()}</h2>\n<ul>\n" + "\n".join(links) + "\n</ul>")
 print("</body></html>")

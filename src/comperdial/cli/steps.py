@@ -112,9 +112,9 @@ def _notebook(options: argparse.Namespace) -> None:
 
 def _page(options: argparse.Namespace) -> None:
     from comperdial.core.files import write_text
-    from comperdial.report.site.page import of_dataset
+    from comperdial.report.page import page
 
-    write_text(options.output, of_dataset(options.dataset, options.output))
+    write_text(options.output, page(options.dataset, options.output))
 
 
 def _summary(options: argparse.Namespace) -> None:

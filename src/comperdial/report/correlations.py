@@ -13,23 +13,18 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
-from comperdial.report.about import About
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.ranking import of_outputs, with_ranks
 from comperdial.report.render import SIMULATED, Ranked, Section, Table, count, grouped_notes, interval, number, spread
 from comperdial.stats.correlation import ALPHA, is_starred
 
-Inputs = Mapping[str, Sequence[Path]]
 Record = Mapping[Any, Any]
 
 COEFFICIENTS = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall"}
 MEASURES = COEFFICIENTS | {
-    "tau_c": "tau-c",
-    "tau_23": "tau-23",
-    "pairwise_pearson": "Pearson of differences",
-    "accuracy": "accuracy",
-    "acc_eq": "acc_eq",
-    "spa": "SPA",
-}
+    "tau_c": "tau-c", "tau_23": "tau-23", "pairwise_pearson": "Pearson of differences", "accuracy": "accuracy",
+    "acc_eq": "acc_eq", "spa": "SPA",
+}  # fmt: skip
 LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 FEW = 10
 """A value of so few systems has two digits and says of how many it is."""
@@ -62,23 +57,65 @@ _OURS = [
 ]  # fmt: skip
 
 
-def correlations(inputs: Inputs, study: Mapping[str, Any]) -> Table:
+def correlations(inputs: Inputs, study: Study) -> Table:
     """Return the table of correlations that a ``study.yaml`` describes; the function of a table that names none.
 
     Settings of the table: ``title``; ``rows``, each with ``label`` and either ``metric`` and ``output`` or ``not_run``,
     and maybe ``section``, ``reported`` (what the paper calls the metric), ``source`` and ``note``; ``levels``, each with the
     level of its ratings; ``coefficients``; ``source``, of rows that name none; ``reported_of``, the data set whose reported
-    values stand beside a data set that has none; ``section_by`` (level, dataset or coefficient); ``sort``, a coefficient;
+    values are shown beside a data set that has none; ``section_by`` (level, dataset or coefficient); ``sort``, a coefficient;
     ``notes``.
 
     Inputs: ``correlations``, ``pairs`` and ``about`` of each data set; maybe ``reported`` and ``sources``.
     """
-    entry, about = study["entry"], About.read(inputs["about"])
-    found = frame(inputs, study, entry["rows"])
-    return table(found, study, about, sources=read_sources(inputs))
+    found = frame(inputs, study, study["entry"]["rows"])
+    sources = None
+    if inputs.get("sources"):
+        sources = read_reported(inputs["sources"], ("source", "short", "citation"), ()).set_index("source")
+    return table(found, study, About.read(inputs["about"]), sources=sources)
 
 
-def frame(inputs: Inputs, study: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+# Results
+
+
+def results(inputs: Inputs, about: About, name: str = "correlations") -> pd.DataFrame:
+    """Return a results table of several data sets, in the dimension that the tables of each show.
+
+    Correlations get ranks here: of the main outputs of each data set, with Holm's correction over all pairs of these.
+    """
+    found = pd.concat([schema.read(path, name) for path in inputs[name]], ignore_index=True)
+    if found.empty and name == "correlations":
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
+    chosen = {str(dataset): about.dimension(str(dataset), of["target"]) for dataset, of in found.groupby("dataset")}
+    for dataset, target in chosen.items():
+        if target not in (rated := set(found.loc[found["dataset"] == dataset, "target"])):
+            raise UnknownNameError("dimension", target, rated)
+    found = found[found["target"] == found["dataset"].map(chosen)]
+    if name != "correlations" or "pairs" not in inputs:
+        return found
+    pairs = pd.concat([schema.read(path, "pairs") for path in inputs["pairs"]], ignore_index=True)
+    main = pd.concat([of_outputs(of, about[str(dataset)]["outputs"]) for dataset, of in found.groupby("dataset")])
+    ranks = with_ranks(main, pairs)
+    return found.assign(rank=ranks["rank"], tests=ranks["tests"])
+
+
+def pooled(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the correlations over all units together, by the three coefficients of the papers' tables."""
+    return found[found["coefficient"].isin([*COEFFICIENTS]) & (found["grouping"] == "pooled")]
+
+
+def level_pairs(found: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the pairs of a level and the level of its ratings, in the order of turn to system."""
+    pairs = {*zip(found["level"].astype(str), found["against"].astype(str), strict=True)}
+    return sorted(pairs, key=lambda pair: tuple(map([*LEVELS].index, pair)))
+
+
+def level_title(level: str, against: str) -> str:
+    """Return the heading of a pair of levels: ``System level, ratings of turns``."""
+    return f"{LEVELS[level]}, ratings of {against}s"
+
+
+def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one record per row, level, data set and coefficient: ours, what is reported, and why there is no value.
 
     Parameters
@@ -91,98 +128,74 @@ def frame(inputs: Inputs, study: Mapping[str, Any], rows: Sequence[Mapping[str, 
     Raises
     ------
     ConfigError
-        When a row lacks a key or has an unknown one.
+        If a row lacks a key or has an unknown one.
     UnknownNameError
-        When there are no correlations of a data set.
+        If there are no correlations of a data set.
     """
     entry, about = study["entry"], About.read(inputs["about"])
-    results = read(inputs, about)
-    if missing := [name for name in study["datasets"] if name not in set(results["dataset"])]:
-        raise UnknownNameError("dataset", missing[0], results["dataset"].unique())
-    levels = entry.get("levels") or dict(level_pairs(results))
+    found = pooled(results(inputs, about))
+    if missing := [name for name in study["datasets"] if name not in set(found["dataset"])]:
+        raise UnknownNameError("dataset", missing[0], found["dataset"].unique())
+    levels = entry.get("levels") or dict(level_pairs(found))
     cells = [
         {"dataset": dataset, "level": level, "against": against, "coefficient": coefficient}
         for level, against in levels.items()
         for dataset in study["datasets"]
         for coefficient in entry.get("coefficients", ["pearson", "spearman"])
     ]
-    named = checked_rows(rows, study["name"]).rename(columns={"reported": "named"}).assign(order=range(len(rows)))
+    named = _named(rows, study["name"])
     if entry.get("source"):
         named["source"] = named["source"].fillna(entry["source"])
     made = named.merge(pd.DataFrame(cells), how="cross")
-    made = made.merge(results[[*_KEY, "metric", "output", *_OURS]], on=[*_KEY, "metric", "output"], how="left")
-    made["target"] = made["dataset"].map(results.groupby("dataset")["target"].first())
+    made = made.merge(found[[*_KEY, "metric", "output", *_OURS]], on=[*_KEY, "metric", "output"], how="left")
+    made["target"] = made["dataset"].map(found.groupby("dataset")["target"].first())
     made = _with_reported(made, inputs.get("reported", ()), entry.get("reported_of"))
     recorded = {name: of for one in about.sets.values() for name, of in one["recorded_of"].items()}
     reasons = {
-        (row["order"], dataset): _why_not(row, results, about, dataset, recorded)
+        (row["order"], dataset): _why_not(row, found, about, dataset, recorded)
         for row in named.to_dict("records")
         for dataset in study["datasets"]
     }
-    made["recorded"] = made["metric"].isin(list(recorded))
+    made["recorded"] = made["metric"].isin([*recorded])
     made["not_run"] = [reasons[key] for key in zip(made["order"], made["dataset"], strict=True)]
     made["loso_halved"] = halved(made)
     columns = ["section", "label", "target", *_KEY, "metric", "output", *_OURS, "loso_halved", *_THEIRS]
-    columns += ["recorded", "not_run", "note", "order"]
-    made = made.sort_values("order", kind="stable")[columns].reset_index(drop=True)
-    return made.astype({"n": "Int32", "rank": "Int32", "tests": "Int32"})
+    made = made.sort_values("order", kind="stable")[[*columns, "recorded", "not_run", "note", "order"]]
+    return made.reset_index(drop=True).astype({"n": "Int32", "rank": "Int32", "tests": "Int32"})
 
 
-def checked_rows(rows: Sequence[Mapping[str, Any]], study: str) -> pd.DataFrame:
+def _named(rows: Sequence[Mapping[str, Any]], study: str) -> pd.DataFrame:
     """Return the rows of a ``study.yaml`` as a frame, after a check of their keys."""
     for row in rows:
-        half = ("metric" in row) == ("not_run" in row) or ("metric" in row) != ("output" in row)
-        if not isinstance(row, Mapping) or "label" not in row or half or not set(row) <= set(_ROW):
+        incomplete = ("metric" in row) == ("not_run" in row) or ("metric" in row) != ("output" in row)
+        if "label" not in row or incomplete or not set(row) <= set(_ROW):
             expected = f"`label`, and `metric` and `output` or `not_run`; known keys: {', '.join(_ROW)}"
             raise ConfigError(f"the row is {dict(row)!r}", where=f"study {study}, rows", expected=expected)
-    return pd.DataFrame(list(rows)).reindex(columns=list(_ROW)).astype(object).replace({np.nan: None})
+    named = pd.DataFrame(list(rows)).reindex(columns=list(_ROW)).astype(object).replace({np.nan: None})
+    return named.rename(columns={"reported": "named"}).assign(order=range(len(rows)))
 
 
-def read(inputs: Inputs, about: About) -> pd.DataFrame:
-    """Return the correlations over all units of each data set in the dimension that its tables show, with ranks."""
-    return pooled(results(inputs, about))
-
-
-def results(inputs: Inputs, about: About) -> pd.DataFrame:
-    """Return the correlations of each data set in the dimension that its tables show.
-
-    Ranks are made here: of the main outputs of each data set, with Holm's correction over all pairs of these.
-    """
-    found = pd.concat([schema.read(path, "correlations") for path in inputs["correlations"]], ignore_index=True)
-    if found.empty:
-        raise NothingToShowError("there are no ratings that scores could be correlated with")
-    chosen = {str(name): about.dimension(str(name), of["target"]) for name, of in found.groupby("dataset")}
-    for dataset, target in chosen.items():
-        rated = set(found.loc[found["dataset"] == dataset, "target"])
-        if target not in rated:
-            raise UnknownNameError("dimension", target, rated)
-    found = found[found["target"] == found["dataset"].map(chosen)]
-    return ranked(found, inputs, about)
-
-
-def ranked(found: pd.DataFrame, inputs: Inputs, about: About) -> pd.DataFrame:
-    """Return correlations with the ranks of the main outputs of each data set among themselves."""
-    pairs = pd.concat([schema.read(path, "pairs") for path in inputs["pairs"]], ignore_index=True)
-    main = [of_outputs(of, about[str(name)]["outputs"]) for name, of in found.groupby("dataset")]
-    ranks = with_ranks(pd.concat(main), pairs)
-    return found.assign(rank=ranks["rank"], tests=ranks["tests"])
-
-
-def pooled(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the correlations over all units together, by the three coefficients of the papers' tables."""
-    return results[results["coefficient"].isin(list(COEFFICIENTS)) & (results["grouping"] == "pooled")]
-
-
-def level_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of a level and the level of its ratings, in the order of turn to system."""
-    order = list(LEVELS)
-    pairs = set(zip(results["level"].astype(str), results["against"].astype(str), strict=True))
-    return sorted(pairs, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
-
-
-def level_title(level: str, against: str) -> str:
-    """Return the heading of a pair of levels: ``System level, ratings of turns``."""
-    return f"{LEVELS[level]}, ratings of {against}s"
+def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None) -> pd.DataFrame:
+    """Add the values that papers report: of the data set, or of the data set ``other`` if there are none of it."""
+    if not paths:
+        return made.assign(source=None).reindex(columns=[*dict.fromkeys([*made.columns, *_THEIRS])])
+    key = ["reported_of", "level", "against", "coefficient", "named", "source", "target"]
+    known = read_reported(paths, ("source", "dataset", "level", "dimension", "metric", "coefficient"))
+    names = {"dataset": "reported_of", "metric": "named", "dimension": "target", "value": "reported"}
+    known = known.rename(columns=names | {"starred": "reported_starred"})
+    if "against" not in known:
+        known["against"] = ""
+    # Values are of ratings of turns, unless a column names another level.
+    known["against"] = known["against"].replace("", "turn").fillna("turn")
+    known = known.reindex(columns=[*dict.fromkeys([*key, *_THEIRS])])
+    if known.duplicated(key).any():
+        raise SchemaError("two reported values of one thing", where=str(paths[0]), expected="each once")
+    of = made["dataset"]
+    made["reported_of"] = of if other is None else of.where(of.isin(known["reported_of"]), other)
+    made = made.merge(known.drop(columns="difference"), on=key, how="left")
+    made["difference"] = (made["value"] - made["reported"]).where(made["reported_of"] == made["dataset"])
+    made.loc[made["reported"].isna(), ["source", "reported_of"]] = None
+    return made
 
 
 def read_reported(
@@ -200,82 +213,37 @@ def read_reported(
     Raises
     ------
     FileError, SchemaError
-        When it is no CSV, a column is missing, a cell is no number, or a row is there twice.
+        If it is no CSV, a column is missing, a cell is no number, or a row is there twice.
     """
     frames = []
     for path in paths:
-        one = read_table(path)
-        if missing := [name for name in (*texts, *numbers) if name not in one]:
-            raise SchemaError(
-                f"no column {', '.join(missing)}", where=str(path), expected=", ".join([*texts, *numbers])
-            )
-        twice = one.drop(columns=list(numbers)).astype(str).duplicated()
-        if twice.any():
+        one, needed = read_table(path), [*texts, *numbers]
+        if missing := [name for name in needed if name not in one]:
+            raise SchemaError(f"no column {', '.join(missing)}", where=str(path), expected=", ".join(needed))
+        if (twice := one.drop(columns=list(numbers)).astype(str).duplicated()).any():
             raise SchemaError("the row is there twice", where=f"{path}, line {int(twice.to_numpy().argmax()) + 2}")
         for name in numbers:
             cells = one[name].replace("", None)
             one[name] = pd.to_numeric(cells, errors="coerce")
             if (wrong := one[name].isna() & cells.notna()).any():
-                line = int(wrong.to_numpy().argmax()) + 2
-                raise SchemaError(
-                    f"{name} is {cells[wrong].iloc[0]!r}", where=f"{path}, line {line}", expected="a number"
-                )
+                where = f"{path}, line {int(wrong.to_numpy().argmax()) + 2}"
+                raise SchemaError(f"{name} is {cells[wrong].iloc[0]!r}", where=where, expected="a number")
         if "starred" in one:
             one["starred"] = one["starred"].astype(str).str.lower().map({"true": True, "false": False})
         frames.append(one)
     return pd.concat(frames, ignore_index=True)
 
 
-def read_sources(inputs: Inputs) -> pd.DataFrame | None:
-    """Return the papers that values are reported in, by their key: short, citation, read_from."""
-    if not inputs.get("sources"):
-        return None
-    found = read_reported(inputs["sources"], ("source", "short", "citation"), ()).set_index("source")
-    if not found.index.is_unique:
-        raise SchemaError("a source is there twice", where=str(inputs["sources"][0]), expected="each once")
-    return found
-
-
-def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None) -> pd.DataFrame:
-    """Add the values that papers report: of the data set, or of the data set ``other`` if there are none of it."""
-    if not paths:
-        return made.assign(source=None).reindex(columns=[*dict.fromkeys([*made.columns, *_THEIRS])])
-    key = ["reported_of", "level", "against", "coefficient", "named", "source", "target"]
-    known = read_reported(paths, ("source", "dataset", "level", "dimension", "metric", "coefficient"))
-    known = known.rename(
-        columns={"dataset": "reported_of", "metric": "named", "dimension": "target", "value": "reported"}
-    )
-    known = known.rename(columns={"starred": "reported_starred"})
-    known = known.reindex(columns=[*dict.fromkeys([*key, *_THEIRS])]).assign(against=_rated_level(known))
-    if known.duplicated(key).any():
-        raise SchemaError("two reported values of one thing", where=str(paths[0]), expected="each once")
-    of = made["dataset"]
-    made["reported_of"] = of if other is None else of.where(of.isin(known["reported_of"]), other)
-    made = made.merge(known.drop(columns="difference"), on=key, how="left")
-    made["difference"] = (made["value"] - made["reported"]).where(made["reported_of"] == made["dataset"])
-    made.loc[made["reported"].isna(), ["source", "reported_of"]] = None
-    return made
-
-
-def _rated_level(known: pd.DataFrame) -> pd.Series:
-    """Return the level of the ratings of reported values: that of turns, unless a column names it."""
-    return (
-        known["against"].replace("", None).fillna("turn")
-        if "against" in known
-        else pd.Series("turn", index=known.index)
-    )
-
-
-def _why_not(row: Record, results: pd.DataFrame, about: About, dataset: str, recorded: Mapping[str, str]) -> str | None:
+def _why_not(row: Record, found: pd.DataFrame, about: About, dataset: str, recorded: Mapping[str, str]) -> str | None:
     """Return why a row has no value of a data set; None if it may have one."""
     metric = row["metric"]
     if metric is None:
         return str(row["not_run"])
-    present = results[(results["metric"] == metric) & (results["dataset"] == dataset)]
+    present = found[(found["metric"] == metric) & (found["dataset"] == dataset)]
     if present.empty:
         if recorded.get(metric, dataset) != dataset:
             return f"there are recorded scores of {recorded[metric]} only"
-        known = metric in set(results["metric"]) or metric in about[dataset]["metrics"]
+        known = metric in set(found["metric"]) or metric in about[dataset]["metrics"]
         none = f"no scores of {dataset}" if known else f"no metric {metric!r} in params.yaml"
         if judge := about[dataset]["judges"].get(metric):
             none = f"{judge['judge']} is no judge of {dataset} (params.yaml, judging.judges)"
@@ -287,20 +255,15 @@ def _why_not(row: Record, results: pd.DataFrame, about: About, dataset: str, rec
 
 def why_no_scores(rows: pd.DataFrame) -> str | None:
     """Return why correlations of one output have no value; None if any of them covers something."""
-    return None if rows.empty or (rows["coverage"] != 0).any() else no_scores(rows.iloc[0].to_dict())
-
-
-def no_scores(row: Record) -> str:
-    """Return why a correlation covers nothing: what the data set lacks."""
+    if rows.empty or (rows["coverage"] != 0).any():
+        return None
+    row = rows.iloc[0]
     if isinstance(row["lacking"], str):
         return f"{row['dataset']} has no {row['lacking'].replace(' and ', ' and no ')} where {row['target']} was rated"
     return f"no rated response of {row['dataset']} has a score"
 
 
-def groups(frame: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """Iterate over the records that share the texts of some columns, in order."""
-    for key, group in frame.groupby(list(names), sort=False, observed=True):
-        yield tuple(map(str, key)), group
+# Cells
 
 
 def is_halved(record: Record, value: str = "value") -> bool | None:
@@ -313,9 +276,9 @@ def is_halved(record: Record, value: str = "value") -> bool | None:
     return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))
 
 
-def halved(frame: pd.DataFrame, value: str = "value") -> pd.Series:
+def halved(found: pd.DataFrame) -> pd.Series:
     """Return :func:`is_halved` of each record."""
-    return pd.Series([is_halved(one, value) for one in frame.to_dict("records")], index=frame.index, dtype="boolean")
+    return pd.Series([is_halved(one) for one in found.to_dict("records")], index=found.index, dtype="boolean")
 
 
 def is_few(record: Record) -> bool:
@@ -323,24 +286,20 @@ def is_few(record: Record) -> bool:
     return pd.notna(record.get("n")) and record["n"] <= FEW
 
 
-def coefficient_of(record: Record, value: str = "value", *, starred: bool = True) -> str:
+def coefficient_of(record: Record, *, starred: bool = True) -> str:
     """Write a coefficient with its marks: ``0.397*‡``, and of a few systems ``0.80‡ (n 5, p 0.08)``."""
     few, p = is_few(record), record.get("p_exact")
     # An exact p replaces the asterisk, which is of an approximate one.
     exact = few and p is not None and pd.notna(p)
-    text = with_star(record[value], starred and not exact and is_starred(record["p"]), digits=2 if few else 3)
+    text = with_star(record["value"], starred and not exact and is_starred(record["p"]), digits=2 if few else 3)
     if text == "–":
         return text
-    size = f" (n {record['n']:.0f}{f', p {_exact(p)}' if exact else ''})" if few else ""
-    return text + (MARK if is_halved(record, value) else "") + size
-
-
-def _exact(p: float) -> str:
-    return f"{p:.2f}" if p >= 0.095 else f"{p:.1g}"
+    written = "" if not exact else f", p {p:.2f}" if p >= 0.095 else f", p {p:.1g}"
+    return text + (MARK if is_halved(record) else "") + (f" (n {record['n']:.0f}{written})" if few else "")
 
 
 def with_star(value: float, marked: bool, *, digits: int = 3) -> str:
-    """Write a value and, if it is marked, an asterisk; a dash when it is missing."""
+    """Write a value and, if it is marked, an asterisk; a dash if it is missing."""
     text = number(value, digits=digits)
     return f"{text}*" if marked and text != "–" else text
 
@@ -374,9 +333,22 @@ def difference(record: Record) -> str:
     return number(record["difference"], sign=True)
 
 
+def tested(record: Record, digits: int = 2) -> str:
+    """Write a difference of two correlations with its interval."""
+    return number(record["difference"], sign=True) + interval(record["low"], record["high"], digits=digits)
+
+
+def small_p(name: str = "p") -> Callable[[Record], str]:
+    """Return what writes a p-value of a record, which is never 0."""
+    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
+
+
+# The table
+
+
 def table(
     frame: pd.DataFrame,
-    study: Mapping[str, Any],
+    study: Study,
     about: About,
     *,
     sources: pd.DataFrame | None = None,
@@ -387,11 +359,11 @@ def table(
     Parameters
     ----------
     frame
-        The records. Reported values do not stand beside simulated ones: they are left out.
+        The records. Beside simulated ratings, reported values are left out.
     study, about
         As :func:`correlations` has them.
     sources
-        Of :func:`read_sources`.
+        The papers that values are reported in, by their key: short, citation, read_from.
     ours
         What writes our values; default: :func:`with_interval`.
     """
@@ -405,39 +377,27 @@ def table(
     if compares:
         cells |= {"reported": reported} | ({"difference": difference} if frame["difference"].notna().any() else {})
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):
-        raise SchemaError(
-            f"no source {unknown[0]!r}", where="sources.csv", expected="a row for each source of a number"
-        )
-    named = dict(zip(frame["dataset"], frame["dataset"].map(about.titles).fillna(frame["dataset"]), strict=True))
+        expected = "a row for each source of a number"
+        raise SchemaError(f"no source {unknown[0]!r}", where="sources.csv", expected=expected)
+    titles = dict(zip(frame["dataset"], frame["dataset"].map(about.titles).fillna(frame["dataset"]), strict=True))
     targets = dict(zip(frame["dataset"], frame["target"], strict=True))
-    rated = "; ".join(
-        dict.fromkeys(
-            [*targets.values()] if len({*targets.values()}) < 2 else [f"{named[d]} {t}" for d, t in targets.items()]
-        )
-    )
-    caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, named))}."]
+    several = len({*targets.values()}) > 1
+    rated = "; ".join(dict.fromkeys(f"{titles[name]} {of}" if several else of for name, of in targets.items()))
+    caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, titles))}."]
     caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
     caption += [SIMULATED] if simulated else []
-    tidy = frame.drop(columns="order").rename(
-        columns={"value": "ours"} if "reported" in entry.get("inputs", ()) else {}
-    )
+    notes = [*READING, *reading_notes(frame, titles)]
+    if compares:
+        notes.append("Difference is ours minus reported, before rounding; a dash: there is no such value")
+    if not simulated:
+        notes += [*_elsewhere_notes(frame, titles), *_source_notes(frame, sources)]
+    names = {"value": "ours"} if "reported" in entry.get("inputs", ()) else {}
     return Table(
         title=entry.get("title") or study["title"],
         caption=" ".join(caption),
-        frame=tidy,
-        sections=sections(frame, entry, named, cells, sources),
-        notes=[
-            *READING,
-            *notes(frame, named),
-            *(
-                ["Difference is ours minus reported, before rounding; a dash: there is no such value"]
-                if compares
-                else []
-            ),
-            *([] if simulated else [*elsewhere_notes(frame, named), *source_notes(frame, sources)]),
-            *entry.get("notes", []),
-            *row_notes(frame),
-        ],
+        frame=frame.drop(columns="order").rename(columns=names),
+        sections=sections(frame, entry, titles, cells, sources),
+        notes=[*notes, *entry.get("notes", []), *row_notes(frame)],
     )
 
 
@@ -460,9 +420,8 @@ def sections(
         "level": pd.Series(map(level_title, frame["level"], frame["against"]), index=frame.index),
     }
     others = [headings[name] for name in headings if name != by and headings[name].nunique() > 1]
-    shown = frame.assign(
-        heading=headings[by], group=[" ".join(texts) for texts in zip(*others, strict=True)] if others else ""
-    )
+    group = [" ".join(texts) for texts in zip(*others, strict=True)] if others else ""
+    shown = frame.assign(heading=headings[by], group=group)
     labels = {"section": "Part"} if frame["section"].nunique() > 1 else {}
     labels |= {"label": "Metric"}
     if "source" in frame and frame["source"].nunique() > 1:
@@ -484,6 +443,15 @@ def sections(
     return made
 
 
+def groups(frame: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """Iterate over the records that share the texts of some columns, in order."""
+    for key, group in frame.groupby(list(names), sort=False, observed=True):
+        yield tuple(map(str, key)), group
+
+
+# Notes
+
+
 def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return of how many units the correlations of each data set are: ``USR-Topical: 300 responses, 5 systems``."""
     nouns = {"turn": "response", "dialogue": "dialogue", "system": "system"}
@@ -493,15 +461,11 @@ def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     return [f"{title}: {', '.join(parts)}" for title, parts in texts.items()]
 
 
-def notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
+def reading_notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
     """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
     shown = frame[frame["value"].notna() & frame["coverage"].notna()]
-    return [
-        *corrected_over(shown, titles),
-        *([FEW_NOTE] if (shown["n"] <= FEW).any() else []),
-        *left_out_notes(shown, titles),
-        *partial_notes(shown),
-    ]
+    few = [FEW_NOTE] if (shown["n"] <= FEW).any() else []
+    return [*corrected_over(shown, titles), *few, *left_out_notes(shown, titles), *partial_notes(shown)]
 
 
 def row_notes(frame: pd.DataFrame) -> list[str]:
@@ -519,8 +483,8 @@ def row_notes(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def elsewhere_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
-    """Return notes on reported values that are of another data set than the one they stand beside."""
+def _elsewhere_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+    """Return notes on reported values that are shown beside another data set than theirs."""
     other = frame[frame["reported_of"].notna() & (frame["reported_of"] != frame["dataset"])]
     return [
         f"What is reported beside {titles.get(dataset, dataset)} is of {of}: no difference is given"
@@ -528,7 +492,7 @@ def elsewhere_notes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]
     ]
 
 
-def source_notes(frame: pd.DataFrame, sources: pd.DataFrame | None) -> list[str]:
+def _source_notes(frame: pd.DataFrame, sources: pd.DataFrame | None) -> list[str]:
     """Return the papers of the reported values, and of which no asterisks are known."""
     if sources is None:
         return []
@@ -572,7 +536,7 @@ def corrected_over(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> lis
 
 
 def left_out_notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> list[str]:
-    """Return notes on systems that were left out, and why none was where that is so; without titles, data sets are not named."""
+    """Return notes on systems that were left out, and why none was; without titles, data sets are not named."""
     without: dict[str, list[str]] = {}
     for (dataset, level), group in groups(frame, "dataset", "level"):
         if group["loso_system"].isna().all():
@@ -585,22 +549,18 @@ def left_out_notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> lis
 
 # What a correlation counts, by level and level of ratings, from the finest to the coarsest.
 _COUNTED = {
-    ("turn", "turn"): "responses",
-    ("dialogue", "dialogue"): "dialogues",
-    ("dialogue", "turn"): "dialogues",
-    ("system", "dialogue"): "dialogues",
-    ("system", "turn"): "responses",
-}
+    ("turn", "turn"): "responses", ("dialogue", "dialogue"): "dialogues", ("dialogue", "turn"): "dialogues",
+    ("system", "dialogue"): "dialogues", ("system", "turn"): "responses",
+}  # fmt: skip
 
 
-def partial_notes(frame: pd.DataFrame, name: str = "label") -> list[str]:
+def partial_notes(frame: pd.DataFrame) -> list[str]:
     """Return notes on rows with scores of a part of what was rated, or of cut inputs, each counted at its finest level."""
-    order = list(_COUNTED)
-    place = [order.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)]
-    finest = frame.assign(finest=place).reset_index(drop=True)
-    finest = finest.sort_values("finest", kind="stable").drop_duplicates(["dataset", name]).sort_index()
+    order = [*_COUNTED]
+    finest = frame.assign(finest=[order.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)])
+    finest = finest.reset_index(drop=True).sort_values("finest", kind="stable")
     shares, cuts = [], []
-    for one in finest.to_dict("records"):
+    for one in finest.drop_duplicates(["dataset", "label"]).sort_index().to_dict("records"):
         units = _COUNTED[order[one["finest"]]]
         if 0 < one["coverage"] < 1:
             others = f"; the others lack {one['lacking']}" if isinstance(one["lacking"], str) else ""
@@ -609,8 +569,8 @@ def partial_notes(frame: pd.DataFrame, name: str = "label") -> list[str]:
             text = f"{share} of the rated responses of {one['dataset']} have a score{others}"
             if units == "dialogues":
                 text = f"of the rated dialogues of {one['dataset']}, {share} is scored, on average{others}"
-            shares.append((one[name], text))
+            shares.append((one["label"], text))
         if one["cut"] > 0:
             text = f"the input of {one['cut']:.0f} {units} of {one['dataset']} did not fit the model and was cut"
-            cuts.append((one[name], text + (", in one turn or more" if units == "dialogues" else "")))
+            cuts.append((one["label"], text + (", in one turn or more" if units == "dialogues" else "")))
     return [*grouped_notes(shares, start=""), *grouped_notes(cuts, start="")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,32 +17,33 @@ from comperdial.core.names import RATED_LEVELS, output_name
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.ratings import OVERALL, alphas, annotator_bias
 from comperdial.report import correlations as of_correlations
-from comperdial.report.about import About, label
+from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import (
     COEFFICIENTS,
+    FEW,
+    FEW_NOTE,
     LEGEND,
     LEVELS,
     MEASURES,
     READING,
     Record,
     coefficient_of,
+    corrected_over,
     halved,
     level_pairs,
     level_title,
     lowest,
-    no_scores,
     over_tests,
     pooled,
     read_reported,
+    reading_notes,
+    why_no_scores,
     with_interval,
 )
 from comperdial.report.ranking import corrected, of_outputs, with_ranks
 from comperdial.report.render import Section, Table, count, ending, grouped_notes, number, rows_frame, spread
 from comperdial.stats import FEW_SYSTEMS, OF_SYSTEMS
 from comperdial.stats.correlation import ALPHA
-
-Inputs = Mapping[str, Sequence[Path]]
-Study = Mapping[str, Any]
 
 # The power that is taken to be enough.
 ENOUGH = 0.8
@@ -62,26 +63,24 @@ _SHOWN = {
     "dialogue": ("spearman", "acc_eq"),
     "system": ("kendall", "accuracy", "acc_eq", "spa"),
 }
-# Sizes that tables show where there are several of them; which size is enough is looked up in all.
+# Sizes that tables show if there are several of them; which size is enough is looked up in all.
 _SIZES = (10, 15, 30, 50, 100, 300)
 _TESTS = {
-    "p": "our test",
-    "p_adjusted": "our test, Holm",
-    "p_fdr": "our test, FDR",
-    "p_wmt": "WMT's, one-sided",
-    "p_perm_both": "PERM-BOTH",
-    "p_williams": "Williams",
-}
+    "p": "our test", "p_adjusted": "our test, Holm", "p_fdr": "our test, FDR", "p_wmt": "WMT's, one-sided",
+    "p_perm_both": "PERM-BOTH", "p_williams": "Williams",
+}  # fmt: skip
 _VARIED = {
-    "systems": "Fewer systems",
-    "dialogues": "Fewer dialogues",
-    "annotators": "Fewer raters",
+    "systems": "Fewer systems", "dialogues": "Fewer dialogues", "annotators": "Fewer raters",
     "samples": "Fewer answers of a judge",
-}
+}  # fmt: skip
 _WHAT = ["level", "against", "coefficient"]
 _ALPHAS = {"ordinal": "Ordinal", "interval": "Interval", "nominal": "Nominal", "ratio": "Ratio"}
 _COUNTS = ("items", "clusters", "annotators", "ratings")
-_UNNAMED = ("system_id", "kind", "track", "description", "responses", "turn_rating", "dialogue_rating")
+_WITHIN = (
+    "Within systems: the mean of the coefficients within each system, of metrics with `main`. `local` is weaker there, and "
+    "among responses of programs alone, than over all (docs/local-metric.md): `comperdial compare --subset kind=agent` "
+    "leaves human systems out"
+)
 
 
 def _table(
@@ -93,9 +92,8 @@ def _table(
     return Table(f"{entry['title']} {one['title']}", caption, frame, sections, notes)
 
 
-def _ratings(inputs: Inputs) -> pd.DataFrame:
-    found = schema.read(inputs["ratings"][0], "ratings")
-    return found[found["source"] == About.read(inputs["about"]).only["source"]]
+def _not_run(one: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    return grouped_notes((one["labels"].get(name, name), why) for name, why in sorted(names.items()))
 
 
 # What was rated and scored
@@ -104,48 +102,45 @@ def _ratings(inputs: Inputs) -> pd.DataFrame:
 def systems(inputs: Inputs, study: Study) -> Table:
     """Show every system with its ratings and scores."""
     about = About.read(inputs["about"])
-    one, labels, ratings = about.only, about.labels, _ratings(inputs)
-    metrics = {output_name(name, "")[0] for name in one["systems_outputs"]}
-    scores = [path for path in inputs["scores"] if path.stem in metrics]
-    frame = systems_frame(
-        schema.read(inputs["systems"][0], "systems"),
-        responses := schema.read(inputs["responses"][0], "responses"),
-        aggregate.read_scores(scores) if scores else schema.empty("scores"),
-        ratings,
-        outputs=one["systems_outputs"],
-        dimension=about.dimension(one["dataset"], ratings["dimension"]),
-    )
+    one, outputs = about.only, about.only["systems_outputs"]
+    metrics = {output_name(name, "")[0] for name in outputs}
+    paths = [path for path in inputs["scores"] if path.stem in metrics]
+    scores = aggregate.read_scores(paths) if paths else schema.empty("scores")
+    responses = schema.read(inputs["responses"][0], "responses")
+    ratings = schema.read(inputs["ratings"][0], "ratings").query("source == @one['source']")
+    dimension = about.dimension(one["dataset"], ratings["dimension"])
+    table = schema.read(inputs["systems"][0], "systems")
+    frame = systems_frame(table, responses, scores, ratings, outputs=outputs, dimension=dimension)
+    called = {name: label(output_name(name), one["labels"]) for name in outputs}
+    there = [name for name in outputs if name in frame]
     texts = {
         ("", "System"): frame["system_id"],
         ("", "Kind"): frame["kind"],
         ("", "Track"): frame["track"].replace("", None),
         ("", "Responses"): frame["responses"].map(str),
-        ("Mean rating", "of turns"): frame["turn_rating"].map(_rated),
-        ("Mean rating", "of dialogues"): frame["dialogue_rating"].map(_rated),
+        **{
+            ("Mean rating", f"of {level}s"): frame[f"{level}_rating"].map(number).replace("–", "not rated")
+            for level in RATED_LEVELS
+        },
+        **{("Mean score", called[name]): frame[name].map(number) for name in there},
     }
-    outputs = [str(name) for name in frame if name not in _UNNAMED]
-    texts |= {("Mean score", label(output_name(name), labels)): frame[name].map(number) for name in outputs}
-    partial = [
-        f"{label(output_name(name), labels)}: {scored} of {frame['responses'].sum()} responses have a score"
-        for name, (scored, _) in frame.attrs.get("partial", {}).items()
-        if scored < frame["responses"].sum()
-    ]
-    cut = [
-        f"{label(output_name(name), labels)}: the input of {n} responses was cut to fit the model"
-        for name, (_, n) in frame.attrs.get("partial", {}).items()
-        if n
-    ]
-    unscored = [output_name(name) for name in frame.attrs.get("unscored", [])]
+    scored = scores[scores["level"] == "turn"].assign(name=lambda rows: rows["metric"] + ":" + rows["output"])
+    counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum())).reindex(there)
+    total = frame["responses"].sum()
     # Beside the tables of a challenge: the submissions that could not be read.
     submissions = inputs["systems"][0].with_name("submissions.json")
     failed = read_json(submissions)["failed"] if submissions.is_file() else {}
     notes = [
         "The CSV file has a description of each system",
-        *(f"{label(name, labels)}: no response has a score" for name in unscored if name[0] not in one["not_run"]),
-        *partial,
-        *cut,
+        *(
+            f"{text}: no response has a score"
+            for name, text in called.items()
+            if name not in frame and output_name(name)[0] not in one["not_run"]
+        ),
+        *(f"{called[n]}: {k} of {total} responses have a score" for n, k in counts["scored"].items() if k < total),
+        *(f"{called[n]}: the input of {k} responses was cut to fit the model" for n, k in counts["cut"].items() if k),
         *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
-        *_not_run(one),
+        *_not_run(one, one["not_run"]),
     ]
     section = Section(f"{len(responses):,} responses", pd.DataFrame(texts, dtype=object))
     return _table(inputs, study, frame, [section], notes)
@@ -167,7 +162,7 @@ def systems_frame(
     systems, responses, scores, ratings
         The tables of one data set; the ratings of one source.
     outputs
-        Which scores, as ``metric:output``; one without any is left out and named in ``attrs["unscored"]``.
+        Which scores, as ``metric:output``; one without any is left out.
     dimension
         Which ratings.
 
@@ -175,44 +170,30 @@ def systems_frame(
     -------
     DataFrame
         One row per system, references left out: kind, track, description, responses, ratings of turns and dialogues, then
-        one column per output. The best rated first; without ratings, by name. Its ``attrs`` say for each output how many
-        responses have a score and of how many of these the input was cut (``partial``).
+        one column per output. The best rated first; without ratings, by name.
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
-    of_dimension = ratings[ratings["dimension"] == dimension]
+    if frame.empty:
+        raise SchemaError("no systems", expected="at least one that is no reference")
     # Items first, so that one with more raters does not weigh more.
-    rated = of_dimension.groupby(["level", "system_id", "item_id"])["rating"].mean()
+    rated = ratings[ratings["dimension"] == dimension].groupby(["level", "system_id", "item_id"])["rating"].mean()
     rated = rated.groupby(["level", "system_id"]).mean()
     for level in RATED_LEVELS:
         frame[f"{level}_rating"] = rated[rated.index.get_level_values(0) == level].droplevel(0).reindex(frame.index)
-    of_turns = scores[scores["level"] == "turn"]
     frame.insert(3, "responses", responses.groupby("system_id").size().reindex(frame.index).fillna(0).astype(int))
+    of_turns = scores[scores["level"] == "turn"]
+    means = of_turns.groupby(["metric", "output", "system_id"])["value"].mean().astype("float64")
     for name in outputs:
-        metric, output = output_name(name, where="tables.systems")
-        chosen = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
-        if len(chosen):
-            frame.attrs.setdefault("partial", {})[name] = (len(chosen), int((chosen["cut"] > 0).sum()))
-            frame[name] = chosen.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
-        else:
-            frame.attrs.setdefault("unscored", []).append(name)
-    if frame.empty:
-        raise SchemaError("no systems", expected="at least one that is no reference")
+        if (output := output_name(name, where="tables.systems")) in means.index.droplevel(2):
+            frame[name] = means.loc[output].reindex(frame.index)
     order = ["turn_rating", "dialogue_rating"]
     return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
 
 
-def _rated(value: float) -> str:
-    return number(value) if pd.notna(value) else "not rated"
-
-
-def _not_run(one: Mapping[str, Any]) -> list[str]:
-    """Return notes on the metrics of a data set that were not run, by the names that tables give them."""
-    return grouped_notes((one["labels"].get(name, name), why) for name, why in sorted(one["not_run"].items()))
-
-
 def alpha(inputs: Inputs, study: Study) -> Table:
     """Show Krippendorff's alpha with intervals, and each annotator against the others."""
-    one, ratings = About.read(inputs["about"]).only, _ratings(inputs)
+    one = About.read(inputs["about"]).only
+    ratings = schema.read(inputs["ratings"][0], "ratings").query("source == @one['source']")
     contexts = schema.read(inputs["contexts"][0], "contexts")
     found = alphas(ratings, contexts, source=one["source"], **one["agreement"])
     if not found["items"].any():
@@ -223,7 +204,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
         "interval": lambda cell: f"{number(cell['low'])} to {number(cell['high'])}",
     }
     labels = {"level_name": "Level", "dimension": "Dimension"}
-    shown = _in_order(found[found["metric"].isin(list(_ALPHAS))])
+    shown = _in_order(found[found["metric"].isin([*_ALPHAS])])
     texts = spread(shown.assign(group=shown["metric"].map(_ALPHAS) + " alpha"), labels, "group", cells)
     first = shown.drop_duplicates(["level", "dimension"])
     for name in _COUNTS:
@@ -248,16 +229,12 @@ def alpha(inputs: Inputs, study: Study) -> Table:
         "Bias is the mean difference from the mean of the other annotators of the same item; spread is the standard deviation "
         "over that of the others; Spearman is the correlation with the mean of the others",
     ]
-    long = bias.melt(
-        id_vars=["dataset", "level", "dimension", "annotator_id", "n"],
-        value_vars=["mean", "bias", "spread", "spearman"],
-        var_name="statistic",
-    ).rename(columns={"n": "items"})
-    ours = found.assign(statistic="alpha_" + found["metric"])
-    columns = ["dataset", "level", "dimension", "annotator_id", "statistic", "value", "low", "high", "confidence"]
-    both = pd.concat([ours, long], ignore_index=True).reindex(columns=[*columns, *_COUNTS, "resamples"])
+    key = ["dataset", "level", "dimension", "annotator_id"]
+    long = bias.melt([*key, "n"], ["mean", "bias", "spread", "spearman"], "statistic").rename(columns={"n": "items"})
+    columns = [*key, "statistic", "value", "low", "high", "confidence", *_COUNTS, "resamples"]
+    both = pd.concat([found.assign(statistic="alpha_" + found["metric"]), long], ignore_index=True)
     # Counts stay whole numbers beside the gaps of the other kind.
-    both = both.astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
+    both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
     return _table(inputs, study, both, [Section("Krippendorff's alpha", texts), Section("Annotators", others)], notes)
 
 
@@ -271,8 +248,16 @@ def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
 # How scores and ratings agree
 
 
+def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
+    found = schema.read(folder / "correlations.parquet", "correlations")
+    found = found[~found["metric"].isin(about["apart"])]
+    pairs = of_outputs(schema.read(folder / "pairs.parquet", "pairs"), about["outputs"])
+    return with_ranks(found, pairs), corrected(pairs)
+
+
 def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
-    """Return statistics of the rated dimension that tables show, without metrics that are apart."""
+    """Return statistics of the rated dimension that tables show."""
     about, frame = About.read(inputs["about"]), schema.read(inputs[name][0], name)
     if frame.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
@@ -280,6 +265,7 @@ def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
 
 
 def _results(inputs: Inputs) -> pd.DataFrame:
+    """Return correlations without metrics that are apart, with what outputs are called."""
     about = About.read(inputs["about"])
     found = of_correlations.results(inputs, about)
     found = found[~found["metric"].isin(about.only["apart"])]
@@ -288,116 +274,95 @@ def _results(inputs: Inputs) -> pd.DataFrame:
 
 
 def _best_first(frame: pd.DataFrame, first: pd.Series) -> pd.DataFrame:
-    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last."""
-    values = frame[first].drop_duplicates(["metric", "output"]).set_index(["metric", "output"])["value"]
-    keys = pd.MultiIndex.from_frame(frame[["metric", "output"]])
-    return frame.assign(place=-values.reindex(keys).to_numpy()).sort_values(
-        ["place", "metric", "output"], kind="stable"
-    )
+    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last.
 
-
-def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
-    """Name outputs apart that have the same label."""
+    Outputs with the same label are told apart by their names.
+    """
     several = frame.groupby("label")[["metric", "output"]].transform("nunique").max(axis=1) > 1
     names = frame["label"] + " (" + frame["metric"] + ":" + frame["output"] + ")"
-    return frame.assign(label=frame["label"].where(~several, names))
+    values = frame[first].drop_duplicates(["metric", "output"]).set_index(["metric", "output"])["value"]
+    place = -values.reindex(pd.MultiIndex.from_frame(frame[["metric", "output"]])).to_numpy()
+    made = frame.assign(label=frame["label"].where(~several, names), place=place)
+    return made.sort_values(["place", "metric", "output"], kind="stable")
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
     """Show the correlations of every output of every metric, three coefficients at each level."""
     one, everything = About.read(inputs["about"]).only, _results(inputs)
-    found = pooled(everything)
+    found, sections = pooled(everything), []
     has_local = found["signature"].str.startswith("local|").any()
     if has_local:
         # `local` is weaker within systems, which its value over all does not show.
         key = ["level", "against", "metric", "output", "coefficient"]
         within = everything.loc[everything["grouping"] == "system", [*key, "value"]]
         found = found.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
-    shown, sections = _distinct(found), []
     for level, against in level_pairs(found):
-        part = shown[(shown["level"] == level) & (shown["against"] == against)]
-        cells: dict[str, Callable[[Record], str]] = {"value": with_interval}
+        part = found[(found["level"] == level) & (found["against"] == against)]
+        cells: dict[str, Any] = {"value": with_interval}
         if part["loso_system"].notna().any():
             cells["without one system"] = lowest
         if has_local and part["within_systems"].notna().any():
-            cells["within systems"] = _within
+            cells["within systems"] = lambda cell: number(cell["within_systems"])
         part = _best_first(part, part["coefficient"] == "spearman")
-        part = part.assign(group=part["coefficient"].map(COEFFICIENTS))
-        wide = spread(part, {"label": "Metric"}, "group", cells)
+        wide = spread(part.assign(group=part["coefficient"].map(COEFFICIENTS)), {"label": "Metric"}, "group", cells)
         order = [name for name in COEFFICIENTS.values() if name in set(wide.columns.get_level_values(0))]
         sections.append(Section(level_title(level, against), wide[order]))
-    signatures = dict(sorted(zip(found["metric"], found["signature"], strict=True)))
-    named = {str(name): one["labels"].get(name) or next(_labels_of(one, name), name) for name in signatures}
     empty = found[found["coverage"] == 0].drop_duplicates(["metric", "output"])
-    weaker = (
-        "Within systems: the mean of the coefficients within each system, of metrics with `main`. `local` is weaker there, and "
-        "among responses of programs alone, than over all (docs/local-metric.md): `comperdial compare --subset kind=agent` "
-        "leaves human systems out"
-    )
-    notes: list[str] = [
+    reasons = [(row["label"].iloc[0], str(why_no_scores(row))) for _, row in empty.groupby(empty.index, sort=False)]
+    notes = [
         *READING,
-        *of_correlations.notes(found, None),
-        *grouped_notes((row["label"], no_scores(row)) for row in empty.to_dict("records")),
-        *([weaker] if has_local else []),
-        *_not_run(one),
-        *(
-            f"{name if called == name else f'{called} ({name})'} is {signatures[name]}"
-            for name, called in named.items()
-        ),
+        *reading_notes(found, None),
+        *grouped_notes(reasons),
+        *([_WITHIN] if has_local else []),
+        *_not_run(one, one["not_run"]),
     ]
-    tidy: pd.DataFrame = (
-        found.assign(loso_halved=halved(found), p=_significant(found["p"], 2))
-        .drop(columns=["target", "grouping", "signature", "label"], errors="ignore")
+    for metric, signature in sorted(dict(zip(found["metric"], found["signature"], strict=True)).items()):
+        labels = [
+            one["labels"].get(metric),
+            *(text for name, text in one["labels"].items() if name.startswith(f"{metric}:")),
+        ]
+        called = next((text for text in labels if text), metric)
+        notes.append(f"{metric if called == metric else f'{called} ({metric})'} is {signature}")
+    tidy = (
+        found.assign(loso_halved=halved(found), p=_significant(found["p"]))
+        .drop(columns=["target", "grouping", "signature", "label"])
         .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
-        .sort_values(["metric", "output", "level", "against", "coefficient"])
-        .reset_index(drop=True)
+        .sort_values(["metric", "output", "level", "against", "coefficient"], ignore_index=True)
     )
-    legend = LEGEND if halved(found).fillna(False).any() else ""
+    legend = LEGEND if tidy["loso_halved"].fillna(False).any() else ""
     return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.", legend)
 
 
-def _within(cell: Record) -> str:
-    return number(cell["within_systems"])
-
-
-def _labels_of(one: Mapping[str, Any], metric: str) -> Iterator[str]:
-    return (text for name, text in one["labels"].items() if name.startswith(f"{metric}:"))
-
-
-def _significant(values: pd.Series, digits: int = 3) -> pd.Series:
-    """Round numbers to significant digits: p-values need no more, and files of many are half as large."""
-    return values.map(lambda value: float(f"{value:.{digits}g}"), na_action="ignore")
+def _significant(values: pd.Series) -> pd.Series:
+    """Round to two significant digits: p-values need no more, and files of many are half as large."""
+    return values.map(lambda value: float(f"{value:.2g}"), na_action="ignore")
 
 
 def measures(inputs: Inputs, study: Study) -> Table:
     """Show pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
     found = _results(inputs)
-    beyond = (found["grouping"] != "pooled") | ~found["coefficient"].isin(list(COEFFICIENTS))
+    beyond = (found["grouping"] != "pooled") | ~found["coefficient"].isin([*COEFFICIENTS])
     # Only these were looked at in detail; the table of all metrics has the others.
     outputs = pd.MultiIndex.from_frame(found[["metric", "output"]])
     detailed = found[outputs.isin(outputs[beyond])]
-    sections, shown = [], []
+    sections, shown = [], [detailed[:0]]
     for level, against in level_pairs(found):
         part = detailed[(detailed["level"] == level) & (detailed["against"] == against)]
-        kinds = [
-            (c, g)
-            for c in _SHOWN[level]
-            for g in _GROUPINGS
-            if ((part["coefficient"] == c) & (part["grouping"] == g)).any()
-        ]
-        if not kinds:
-            continue
-        first = (part["coefficient"] == kinds[0][0]) & (part["grouping"] == kinds[0][1])
-        part = _best_first(_distinct(part), first)
-        columns = {}
-        for coefficient, grouping in kinds:
-            own = part[(part["coefficient"] == coefficient) & (part["grouping"] == grouping)]
-            cells = [_measure(cell) for cell in own.to_dict("records")]
-            columns[MEASURES[coefficient], _GROUPINGS[grouping]] = pd.Series(cells, index=own["label"], dtype=object)
-            shown.append(own)
-        texts = pd.DataFrame(columns).reindex(part["label"].unique()).rename_axis(index="Metric")
-        sections.append(Section(level_title(level, against), texts))
-    marked = pd.concat(shown) if shown else detailed[:0]
+        kinds = {
+            (c, g): (part["coefficient"] == c) & (part["grouping"] == g) for c in _SHOWN[level] for g in _GROUPINGS
+        }
+        kinds = {kind: rows for kind, rows in kinds.items() if rows.any()}
+        if kinds:
+            part = _best_first(part, next(iter(kinds.values())))
+            columns = {}
+            for (coefficient, grouping), rows in kinds.items():
+                own = part[rows.reindex(part.index)]
+                cells = pd.Series([*map(_measure, own.to_dict("records"))], index=own["label"], dtype=object)
+                columns[MEASURES[coefficient], _GROUPINGS[grouping]] = cells
+                shown.append(own)
+            texts = pd.DataFrame(columns).reindex(part["label"].unique()).rename_axis(index="Metric")
+            sections.append(Section(level_title(level, against), texts))
+    marked = pd.concat(shown)
     estimate = ["value", "low", "high", "rank"]
     tidy = found.loc[beyond, ["level", "against", "metric", "output", "grouping", "coefficient", *estimate, "n"]]
     notes = [
@@ -411,8 +376,8 @@ def measures(inputs: Inputs, study: Study) -> Table:
         "Intervals and ranks of the pooled correlations are in the table of all metrics, Pearson and Kendall by item in the "
         "CSV file",
         *READING,
-        *of_correlations.corrected_over(marked, None),
-        *([of_correlations.FEW_NOTE] if (marked["n"] <= of_correlations.FEW).any() else []),
+        *corrected_over(marked, None),
+        *([FEW_NOTE] if (marked["n"] <= FEW).any() else []),
     ]
     legend = LEGEND if halved(marked).fillna(False).any() else ""
     tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
@@ -427,24 +392,16 @@ def _measure(cell: Record) -> str:
     return with_interval(cell, starred=bool(pd.notna(cell["p"])))
 
 
-def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
-    found = schema.read(folder / "correlations.parquet", "correlations")
-    found = found[~found["metric"].isin(about["apart"])]
-    pairs = of_outputs(schema.read(folder / "pairs.parquet", "pairs"), about["outputs"])
-    return with_ranks(found, pairs), corrected(pairs)
-
-
 # Tests, power, curves
 
 
 def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Iterate over levels and coefficients in order, each with its heading."""
     for level, against in level_pairs(frame):
-        for coefficient in _GROUPED:
-            chosen = (frame["level"] == level) & (frame["against"] == against) & (frame["coefficient"] == coefficient)
-            if chosen.any():
-                yield f"{level_title(level, against)}, {_GROUPED[coefficient]}", frame[chosen]
+        of_level = frame[(frame["level"] == level) & (frame["against"] == against)]
+        for coefficient, name in _GROUPED.items():
+            if len(chosen := of_level[of_level["coefficient"] == coefficient]):
+                yield f"{level_title(level, against)}, {name}", chosen
 
 
 def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
@@ -452,7 +409,7 @@ def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     grouped = pairs["grouping"] != "pooled"
     names = pairs["coefficient"].where(~grouped, pairs["coefficient"] + "_" + pairs["grouping"])
     sides = {side: list(zip(pairs[f"metric_{side}"], pairs[f"output_{side}"], strict=True)) for side in "ab"}
-    called = {name: label(name, labels) for names in sides.values() for name in names}
+    called = {name: label(name, labels) for of in sides.values() for name in of}
     several = Counter(called.values())
     called = {name: f"{text} ({':'.join(name)})" if several[text] > 1 else text for name, text in called.items()}
     return pairs.assign(coefficient=names, **{side: [called[name] for name in of] for side, of in sides.items()})
@@ -467,59 +424,48 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
     chosen = _named(found, one["labels"])
     rows, tested, matrices = [], {}, {}
     for heading, of_sample in _samples(chosen):
-        counts = [
-            str(int((of_sample[test] < ALPHA).sum())) if of_sample[test].notna().any() else "–" for test in _TESTS
-        ]
+        counts = [str((of_sample[p] < ALPHA).sum()) if of_sample[p].notna().any() else "–" for p in _TESTS]
         rows.append([heading, str(len(of_sample)), *counts])
         tested[heading] = int(of_sample["p"].notna().sum())
-        level, against, coefficient = (str(of_sample[name].iloc[0]) for name in _WHAT)
+        level, against, coefficient = of_sample[_WHAT].iloc[0]
         # One matrix a level: the others look much alike.
         if coefficient in _SHOWN[level] or (level, against) not in matrices:
             matrices[level, against] = _matrix(heading, of_sample)
     columns = [("", "Level and coefficient"), ("Pairs", "all")]
     columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
-    tests = ", ".join(sorted(set(chosen["test"].astype(str))))
     notes = [
-        f"Our test: {tests}; Holm and FDR: corrected over the pairs of a row that it was made of, {over_tests(tested)}. The "
-        "matrices and the ranks of other tables are by it, after Holm",
+        f"Our test: {', '.join(sorted({*chosen['test']}))}; Holm and FDR: corrected over the pairs of a row that it was made of, "
+        f"{over_tests(tested)}. The matrices and the ranks of other tables are by it, after Holm",
         "PERM-BOTH: mt-metrics-eval's permutation of the two metrics' scores; Williams: the test for two correlations that share "
         "a variable. Both are here for comparison",
         f"+: the metric of the row agrees better than that of the column, p < {ALPHA} after Holm; −: it agrees less; o: no "
         "difference was found; a dash: not compared",
         f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has every pair by "
         "the main coefficients, a positive difference where a agrees better than b; pairs.parquet has them with more digits",
-        *_untested(chosen),
     ]
-    tidy = wide_comparisons(chosen, list(_TESTS), [*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa"])
+    of_systems = chosen[(chosen["level"] == "system") & (chosen["grouping"] == "pooled")]
+    missing = [MEASURES[name] for name in OF_SYSTEMS if name not in {*of_systems["coefficient"]}]
+    if len(of_systems) and missing:
+        notes.append(
+            f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for "
+            f"tests; accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
+        )
+    tidy = _wide_comparisons(chosen, [*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa"])
     sections = [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()]
     return _table(inputs, study, tidy, sections, notes, f"Rated: {found['target'].iloc[0]}.")
 
 
-def _untested(pairs: pd.DataFrame) -> list[str]:
-    """Return which statistics of pairs of systems have values and no tests."""
-    of_systems = pairs[(pairs["level"] == "system") & (pairs["grouping"] == "pooled")]
-    missing = [MEASURES[name] for name in OF_SYSTEMS if name not in set(of_systems["coefficient"])]
-    if of_systems.empty or not missing:
-        return []
-    return [
-        f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for tests; "
-        f"accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
-    ]
-
-
 def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
-    won = pairs["a"].value_counts()
-    names = sorted({*pairs["a"], *pairs["b"]}, key=lambda name: (-int(won.get(name, 0)), name))
+    won = Counter(pairs["a"])
+    names = sorted({*pairs["a"], *pairs["b"]}, key=lambda name: (-won[name], name))
     signs: dict[tuple[str, str], str] = {}
     for pair in pairs[pairs["p_adjusted"].notna()].to_dict("records"):
         found = pair["p_adjusted"] < ALPHA
-        signs[pair["a"], pair["b"]] = "+" if found else "o"
-        signs[pair["b"], pair["a"]] = "−" if found else "o"
+        signs[pair["a"], pair["b"]], signs[pair["b"], pair["a"]] = ("+", "−") if found else ("o", "o")
     rows = []
     for place, name in enumerate(names[:_MOST], start=1):
-        of_row = [signs.get((name, other), "–") for other in names if other != name]
-        against = ["" if other == name else signs.get((name, other), "–") for other in names[:_MOST]]
-        rows.append([str(place), name, *(str(of_row.count(sign)) for sign in "+−o"), *against])
+        of_row = [signs.get((name, other), "" if name == other else "–") for other in names]
+        rows.append([str(place), name, *(str(of_row.count(sign)) for sign in "+−o"), *of_row[:_MOST]])
     columns = [
         ("", "No."),
         ("", "Metric"),
@@ -529,21 +475,18 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
     return Section(heading, rows_frame(columns, rows))
 
 
-def wide_comparisons(pairs: pd.DataFrame, tests: Sequence[str], coefficients: Sequence[str]) -> pd.DataFrame:
-    """Return one row per pair, its columns once for each coefficient: half the bytes of one row each.
-
-    ``pairs`` has the metrics' names as a and b; in what is returned, a comes first in the alphabet.
-    """
-    turned = pairs["a"] > pairs["b"]
+def _wide_comparisons(pairs: pd.DataFrame, coefficients: Sequence[str]) -> pd.DataFrame:
+    """Return one row per pair, a before b in the alphabet, its columns once for each coefficient: half the bytes."""
+    turned, tests = pairs["a"] > pairs["b"], [*_TESTS]
     found = pairs.assign(
         a=pairs["a"].where(~turned, pairs["b"]),
         b=pairs["b"].where(~turned, pairs["a"]),
         difference=pairs["difference"].where(~turned, -pairs["difference"]).round(3) + 0.0,
-        **{test: _significant(pairs[test], 2) for test in tests},
+        **{test: _significant(pairs[test]) for test in tests},
     )
     index, columns = ["level", "against", "a", "b"], ["difference", *tests]
     wide = found.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
-    order = [(column, c) for c in coefficients if c in set(pairs["coefficient"].astype(str)) for column in columns]
+    order = [(column, c) for c in coefficients if c in {*pairs["coefficient"]} for column in columns]
     wide = wide.reindex(columns=order).dropna(how="all")
     wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in order])
     return wide.reset_index()
@@ -554,21 +497,26 @@ def power(inputs: Inputs, study: Study) -> Table:
     found = _of_target(inputs, "power")
     # Of statistics within items and of pairs of systems, those that decide which metric picks the better one.
     shown = found["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (found["grouping"] != "system")
-    shown |= found["coefficient"].isin(list(COEFFICIENTS)) & (found["grouping"] == "pooled")
+    shown |= found["coefficient"].isin([*COEFFICIENTS]) & (found["grouping"] == "pooled")
     chosen = _named(found[shown], About.read(inputs["about"]).labels)
     sections: list[Section] = []
     for heading, of_sample in _samples(chosen):
         for varied, name in _VARIED.items():
             part = of_sample[of_sample["varied"] == varied]
             if len(part):
-                sections += _power_sections(f"{heading}, {varied}", part, name)
+                sections += _power_sections(f"{heading}, {varied}", part, name.replace("Fewer", "Number of"))
     notes = [
         f"Enough: the smallest number at which the chance reaches {ENOUGH:.0%}; a dash where none tried does",
         "Numbers above what the data have are of more data of the same kind",
         "The CSV file has every number and pair that was tried",
         "Single tests, without a correction for many comparisons",
     ]
-    return _table(inputs, study, wide_power(chosen), sections, notes, f"Rated: {found['target'].iloc[0]}.")
+    # One row per pair, with its power or without, one column per size: a quarter of the bytes of one row each. A pivot table
+    # would leave out pairs without any power, or have a row of every combination.
+    index = [*_WHAT, "varied", "a", "b", "difference"]
+    rounded = chosen.round({"power": 3, "difference": 5}).groupby([*index, "size"], observed=True)["power"].mean()
+    wide = rounded.unstack("size").rename(columns="power_{}".format).rename_axis(columns=None).reset_index()
+    return _table(inputs, study, wide, sections, notes, f"Rated: {found['target'].iloc[0]}.")
 
 
 def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[Section]:
@@ -577,18 +525,16 @@ def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[S
     sizes = shown if len(shown) > 1 else tried
     wide = part.pivot_table(index=["a", "b", "difference"], columns="size", values="power", dropna=False).reset_index()
     wide = wide.dropna(subset=tried, how="all")
-    columns = [(varied.replace("Fewer", "Number of"), str(size)) for size in sizes]
     names = [*(f"{low:g} to {high:g}" for low, high in pairwise(_STEPS)), f"{_STEPS[-1]:g} and more"]
     steps = pd.cut(wide["difference"].abs(), [*_STEPS, 2.1], right=False, labels=names)
     rows = [
         [str(step), str(len(group)), *(number(group[size].mean(), digits=2) for size in sizes)]
         for step, group in wide.groupby(steps, observed=True)
     ]
+    columns = [(varied, str(size)) for size in sizes]
     yield Section(f"{heading}: by difference", rows_frame([("", "Difference"), ("", "Pairs"), *columns], rows))
-    best = part["a"].value_counts()
-    if best.empty:
-        return
-    first = sorted(best.index, key=lambda name: (-int(best[name]), str(name)))[0]
+    won = Counter(part["a"])
+    first = min(won, key=lambda name: (-won[name], name))
     rows = []
     for pair in wide[wide["a"] == first].sort_values(["difference", "b"]).to_dict("records"):
         enough = next((str(size) for size in tried if pair[size] >= ENOUGH), "–")
@@ -598,33 +544,20 @@ def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[S
     yield Section(f"{heading}: {first} against the others", rows_frame(columns, rows))
 
 
-def wide_power(power: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per pair, with its power or without, one column per size: a quarter of the bytes of one row each."""
-    index = ["level", "against", "coefficient", "varied", "a", "b", "difference"]
-    rounded = power.round({"power": 3, "difference": 5})
-    # A pivot table would leave out pairs without any power, or have a row of every combination.
-    wide = rounded.groupby([*index, "size"], observed=True)["power"].mean().unstack("size")
-    return wide.rename(columns="power_{}".format).rename_axis(columns=None).reset_index()
-
-
 def curves(inputs: Inputs, study: Study) -> Table:
     """Show how the ranking of metrics on part of the data agrees with that on all of it."""
     found = _of_target(inputs, "curves")
-    shown = (
-        found.assign(width=found["high"] - found["low"])
-        .groupby([*_WHAT, "varied", "size"], observed=True)
-        .agg(agreement=("agreement", "first"), width=("width", "median"), repeats=("repeats", "max"))
-        .reset_index()
-    )
+    groups = found.assign(width=found["high"] - found["low"]).groupby([*_WHAT, "varied", "size"], observed=True)
+    shown = groups.agg(
+        agreement=("agreement", "first"), width=("width", "median"), repeats=("repeats", "max")
+    ).reset_index()
     sections = []
     for varied, name in _VARIED.items():
         part = shown[shown["varied"] == varied]
-        sizes = sorted(part["size"].unique())
-        rows = []
+        sizes, rows = sorted(part["size"].unique()), []
         for heading, of_sample in _samples(part):
-            by_size = of_sample.set_index("size")
-            values = [by_size[column].get(size) for column in ("agreement", "width") for size in sizes]
-            rows.append([heading, *(number(value, digits=2) for value in values)])
+            by_size = of_sample.set_index("size").reindex(sizes)
+            rows.append([heading, *(number(value, digits=2) for value in [*by_size["agreement"], *by_size["width"]])])
         columns = [("", "Level and coefficient")]
         columns += [(group, str(size)) for group in ("Agreement of rankings", "Width of the band") for size in sizes]
         if rows:
@@ -647,7 +580,10 @@ def judges(inputs: Inputs, study: Study) -> Table:
     """Show what judges were asked, what came back, what could not be read, and what it cost."""
     one = About.read(inputs["about"]).only
     labels = {name: entry["label"] for name, entry in one["judges"].items()}
-    frame = judges_frame(inputs["judgements"])
+    tables = (schema.read(path, "judgements") for path in inputs["judgements"])
+    frame = pd.DataFrame([judged(table) for table in tables if len(table)])
+    if frame.empty:
+        raise NothingToShowError("nothing was asked")
     names = frame["metric"].map(lambda name: labels.get(name, name))
     texts = {
         ("", "Variant"): names,
@@ -661,50 +597,42 @@ def judges(inputs: Inputs, study: Study) -> Table:
         ("cost", "US dollars"): frame["cost"].map(lambda cost: number(cost, digits=2)),
     }
     unread = zip(names, frame["failures"], strict=True)
-    not_run = {name: why for name, why in one["not_run"].items() if name in labels}
     notes = [
         "The judge `rules` is a program that counts words, no language model: its scores are no LLM's",
         "A judgement that could not be read after the fresh samples is left out; an item without any has no score",
         "Tokens of `rules` are words and marks",
         *(f"{name}: not readable: {failures}" for name, failures in unread if failures),
-        *_not_run({**one, "not_run": not_run}),
+        *_not_run(one, {name: why for name, why in one["not_run"].items() if name in labels}),
     ]
     return _table(inputs, study, frame, [Section(one["title"], pd.DataFrame(texts, dtype=object))], notes)
 
 
-def judges_frame(paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Count tables ``judgements``: one row per metric.
+def judged(table: pd.DataFrame) -> dict[str, Any]:
+    """Count a table ``judgements`` of one metric.
 
     Returns
     -------
-    DataFrame
-        Columns dataset, level, metric; judgements; answers (distinct ones: equal responses of two systems are judged once);
+    dict
+        dataset, level, metric; judgements; answers (distinct ones: equal responses of two systems are judged once);
         failed (judgements that could not be read, fresh samples included); fresh (judgements that a first answer did not
         give); items, scored (those with at least one judgement); rationales; input_tokens, output_tokens and cost of the
-        distinct answers (US dollars; missing where it is not known); failures (the five most frequent kinds).
+        distinct answers (US dollars; missing if it is not known); failures (the five most frequent kinds).
     """
-    rows = []
-    for path in paths:
-        content = schema.read(path, "judgements")
-        if content.empty:
-            continue
-        once = content.drop_duplicates("key")
-        items = content.groupby(["item_id", "system_id"])["value"].count()
-        rows.append(
-            {name: content[name].iloc[0] for name in ("dataset", "level", "metric")}
-            | {"judgements": len(content), "answers": len(once), "failed": int(content["failure"].notna().sum())}
-            | {"fresh": int((content["tries"] > 1).sum()), "items": len(items), "scored": int((items > 0).sum())}
-            | {"rationales": int(content["rationale"].notna().sum())}
-            # A sum of what is known would look like the whole.
-            | {
-                name: once[name].astype("float64").sum(skipna=False)
-                for name in ("input_tokens", "output_tokens", "cost")
-            }
-            | {"failures": "; ".join(content["failure"].value_counts().head(5).index)}
-        )
-    if not rows:
-        raise NothingToShowError("nothing was asked")
-    return pd.DataFrame(rows)
+    once, items = table.drop_duplicates("key"), table.groupby(["item_id", "system_id"])["value"].count()
+    # A sum of what is known would look like the whole.
+    sums = {name: once[name].astype("float64").sum(skipna=False) for name in ("input_tokens", "output_tokens", "cost")}
+    return {
+        **{name: table[name].iloc[0] for name in ("dataset", "level", "metric")},
+        "judgements": len(table),
+        "answers": len(once),
+        "failed": int(table["failure"].notna().sum()),
+        "fresh": int((table["tries"] > 1).sum()),
+        "items": len(items),
+        "scored": int((items > 0).sum()),
+        "rationales": int(table["rationale"].notna().sum()),
+        **sums,
+        "failures": "; ".join(table["failure"].value_counts().head(5).index),
+    }
 
 
 def recorded_judges(inputs: Inputs, study: Study) -> Table:
@@ -715,31 +643,25 @@ def recorded_judges(inputs: Inputs, study: Study) -> Table:
     frame = read_reported(inputs["coverage"], ("metric", "dimension", "target", "why"), (*counts, *values))
     reported = read_reported(inputs["reported"], ("prompt", "dimension", "coefficient"))
     frame = frame.assign(prompt=frame["metric"].map({name: entry["prompt"] for name, entry in known.items()}))
-    for coefficient in ("pearson", "kendall"):
-        of = reported[reported["coefficient"] == coefficient].set_index(["prompt", "dimension"])["value"]
-        frame[f"reported_{coefficient}"] = of.reindex(
-            pd.MultiIndex.from_frame(frame[["prompt", "dimension"]])
-        ).to_numpy()
     names = [label(name, one["labels"]) for name in zip(frame["metric"], frame["dimension"], strict=True)]
     texts: dict[tuple[str, str], Any] = {("", "Judge"): names, ("", "Dimension"): frame["dimension"]}
     for name, column in {"items": "items", "all": "answers", "not readable": "unread"}.items():
         texts["answers", name] = frame[column].map(count)
+    keys = pd.MultiIndex.from_frame(frame[["prompt", "dimension"]])
     for coefficient in ("pearson", "kendall"):
+        of = reported[reported["coefficient"] == coefficient].set_index(["prompt", "dimension"])["value"]
+        frame[f"reported_{coefficient}"] = of.reindex(keys).to_numpy()
         for name, whose in {"ours": "", "read as theirs": "owners_", "reported": "reported_"}.items():
             texts[coefficient.title(), name] = frame[whose + coefficient].map(number)
     compared = frame.drop_duplicates("dimension")[["dimension", "target"]]
+    models = "; ".join(f"{name}: {of['model']}" for name, of in known.items())
     notes = [
         "Pearson pools all items; Kendall is tau-b within each context, averaged over contexts",
         "Compared: " + ", ".join(f"{dimension} with {target}" for dimension, target in compared.to_numpy()),
-        "The model of each, as the source names it: "
-        + "; ".join(f"{name}: {of['model']}" for name, of in known.items()),
+        f"The model of each, as the source names it: {models}",
         "Reported: Chiang and Lee 2023, where the files are those of a reported row",
         'Read as theirs: the first digit after the last "rating:", which gives the reported values. It takes 0 of 0.5 and 2 of '
         "2.5, the number of a list's item, and numbers outside the scale; ours does not",
-        *(
-            f"{name}: not readable: {why}"
-            for name, why in zip(names, frame["why"], strict=True)
-            if isinstance(why, str) and why
-        ),
+        *(f"{name}: not readable: {why}" for name, why in zip(names, frame["why"], strict=True) if why),
     ]
     return _table(inputs, study, frame, [Section(one["title"], pd.DataFrame(texts, dtype=object))], notes)

@@ -398,7 +398,7 @@ def numbered(inputs: Inputs, study: Study) -> Table:
     """
     layout = load_yaml(inputs["layout"][0])["tables"][study["entry"]["name"]]
     about, number_of_table = About.read(inputs["about"]), int(re.sub(r"\D", "", study["entry"]["name"]))
-    results = correlations.read(inputs, about)
+    results = correlations.pooled(correlations.results(inputs, about))
     rows = list(_rows(layout, results, about))
     shown = ", ".join(about.titles[name] for name in study["datasets"])
     entry = {**layout, "title": f"Table {number_of_table}. {layout['title']}: {shown}"}

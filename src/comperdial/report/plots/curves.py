@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LINES = 5
-VARIED = {"systems": "Systems", "dialogues": "Dialogues", "annotators": "Annotators of a unit", "samples": "Answers of a judge"}
+VARIED = {
+    "systems": "Systems",
+    "dialogues": "Dialogues",
+    "annotators": "Annotators of a unit",
+    "samples": "Answers of a judge",
+}
 # Pairs of metrics by how far apart their correlations are.
 _APART = (0.0, 0.025, 0.05, 0.1, 2.01)
 _PARTS = ("value", "agreement", "power")
@@ -54,7 +59,9 @@ def curves(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         here = (power["level"] == level[0]) & (power["against"] == level[1])
         power = power[here] if here.any() else power
     frame = pd.concat([*parts, power_of(power)], ignore_index=True)[_COLUMNS]
-    return _draw(frame, shown, f"{COEFFICIENTS[coefficient]}'s correlation\nwith the rating ({shown.dimension(kept['target'])})"), frame
+    return _draw(
+        frame, shown, f"{COEFFICIENTS[coefficient]}'s correlation\nwith the rating ({shown.dimension(kept['target'])})"
+    ), frame
 
 
 def values_of(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
@@ -75,7 +82,9 @@ def agreement_of(kept: pd.DataFrame) -> pd.DataFrame:
     rows = kept.drop_duplicates(["level", "against", "varied", "size"]).dropna(subset="agreement")
     rows = rows.sort_values(["level", "against", "varied", "size"])
     series = rows["level"] + "s against ratings of " + rows["against"] + "s"
-    rows = rows.assign(part="agreement", series=series, value=rows["agreement"], low=np.nan, high=np.nan, n=rows["repeats"])
+    rows = rows.assign(
+        part="agreement", series=series, value=rows["agreement"], low=np.nan, high=np.nan, n=rows["repeats"]
+    )
     return rows[_COLUMNS]
 
 
@@ -84,7 +93,12 @@ def power_of(power: pd.DataFrame) -> pd.DataFrame:
     names = [f"{low:g} to {high:g}" for low, high in pairwise(_APART[:-1])] + [f"above {_APART[-2]:g}"]
     series = pd.cut(power["difference"].abs(), list(_APART), labels=names, include_lowest=True).astype(str)
     found = power.assign(series=series).groupby(["series", "varied", "size"])["power"]
-    columns = {"value": found.quantile(0.5), "low": found.quantile(0.25), "high": found.quantile(0.75), "n": found.size()}
+    columns = {
+        "value": found.quantile(0.5),
+        "low": found.quantile(0.25),
+        "high": found.quantile(0.75),
+        "n": found.size(),
+    }
     return pd.DataFrame(columns).reset_index().assign(part="power")[_COLUMNS]
 
 
@@ -93,7 +107,12 @@ def _draw(frame: pd.DataFrame, shown: Shown, heading: str) -> Figure:
 
     columns = [name for name in VARIED if name in {*frame["varied"]}] or list(VARIED)
     parts = [part for part in _PARTS if part in {*frame["part"]}] or ["value"]
-    headings = dict(zip(_PARTS, (heading, "Agreement of the metrics'\nranking with the whole (τ)", "Chance to tell\ntwo metrics apart")))
+    headings = dict(
+        zip(
+            _PARTS,
+            (heading, "Agreement of the metrics'\nranking with the whole (τ)", "Chance to tell\ntwo metrics apart"),
+        )
+    )
     width = 1.75 * max(len(columns), 3) + 0.7
     with drawing():
         legends = [_legend(frame[frame["part"] == part], part, shown, width) for part in parts]
@@ -159,7 +178,9 @@ def _draw_panel(ax: Any, found: pd.DataFrame, series: list[str], part: str) -> N
         rows = found[found["series"] == name]
         aside = 1.035 ** (n - (len(series) - 1) / 2) if part != "agreement" else 1.0
         if rows["low"].notna().any():
-            ax.vlines(rows["size"] * aside, rows["low"], rows["high"], color=SERIES[n % len(SERIES)][0], lw=0.9, alpha=0.9)
+            ax.vlines(
+                rows["size"] * aside, rows["low"], rows["high"], color=SERIES[n % len(SERIES)][0], lw=0.9, alpha=0.9
+            )
         ax.plot(rows["size"] * aside, rows["value"], **_style(n), ms=3.8)
     lines_behind(ax, "y")
 

@@ -81,7 +81,9 @@ def _draw(frame: pd.DataFrame, shown: Shown, target: str) -> Figure:
             most, narrow = frame.loc[of_group, "n"].max(), groups.count((level, against)) == 1
             few = f" (n {most:.0f})" if most <= FEW else ""
             text = f"{_SCORES[level]}{few},\nratings{chr(10) if narrow else ' '}of {against}s"
-            centre = float(np.mean([place for place, group in zip(x, groups, strict=True) if group == (level, against)]))
+            centre = float(
+                np.mean([place for place, group in zip(x, groups, strict=True) if group == (level, against)])
+            )
             size = 7 if narrow else 8
             ax.text(centre, -0.5 - 0.72, text, ha="center", va="bottom", fontsize=size, fontweight="bold")
         if names[0] == CEILING:

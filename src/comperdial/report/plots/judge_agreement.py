@@ -49,13 +49,20 @@ def judge_agreement(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]
     drawn = {"resamples": shown.about["resamples"], "seed": shown.about["seed"]}
     alphas = alpha_frame(samples, read_answers(paths, contexts), judges, **drawn)
     itself = pd.DataFrame({f"{name}_{side}": alphas[name] for side in "ab" for name in _NAME}).assign(
-        value=alphas["value"], n=alphas["items"], low=alphas["low"], high=alphas["high"], raters=alphas["raters"], measure="alpha"
+        value=alphas["value"],
+        n=alphas["items"],
+        low=alphas["low"],
+        high=alphas["high"],
+        raters=alphas["raters"],
+        measure="alpha",
     )
     both = pd.concat([frame.assign(measure="spearman"), itself], ignore_index=True)
     return _draw(frame, alphas, shown), both[["measure", *both.columns.drop("measure")]]
 
 
-def judge_agreement_frame(samples: Sequence[Sample], judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
+def judge_agreement_frame(
+    samples: Sequence[Sample], judges: Sequence[Output], metrics: Sequence[Output]
+) -> pd.DataFrame:
     """Correlate people, judges and metrics with each other (Spearman, over responses).
 
     Parameters
@@ -81,7 +88,9 @@ def judge_agreement_frame(samples: Sequence[Sample], judges: Sequence[Output], m
         raise SchemaError("no judge has scores of rated turns", expected="scores of at least one judge")
     columns: dict[tuple[str, str, str], pd.Series] = {}
     for sample in samples:
-        columns[PEOPLE, sample.target, "people"] = pd.Series(sample.ratings, index=pd.MultiIndex.from_tuples(sample.units))
+        columns[PEOPLE, sample.target, "people"] = pd.Series(
+            sample.ratings, index=pd.MultiIndex.from_tuples(sample.units)
+        )
     for group, names in (("judge", judges), ("metric", [name for name in metrics if name not in judges])):
         for name in (name for name in names if name in there):
             parts = [
@@ -95,7 +104,9 @@ def judge_agreement_frame(samples: Sequence[Sample], judges: Sequence[Output], m
     values, counts = table.corr("spearman").to_numpy(), table.notna().astype(int)
     n, names = (counts.T @ counts).to_numpy(), list(columns)
     rows = [(*names[a], *names[b], values[a, b], n[a, b]) for a, b in zip(*np.triu_indices(len(names), 1), strict=True)]
-    return pd.DataFrame(rows, columns=[*(f"{name}_a" for name in _NAME), *(f"{name}_b" for name in _NAME), "value", "n"])
+    return pd.DataFrame(
+        rows, columns=[*(f"{name}_a" for name in _NAME), *(f"{name}_b" for name in _NAME), "value", "n"]
+    )
 
 
 def alpha_frame(
@@ -122,7 +133,9 @@ def alpha_frame(
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
     for sample in samples:
-        found = alpha_interval(sample.single.T, "ordinal", rng=rng, resamples=resamples, clusters=sample.design.dialogues)
+        found = alpha_interval(
+            sample.single.T, "ordinal", rng=rng, resamples=resamples, clusters=sample.design.dialogues
+        )
         raters = int((~np.isnan(sample.single)).sum(axis=0).max())
         rows.append((PEOPLE, sample.target, "people", *found, raters, sample.single.shape[1]))
     for metric, output in judges:

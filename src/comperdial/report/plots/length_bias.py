@@ -127,7 +127,14 @@ def _draw(frame: pd.DataFrame, shown: Shown, target: str) -> Figure:
         handles = [
             _dots(left, metrics[metrics["measure"] == _LENGTH], "o", "#0072b2", 0.0, "Score and length"),
             _dots(right, metrics[metrics["measure"] == _RATINGS], "s", "#d55e00", 0.17, "Score and rating"),
-            _dots(right, metrics[metrics["measure"] == _PARTIAL], "^", "#ffffff", -0.17, "Score and rating, length held fixed"),
+            _dots(
+                right,
+                metrics[metrics["measure"] == _PARTIAL],
+                "^",
+                "#ffffff",
+                -0.17,
+                "Score and rating, length held fixed",
+            ),
             _dots(left, people, "D", "#000000", 0.0, "Mean rating and length"),
         ]
         left.axvline(float(people["value"].iloc[0]), color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)

@@ -41,7 +41,13 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         units = units_of(sample, name)
         means = units.groupby("system_id").agg(score=("score", "mean"), rating=("rating", "mean"), n=("score", "size"))
         whole = pd.DataFrame(
-            {"system_id": [""], "kind": "all", "score": units["score"].mean(), "rating": units["rating"].mean(), "n": len(units)}
+            {
+                "system_id": [""],
+                "kind": "all",
+                "score": units["score"].mean(),
+                "rating": units["rating"].mean(),
+                "n": len(units),
+            }
         )
         numbers = values.loc[name].to_dict() if name in values.index else {}
         means = means.reindex([system for system in sample.systems if system in means.index]).reset_index()

@@ -99,7 +99,14 @@ def lines_behind(ax: Axes, axis: str) -> None:
 
 
 def titled(
-    figure: Figure, heading: str, title: str, notes: str, *, simulated: bool = False, handles: Sequence[Any] = (), columns: int = 4
+    figure: Figure,
+    heading: str,
+    title: str,
+    notes: str,
+    *,
+    simulated: bool = False,
+    handles: Sequence[Any] = (),
+    columns: int = 4,
 ) -> None:
     """Put what is shown and of which data set above a figure; the legend and how to read it below.
 

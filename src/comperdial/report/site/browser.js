@@ -6,57 +6,9 @@ let B = null;
 function browserData() {
   if (B) return B;
   const found = D.browser;
-  const width = found.systems.length;
-  B = { ...found, width, dialogues: distinct(found.contexts.map((context) => context.dialogue)), percent: new Map() };
-  B.cells = [];
-  B.unitOf = new Int32Array(found.contexts.length * width).fill(-1);
-  B.weight = new Uint32Array(found.response.length);
-  found.contexts.forEach((_, c) => {
-    for (let s = 0; s < width; s++) {
-      const cell = c * width + s;
-      const unit = found.starts[c] + found.unit.get(cell);
-      if (found.response.get(unit) === null) continue;
-      B.unitOf[cell] = unit;
-      B.weight[unit] += 1;
-      B.cells.push(cell);
-    }
-  });
-  B.main = found.ratings.find((one) => one.dimension === D.target) || found.ratings[0] || null;
-  B.mean = new Float64Array(B.unitOf.length).fill(NaN);
-  if (B.main) for (const cell of B.cells) B.mean[cell] = meanOf(B.main, cell);
-  B.ranks = ranks(Array.from(B.cells, (cell) => B.mean[cell]));
+  B = { ...found, width: found.systems.length, dialogues: distinct(found.contexts.map((context) => context.dialogue)) };
+  B.cells = found.response.flatMap((text, cell) => (text === null ? [] : [cell]));
   return B;
-}
-
-function meanOf(rating, place) {
-  let sum = 0, n = 0;
-  for (const one of rating.annotators) if (one.of.has(place)) { sum += one.of.get(place); n += 1; }
-  return n ? sum / n : NaN;
-}
-
-// How many per cent of all values lie below one, those equal to it counted half.
-function ranks(values) {
-  const sorted = Float64Array.from(values.filter((value) => !Number.isNaN(value))).sort();
-  const edge = (value, upper) => {
-    let low = 0, high = sorted.length;
-    while (low < high) { const mid = (low + high) >> 1; if (sorted[mid] < value || (upper && sorted[mid] === value)) low = mid + 1; else high = mid; }
-    return low;
-  };
-  return (value) => (Number.isNaN(value) || !sorted.length ? NaN : (50 * (edge(value, false) + edge(value, true))) / sorted.length);
-}
-
-// The same of a score, among all responses, whatever systems said alike.
-function percentile(score, unit) {
-  if (!B.percent.has(score)) {
-    const counts = new Map();
-    let total = 0;
-    for (let i = 0; i < score.of.length; i++) if (score.of.has(i) && B.weight[i]) { counts.set(score.of.codes[i], (counts.get(score.of.codes[i]) || 0) + B.weight[i]); total += B.weight[i]; }
-    let below = 0;
-    const share = new Map();
-    for (const code of [...counts.keys()].sort((a, b) => a - b)) { share.set(code, (100 * (below + counts.get(code) / 2)) / total); below += counts.get(code); }
-    B.percent.set(score, share);
-  }
-  return score.of.has(unit) ? B.percent.get(score).get(score.of.codes[unit]) : NaN;
 }
 
 const scoreName = (score) => `${score.metric}:${score.output}`;
@@ -67,20 +19,20 @@ function place() {
   const b = browserData();
   const asked = b.contexts.findIndex((context) => context.dialogue === state.get("dialogue") && (state.get("turn") === "" || String(context.turn) === state.get("turn")));
   let context = asked >= 0 ? asked : Math.max(0, b.contexts.findIndex((context) => context.dialogue === state.get("dialogue")));
-  const score = b.scores.find((one) => scoreName(one) === state.get("by")) || b.scores.find((one) => D.systems.scores.some((main) => main.name === `${one.metric} ${one.output}`)) || b.scores[0] || null;
-  const orders = Object.keys(ORDERS).filter((key) => key === "name" || (key === "rating" && b.main) || (key === "score" && score) || (key === "disagreement" && b.main && score));
+  const score = b.scores.find((one) => scoreName(one) === state.get("by")) || b.scores.find((one) => D.systems.scores.includes(scoreName(one))) || b.scores[0] || null;
+  const orders = Object.keys(ORDERS).filter((key) => key === "name" || (key === "rating" && b.mean) || (key === "score" && score) || (key === "disagreement" && b.mean && score));
   const order = orders.includes(state.get("order")) ? state.get("order") : orders[0];
   const everywhere = state.get("scope") === "all";
   const words = state.get("find").toLowerCase().split(/\s+/).filter(Boolean);
   const rows = [];
   for (const cell of everywhere ? b.cells : b.cells.filter((cell) => Math.floor(cell / b.width) === context)) {
-    const unit = b.unitOf[cell], system = b.systems[cell % b.width], response = b.response.get(unit);
+    const system = b.systems[cell % b.width], response = b.response[cell];
     if (words.length) { const text = `${system} ${response}`.toLowerCase(); if (!words.every((word) => text.includes(word))) continue; }
-    rows.push({ cell, unit, context: Math.floor(cell / b.width), system, response, rating: b.mean[cell] });
+    rows.push({ cell, context: Math.floor(cell / b.width), system, response, rating: b.mean ? b.mean.get(cell) : NaN });
   }
   for (const row of rows) {
-    row.score = score ? score.of.get(row.unit) : NaN;
-    row.gap = score && b.main ? percentile(score, row.unit) - b.ranks(row.rating) : NaN;
+    row.score = score ? score.of.get(row.cell) : NaN;
+    row.gap = score && b.mean ? score.percent.get(row.cell) - b.mean_percent.get(row.cell) : NaN;
   }
   const key = { rating: (row) => row.rating, score: (row) => row.score, disagreement: (row) => Math.abs(row.gap), name: (row) => row.system }[order];
   const falling = (state.get("falling", order === "name" ? "0" : "1")) === "1";
@@ -112,15 +64,15 @@ function responseList(at) {
     h("td", {}, h("input", { type: "checkbox", id: `side-${row.cell}`, checked: marked(row), "aria-label": `Show ${row.system} side by side`, on: { change: () => toggle(row) } })),
     h("th", { scope: "row", class: "label name" }, h("button", { type: "button", class: "plain", id: `open-${row.cell}`, "aria-current": marked(row) ? "true" : null, on: { click: () => open(row) } }, row.system),
       everywhere && h("small", {}, ` ${b.contexts[row.context].dialogue}, turn ${b.contexts[row.context].turn}`)),
-    h("td", { class: "label said" }, row.response), b.main && h("td", {}, fixed(row.rating, 3)),
-    score && h("td", {}, score.of.show(row.unit)), score && b.main && h("td", {}, fixed(row.gap, 0, true)));
+    h("td", { class: "label said" }, row.response), b.mean && h("td", {}, fixed(row.rating, 3)),
+    score && h("td", {}, score.of.show(row.cell)), score && b.mean && h("td", {}, fixed(row.gap, 0, true)));
   return [
     h("div", { class: "scroll list", id: "scroll-list", "data-scroll": "xy", tabindex: "0", role: "region", "aria-label": "Responses" },
       h("table", { id: "table-list" },
         h("caption", {}, everywhere ? `${whole(rows.length)} responses of the whole data set${rows.length > most ? `, the first ${most} shown` : ""}` : `${whole(rows.length)} responses to this context`),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Side by side")), ["System", "Response"].map((t) => h("th", { scope: "col", class: "label" }, t)),
-          b.main && h("th", { scope: "col" }, "Mean rating"), score && h("th", { scope: "col" }, called(score.metric, score.output)),
-          score && b.main && h("th", { scope: "col" }, h("abbr", { title: "Percentile of the score less the percentile of the mean rating, among all responses: above 0 the metric likes it more than people do" }, "Gap")))),
+          b.mean && h("th", { scope: "col" }, "Mean rating"), score && h("th", { scope: "col" }, called(score.metric, score.output)),
+          score && b.mean && h("th", { scope: "col" }, h("abbr", { title: "Percentile of the score less the percentile of the mean rating, among all responses: above 0 the metric likes it more than people do" }, "Gap")))),
         h("tbody", {}, rows.slice(0, most).map(line)))),
     h("p", { class: "hint" }, "Gap: the score’s percentile less the mean rating’s, among all responses. Tick systems to see them side by side."),
   ];
@@ -137,7 +89,7 @@ function contextPanel(at) {
     h("h3", {}, `The dialogue so far (${found.history.length} ${found.history.length === 1 ? "utterance" : "utterances"})`),
     h("ol", { class: "history", id: "history", "data-scroll": "end", tabindex: "0", "aria-label": "History" },
       found.history.map(([speaker, text]) => h("li", { class: speaker === found.history[0][0] ? "" : "other" }, h("b", {}, speaker), " ", text)),
-      at.chosen.length === 1 && h("li", { class: "answer" }, h("b", {}, at.chosen[0]), " ", b.response.get(b.unitOf[at.context * b.width + b.systems.indexOf(at.chosen[0])]))),
+      at.chosen.length === 1 && h("li", { class: "answer" }, h("b", {}, at.chosen[0]), " ", b.response[at.context * b.width + b.systems.indexOf(at.chosen[0])])),
     found.references.length > 0 && h("div", { class: "reference" }, h("h3", {}, found.references.length > 1 ? "References" : "Reference"), found.references.map((text) => h("p", {}, text))));
 }
 

@@ -1,10 +1,9 @@
 // Systems, pairs of metrics, figures.
 
 function systemsView() {
-  const rows = records(D.systems);
-  rows.forEach((row, i) => { row.scores = D.systems.scores.map((score) => score.of.get(i)); });
+  const rows = records(D.systems.rows);
   const number = (key, label, group, digits = 3) => ({ key, label, group, order: (row) => row[key], cell: (row) => fixed(row[key], digits) });
-  const any = (key) => rows.some((row) => row[key] !== null && !Number.isNaN(row[key]));
+  const any = (key) => rows.some((row) => row[key] !== "" && !Number.isNaN(row[key]));
   const filter = state.get("filter");
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (row) => words.every((word) => `${row.system_id} ${row.kind} ${row.track || ""} ${row.description || ""}`.toLowerCase().includes(word));
@@ -16,7 +15,7 @@ function systemsView() {
     number("responses", "Responses", "", 0),
     any("turn_rating") && number("turn_rating", "of turns", "Mean rating"),
     any("dialogue_rating") && number("dialogue_rating", "of dialogues", "Mean rating"),
-    ...D.systems.scores.map((score, i) => ({ key: `score${i}`, label: score.name, group: "Mean score", order: (row) => row.scores[i], cell: (row) => fixed(row.scores[i], 3) })),
+    ...D.systems.scores.map((name, i) => ({ key: `score${i}`, label: name.replace(":", " "), group: "Mean score", order: (row) => row[name], cell: (row) => fixed(row[name], 3) })),
     any("description") && text("description", "What it is"),
   ].filter(Boolean);
   return h("section", { "aria-labelledby": "systems" }, h("h2", { id: "systems" }, "Systems"),
@@ -52,28 +51,28 @@ function pairsView() {
     const row = found.get(`${a}\n${b}`);
     if (!row) return h("td", {}, "");
     const up = row.difference > 0;
-    const sign = row.told === 2 ? (up ? "▲" : "▼") : row.told === 1 ? (up ? "△" : "▽") : "·";
+    const sign = row.found === 2 ? (up ? "▲" : "▼") : row.found === 1 ? (up ? "△" : "▽") : "·";
     const said = `${a} against ${b}: difference ${fixed(row.difference, 3, true)}, corrected p ${p(row.p_adjusted)}`;
-    return h("td", { class: `told${row.told || 0} ${up ? "up" : "down"}`, title: said }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, said));
+    return h("td", { class: `found${row.found || 0} ${up ? "up" : "down"}`, title: said }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, said));
   };
   const columns = [
     { key: "a", label: "Better", text: true, class: "name", order: (row) => name(row, "a"), cell: (row) => name(row, "a") },
     { key: "b", label: "than", text: true, order: (row) => name(row, "b"), cell: (row) => name(row, "b") },
     { key: "difference", label: "Difference", order: (row) => row.difference, cell: (row) => fixed(row.difference, 3, true) },
     { key: "p", label: "p", order: (row) => row.p, cell: (row) => p(row.p) },
-    { key: "p_adjusted", label: "Corrected p", order: (row) => row.p_adjusted, cell: (row) => h(row.told === 2 ? "strong" : "span", {}, p(row.p_adjusted)) },
+    { key: "p_adjusted", label: "Corrected p", order: (row) => row.p_adjusted, cell: (row) => h(row.found === 2 ? "strong" : "span", {}, p(row.p_adjusted)) },
     { key: "n", label: "n", order: (row) => row.n, cell: (row) => whole(row.n) },
   ];
-  const told = rows.filter((row) => row.told === 2).length;
+  const different = rows.filter((row) => row.found === 2).length;
   const tests = rows.filter((row) => !Number.isNaN(row.p)).length;
   return body(
     h("form", { class: "controls", on: { submit: (event) => event.preventDefault() } },
       choice("pick-against", "Ratings", ratings.map((key) => [key, ratingsLabel(key)]), against, (v) => state.set({ against: v, target: "" })),
       choice("pick-level", "Level", levels.map((l) => [l, LEVELS[l]]), level, (v) => state.set({ level: v })),
       choice("pick-coefficient", "Coefficient", coefficients.map((c) => [c, COEFFICIENTS[c]]), coefficient, (v) => state.set({ coefficient: v }))),
-    h("p", {}, `${told} of ${rows.length} pairs are told apart at 5 % after correction for all of them.`),
+    h("p", {}, `${different} of ${rows.length} pairs differ significantly at 5 % after correction for all of them.`),
     h("div", { class: "scroll", id: "scroll-matrix", "data-scroll": "x", tabindex: "0", role: "region", "aria-label": "Matrix of pairs" },
-      h("table", { class: "matrix", id: "table-matrix" }, h("caption", {}, "Row against column, the best first: ▲ better, ▼ worse; △ ▽ only before the correction; · not told apart"),
+      h("table", { class: "matrix", id: "table-matrix" }, h("caption", {}, "Row against column, the best first: ▲ better, ▼ worse; △ ▽ only before the correction; · no difference found"),
         h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "label" }, "Metric"), h("th", { scope: "col" }, "Value"), names.map((b, i) => h("th", { scope: "col", title: b }, String(i + 1))))),
         h("tbody", {}, names.map((a, i) => h("tr", {}, h("th", { scope: "row", class: "label name" }, `${i + 1} ${a}`), h("td", {}, fixed(values.get(a), 3)), names.map((b) => cell(a, b))))))),
     h("details", { id: "all-pairs", open: state.get("sort.pairs") !== "" }, h("summary", {}, `All ${rows.length} pairs as a list`),

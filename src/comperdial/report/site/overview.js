@@ -65,8 +65,11 @@ function correlationTable() {
   const details = state.get("intervals", "1") === "1";
   const shown = grouped.filter((row) => (level === "all" || row.level === level) && (coefficient === "all" || row.coefficient === coefficient));
   const filter = state.get("filter");
+  const everything = state.get("outputs") === "all" || !D.main.length;
+  const isMain = (row) => row.metric === "human" || D.main.includes(`${row.metric}:${row.output}`);
+  const others = shown.some((row) => !isMain(row));
   const rows = new Map();
-  for (const row of shown) {
+  for (const row of shown.filter((one) => everything || filter || isMain(one))) {
     const key = `${row.metric}\n${row.output}`;
     if (!rows.has(key)) rows.set(key, { metric: row.metric, output: row.output, cells: {} });
     rows.get(key).cells[`${row.level}.${row.coefficient}`] = row;
@@ -91,9 +94,9 @@ function correlationTable() {
       const cell = of(row);
       if (!cell || Number.isNaN(cell.value)) return DASH;
       const few = !row.ceiling && cell.n <= FEW, exact = few && cell.p_exact === cell.p_exact;
-      return [fixed(cell.value, few ? 2 : 3), h("span", { class: "marks" }, cell.starred === 1 && !exact && h("abbr", { title: "p of 0.05 or more" }, "*"),
+      return [fixed(cell.value, few ? 2 : 3), h("span", { class: "marks" }, cell.starred && !exact && h("abbr", { title: "p of 0.05 or more" }, "*"),
         cell.coverage < 1 && h("abbr", { title: `${(100 * cell.coverage).toFixed(1)} % of the rated responses have a score` }, "†"),
-        cell.loso_halved === 1 && h("abbr", { title: `${Number.isNaN(cell.loso_value) ? "No correlation" : fixed(cell.loso_value, 3)} without ${cell.loso_system}` }, "‡")),
+        cell.loso_halved && h("abbr", { title: `${Number.isNaN(cell.loso_value) ? "No correlation" : fixed(cell.loso_value, 3)} without ${cell.loso_system}` }, "‡")),
         few && h("span", { class: "output" }, ` (n ${cell.n}${exact ? `, p ${fixed(cell.p_exact, cell.p_exact < 0.095 ? 3 : 2)}` : ""})`)];
     } });
     if (!details) continue;
@@ -117,10 +120,11 @@ function correlationTable() {
       choice("pick-coefficient", "Coefficient", [...coefficients.map((c) => [c, COEFFICIENTS[c]]), ["all", "all coefficients"]], coefficient, (v) => state.set({ coefficient: v })),
       choice("pick-grouping", "Compared", groupings.map((g) => [g, GROUPINGS[g]]), grouping, (v) => state.set({ grouping: v })),
       search("filter", "Metrics with", filter, (v) => state.set({ filter: v })),
-      box("pick-intervals", "intervals, ranks, leave one out", details, (v) => state.set({ intervals: v ? "" : "0" }))),
+      box("pick-intervals", "intervals, ranks, leave one out", details, (v) => state.set({ intervals: v ? "" : "0" })),
+      others && D.main.length > 0 && box("pick-outputs", "other outputs than the main ones", everything, (v) => state.set({ outputs: v ? "all" : "" }))),
     grid({ name: "metrics", caption: `Agreement with the ratings (${ratingsLabel(against)})`, columns, rows: [...rows.values()].filter(fits),
       pinned: ceilings.length ? [ceiling] : [], start: first, mark: (row) => (row.metric === "human" ? "human" : "") }),
-    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: metrics of one rank are not told apart by the test; 1 is best. Of 10 systems or fewer a value has two digits and says how many there are (n), with the exact p where there is one. acc_eq and SPA are shares of pairs (0 to 1)."),
+    h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: the test finds no difference between metrics of one rank; 1 is best. Of 10 systems or fewer a value has two digits and says how many there are (n), with the exact p where there is one. acc_eq and SPA are shares of pairs (0 to 1)."),
   ];
 }
 
