@@ -106,6 +106,13 @@ def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
     return Table(title, caption, pd.DataFrame({"note": [text]}), [])
 
 
+def described(study: Mapping[str, Any], frame: pd.DataFrame, sections: Sequence[Section], *notes: str, **values: Any) -> Table:  # noqa: ANN401
+    """Return a table with the title, caption and first notes of its entry in ``study.yaml``, with ``values`` filled in."""
+    entry = study["entry"]
+    first = [note.format(**values) for note in entry.get("notes", ())]
+    return Table(entry["title"].format(**values), entry["caption"].format(**values), frame, sections, [*first, *notes])
+
+
 def ending(source: str) -> str:
     """Return what a caption ends with, given who rated: nothing if people did."""
     if source == "human":
