@@ -106,7 +106,9 @@ def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
     return Table(title, caption, pd.DataFrame({"note": [text]}), [])
 
 
-def described(study: Mapping[str, Any], frame: pd.DataFrame, sections: Sequence[Section], *notes: str, **values: Any) -> Table:  # noqa: ANN401
+def described(
+    study: Mapping[str, Any], frame: pd.DataFrame, sections: Sequence[Section], *notes: str, **values: Any
+) -> Table:  # noqa: ANN401
     """Return a table with the title, caption and first notes of its entry in ``study.yaml``, with ``values`` filled in."""
     entry = study["entry"]
     first = [note.format(**values) for note in entry.get("notes", ())]

@@ -212,7 +212,9 @@ def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
         )  # fmt: skip
     heads = ("above", "significantly", "by PERM-BOTH", "least difference")
     cells = {head: (lambda record, head=head: str(record[head])) for head in heads}
-    return Section("DEnsity above", spread(pd.DataFrame(records), {"title": "Data set", "section": "Kind"}, "group", cells))
+    return Section(
+        "DEnsity above", spread(pd.DataFrame(records), {"title": "Data set", "section": "Kind"}, "group", cells)
+    )
 
 
 def _gains(pairs: pd.DataFrame, entry: Mapping[str, Any], datasets: Sequence[str]) -> pd.DataFrame:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,87 +12,70 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, UnknownNameError
 from comperdial.evaluation.fitting import WHOLE, variants, weights_frame
 from comperdial.metrics.local import Coefficients
-from comperdial.report import ranking
-from comperdial.report.about import About
+from comperdial.report import correlations, ranking
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import (
     COEFFICIENTS,
     LEGEND,
     READING,
+    Record,
     halved,
     left_out_notes,
     over_tests,
     partial_notes,
     pooled,
     read_reported,
+    small_p,
+    tested,
     with_interval,
 )
-from comperdial.report.render import Section, Table, grouped_notes, number, spread
+from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
+from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Inputs = Mapping[str, Sequence[Path]]
-Study = Mapping[str, Any]
-Record = Mapping[Any, Any]
 
 SHOWN = ("spearman", "pearson")
 MEAN = "Mean"
 # Which responses of a data set a row's values are of.
 ALL, WITHIN, AGENTS = "all responses", "within systems", "without human responses"
 _RESTRICTED = {"system": WITHIN, "agents": AGENTS}
-_HELD_OUT = (
-    "local is scored held out: the coefficients that score a data set saw neither its ratings nor those of another set of "
-    "the same source (docs/local-metric.md)"
-)
-_SAMPLED = "With fewer than four systems, intervals and tests resample dialogues alone"
 
 
 def table(inputs: Inputs, study: Study) -> Table:
     """Show how well metrics that run here agree with people, and what they cost."""
     about, made = About.read(inputs["about"]), frame(inputs, study)
-    rows, titles = study["entry"]["rows"], about.titles
-    there, whole = set(made["metric"]), made[made["responses"] == ALL]
-    absent = {
-        row["metric"]: about.not_run.get(row["metric"], "no scores") for row in rows if row["metric"] not in there
-    }
+    titles, whole = about.titles, made[made["responses"] == ALL]
+    lost = dict.fromkeys(row["metric"] for row in study["entry"]["rows"] if row["metric"] not in {*made["metric"]})
     counts = whole.groupby("dataset")["n"].max()
     costs = _costs(inputs)
-    costs = costs[costs["metric"].isin(there)]
+    costs = costs[costs["metric"].isin(made["metric"])]
     planned, notes = _contrasts(inputs, study, about)
-    caption = (
-        "Correlation with the mean rating by people of single responses, in the dimension nearest to overall quality: "
-        + "; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts)
-        + " responses. Sorted by the mean over all data sets, and below them, without a value on some, by the mean of the "
-        "others. Rows marked recorded were computed by others; rows marked reference compare with a reference, which some "
-        "data sets lack."
-    )
-    return Table(
-        title="Metrics that run here, next to recorded judges",
-        caption=f"{caption} {LEGEND}" if made["loso_halved"].any() else caption,
-        frame=made.drop(columns=["signature", "not_run"]),
-        sections=[
+    return described(
+        study,
+        made.drop(columns=["signature", "not_run"]),
+        [
             *(_section(made, "label", "Metric", study, titles, name, ranked=True) for name in SHOWN),
             planned,
             _cost_section(whole, costs),
         ],
-        notes=[
-            _HELD_OUT,
-            *READING,
-            *_corrected(whole, titles),
-            f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several. "
-            f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
-            f"{MEAN} is over all data sets, of the metrics that have a value on each",
-            _SAMPLED,
-            *left_out_notes(made[made["responses"] != WITHIN], titles),
-            *partial_notes(made),
-            *grouped_notes([*absent.items()]),
-            *(
-                f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
-                f"{'; '.join(dict.fromkeys(part['date']))})"
-                for how, part in costs.groupby("how", sort=False)
-            ),
-            *notes,
-        ],
+        *READING,
+        *_corrected(whole, titles),
+        f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several. "
+        f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
+        f"{MEAN} is over all data sets, of the metrics that have a value on each",
+        "With fewer than four systems, intervals and tests resample dialogues alone",
+        *left_out_notes(made[made["responses"] != WITHIN], titles),
+        *partial_notes(made),
+        *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
+        *(
+            f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
+            f"{'; '.join(dict.fromkeys(part['date']))})"
+            for how, part in costs.groupby("how", sort=False)
+        ),
+        *notes,
+        sizes="; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts),
+        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
@@ -105,13 +87,11 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """
     rows = pd.DataFrame(study["tables"]["local_metrics"]["rows"])
     rows = rows.assign(place=range(len(rows)), figure=rows["figure"].eq(True))
-    outputs = [*rows["metric"] + ":" + rows["output"]]
-    about = About.read(inputs["about"])
-    found = _of_turns(inputs["correlations"], "correlations", about)
-    found = ranking.of_outputs(found[found["n"] > 0], outputs)
+    found = _of_turns(inputs, "correlations")
+    found = ranking.of_outputs(found[found["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
     if found.empty:
         raise NothingToShowError("no score of any row")
-    whole = ranking.with_ranks(pooled(found), _of_turns(inputs["pairs"], "pairs", about))
+    whole = ranking.with_ranks(pooled(found), _of_turns(inputs, "pairs"))
     key = ["dataset", "metric", "output", "coefficient"]
     parts = found[found["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
     # Within the only system there is nothing to average.
@@ -136,12 +116,10 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     return made[columns].astype({"rank": "Int32", "tests": "Int32"})
 
 
-def _of_turns(paths: Sequence[Path], name: str, about: About) -> pd.DataFrame:
+def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
     """Return the rows of results on single responses, in the dimension of each data set, by Pearson and Spearman."""
-    found = pd.concat([schema.read(path, name) for path in paths], ignore_index=True)
-    found = found[(found["level"] == "turn") & found["coefficient"].isin(SHOWN)]
-    chosen = {str(name): about.dimension(str(name), set(of["target"])) for name, of in found.groupby("dataset")}
-    return found[found["target"] == found["dataset"].map(chosen)]
+    found = correlations.results({"about": inputs["about"], name: inputs[name]}, About.read(inputs["about"]), name)
+    return found[(found["level"] == "turn") & found["coefficient"].isin(SHOWN)]
 
 
 def _costs(inputs: Inputs) -> pd.DataFrame:
@@ -159,27 +137,22 @@ def _section(
     ranked: bool = False,
 ) -> Section:
     """Return a section: rows by data sets, with their mean; ``ranked``: by the mean, rows without one on every set below."""
-    of = made[(made["coefficient"] == coefficient) & made["value"].notna()]
-    groups = of.groupby(row, sort=False)
-    means, counts = groups["value"].mean(), groups["dataset"].nunique()
-    full = means[counts == len(study["datasets"])]
+    shown = made[made["coefficient"] == coefficient]
+    groups = shown[shown["value"].notna()].groupby(row, sort=False)
+    means = groups["value"].mean()
+    full = means[groups["dataset"].nunique() == len(study["datasets"])]
     order = [*dict.fromkeys(made[row])]
     if ranked:
-        # What is restricted to some responses stands below the row that it belongs to.
-        above = (
-            made[made["responses"] == ALL].drop_duplicates(["metric", "output"]).set_index(["metric", "output"])[row]
-        )
-        first = {name: above[metric, output] for name, metric, output in made[[row, "metric", "output"]].to_numpy()}
-        order = sorted(order, key=lambda name: (first[name] not in full, -means.get(first[name], -np.inf)))
-    shown = made[made["coefficient"] == coefficient]
+        # What is restricted to some responses is below the row that it belongs to.
+        output = ["metric", "output"]
+        above = made[made["responses"] == ALL].drop_duplicates(output).set_index(output)[row]
+        first = {name: above[metric, output] for name, metric, output in made[[row, *output]].to_numpy()}
+        order.sort(key=lambda name: (first[name] not in full, -means.get(first[name], -np.inf)))
     cells = {(record[row], record["dataset"]): _cell(record) for record in shown.to_dict("records")}
-    texts = [
-        [number(full.get(name)), *(cells.get((name, dataset), "–") for dataset in study["datasets"])]
-        for name in order
-        if any((name, dataset) in cells for dataset in study["datasets"])
-    ]
-    index = pd.Index([name for name in order if any((name, one) in cells for one in study["datasets"])], name=head)
+    order = [name for name in order if any((name, dataset) in cells for dataset in study["datasets"])]
+    texts = [[number(full.get(name)), *(cells.get((name, one), "–") for one in study["datasets"])] for name in order]
     columns = pd.MultiIndex.from_product([["Data set"], [MEAN, *(titles[name] for name in study["datasets"])]])
+    index = pd.Index(order, name=head)
     return Section(COEFFICIENTS[coefficient], pd.DataFrame(texts, index=index, columns=columns, dtype=object))
 
 
@@ -190,24 +163,19 @@ def _cell(record: Record) -> str:
 
 def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return the note that says over how many tests ranks were corrected."""
-    tests = made.dropna(subset="tests").groupby("dataset", sort=False)["tests"].max()
-    counts = {titles[str(name)]: int(tests[name]) for name in sorted(tests.index)}
+    tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
+    counts = {titles[str(name)]: int(n) for name, n in tests.items()}
     return [f"Ranks of a column are corrected over all pairs of its rows: {over_tests(counts)}"] if counts else []
 
 
 def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
-    known = costs.set_index("metric")
-    first = whole.drop_duplicates("label").set_index("label")["metric"]
-    first = first[first.isin(known.index)]
-    texts = pd.DataFrame(
-        {
-            ("Cost", "CPU seconds"): [number(known["seconds"][name], digits=1) for name in first],
-            ("Cost", "US dollars"): [number(known["usd"][name], digits=2) for name in first],
-            ("Cost", "How"): [known["how"][name] for name in first],
-        },
-        index=first.index.rename("Metric"),
-    )
-    return Section("1,000 responses", texts)
+    first = whole.drop_duplicates("label")[["label", "metric"]].merge(costs, on="metric").set_index("label")
+    texts = {
+        ("Cost", "CPU seconds"): first["seconds"].map(lambda value: number(value, digits=1)),
+        ("Cost", "US dollars"): first["usd"].map(lambda value: number(value, digits=2)),
+        ("Cost", "How"): first["how"],
+    }
+    return Section("1,000 responses", pd.DataFrame(texts).rename_axis(index="Metric"))
 
 
 # Planned contrasts
@@ -216,19 +184,7 @@ def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
 def contrasts(inputs: Inputs, study: Study) -> Table:
     """Show the planned contrasts, corrected over these alone."""
     section, notes = _contrasts(inputs, study, About.read(inputs["about"]))
-    return Table(
-        title="Planned contrasts of metrics that run here and recorded judges",
-        caption="Whether two metrics correlate alike with the mean rating by people of single responses. The pairs are those "
-        "that study.yaml names; no others are tested here.",
-        frame=contrast_frame(inputs, study),
-        sections=[section],
-        notes=[
-            _HELD_OUT,
-            "The interval of a difference is not corrected, and leaves out 0 just where p < 0.05. Test and interval resample "
-            f"systems and dialogues. {_SAMPLED}",
-            *notes,
-        ],
-    )
+    return described(study, contrast_frame(inputs, study), [section], *notes)
 
 
 def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
@@ -237,20 +193,18 @@ def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     Raises
     ------
     UnknownNameError
-        When a contrast names no row or no data set of the study.
+        If a contrast names no row or no data set of the study.
     """
     labels = {f"{row['metric']}:{row['output']}": row["label"] for row in study["tables"]["local_metrics"]["rows"]}
     where = f"study {study['name']}, planned_contrasts"
     for entry in study["planned_contrasts"]:
-        for name in (entry["metric"], entry["against"]):
-            if name not in labels:
-                raise UnknownNameError("row", name, labels, where=where)
-        for dataset in entry["datasets"]:
-            if dataset not in study["datasets"]:
-                raise UnknownNameError("dataset", dataset, study["datasets"], where=where)
-    found = ranking.contrasts(
-        _of_turns(inputs["pairs"], "pairs", About.read(inputs["about"])), study["planned_contrasts"]
-    )
+        for what, names, known in (
+            ("row", (entry["metric"], entry["against"]), labels),
+            ("dataset", entry["datasets"], study["datasets"]),
+        ):
+            if unknown := [name for name in names if name not in known]:
+                raise UnknownNameError(what, unknown[0], known, where=where)
+    found = ranking.contrasts(_of_turns(inputs, "pairs"), study["planned_contrasts"])
     named = found.assign(metric=found["metric"].map(labels), against=found["against"].map(labels))
     return named.rename(columns={"metric": "label", "against": "minus"})
 
@@ -263,7 +217,8 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
         title=made["dataset"].map(about.titles),
         group=made["coefficient"].map(COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
-    cells = {"difference": _difference, "p": _p("p"), "p corrected": _p("p_adjusted")}
+    # With three digits an end near 0 says on which side it is.
+    cells = {"difference": lambda record: tested(record, 3), "p": small_p(), "p corrected": small_p("p_adjusted")}
     texts = spread(shown, {"pair": "Difference", "title": "Data set"}, "group", cells)
     counts = {COEFFICIENTS[str(name)]: int(of["tests"].max()) for name, of in made.groupby("coefficient", sort=False)}
     lost = shown[shown["p"].isna()].drop_duplicates(["pair", "dataset"])
@@ -282,16 +237,6 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
     ]
 
 
-def _difference(record: Record) -> str:
-    # With three digits an end near 0 says on which side it is.
-    ends: str = "" if pd.isna(record["low"]) else f" [{number(record['low'])}, {number(record['high'])}]"
-    return number(record["difference"], sign=True) + ends
-
-
-def _p(name: str) -> Callable[[Record], str]:
-    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
-
-
 # What each part of `local` contributes
 
 
@@ -303,76 +248,56 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     order = list(variants(known.features))
     made = found.assign(place=found["output"].map(order.index)).sort_values("place", kind="stable")
     made = made.assign(loso_halved=halved(made), responses=ALL)
-    weights = weights_frame(known)
-    columns = {"weight": "all sets", "lowest": "lowest", "highest": "highest"}
-    texts = weights.set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
-    texts = texts.map(lambda value: number(value, sign=True)).rename(columns=columns)
+    weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
+    texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]
+    texts = texts.map(lambda value: number(value, sign=True))
     texts.columns = pd.MultiIndex.from_product([["Weight"], texts.columns])
-    caption = (
-        "Held-out correlation of `local` with people's ratings: with all parts, without each, with each alone. Each variant "
-        "was fitted anew, its penalty chosen among the sets that it may see."
-    )
     unused = ["place", "responses", "signature", "grouping", "metric", "p_exact"]
-    return Table(
-        title="The learned metric without its parts",
-        caption=f"{caption} {LEGEND}" if made["loso_halved"].any() else caption,
-        frame=made.drop(columns=[name for name in unused if name in made]).rename(columns={"output": "variant"}),
-        sections=[
+    return described(
+        study,
+        made.drop(columns=[name for name in unused if name in made]).rename(columns={"output": "variant"}),
+        [
             *(_section(made, "output", "Variant", study, titles, name) for name in SHOWN),
             Section("Weights of what ships", texts),
         ],
-        notes=[
-            _HELD_OUT,
-            f"{len(order)} variants were tried; what ships is the first, {WHOLE}, whatever the others give",
-            "Weights are of standardised features: what one standard deviation within a data set adds, in standard "
-            "deviations of the rating; lowest and highest are of the fits without one group",
-            *READING[1:],
-            *_corrected(made, titles),
-            *left_out_notes(made, titles),
-        ],
+        *READING[1:],
+        *_corrected(made, titles),
+        *left_out_notes(made, titles),
+        variants=len(order),
+        whole=WHOLE,
+        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
 def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw Spearman's coefficient of the rows marked for it with intervals, a panel for each data set."""
-    from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-
     titles, made = About.read(inputs["about"]).titles, frame(inputs, study)
     shown = made[made["figure"] & (made["coefficient"] == "spearman") & made["value"].notna()]
     shown = shown[shown["responses"] == ALL]
     labels = list(dict.fromkeys(shown["label"]))
-    datasets = [name for name in study["datasets"] if name in set(shown["dataset"])]
+    datasets = [name for name in study["datasets"] if name in {*shown["dataset"]}]
     columns = min(3, len(datasets))
-    height = {label: len(labels) - 1 - place for place, label in enumerate(labels)}
+    lines = -(-len(datasets) // columns)
     lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
     with drawing():
-        lines = -(-len(datasets) // columns)
-        drawn, axes = figure_and_axes(
-            lines, columns, (7.6, lines * (0.155 * len(labels) + 0.45)), sharex=True, sharey=True
-        )
-        for place, dataset in enumerate(datasets):
-            ax = axes[place // columns][place % columns]
+        size = (7.6, lines * (0.155 * len(labels) + 0.45))
+        drawn, axes = figure_and_axes(lines, columns, size, sharex=True, sharey=True)
+        for ax in axes.flat[len(datasets) :]:
+            ax.set_axis_off()
+        for ax, dataset in zip(axes.flat, datasets, strict=False):
             ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
             lines_behind(ax, "both")
             for record in shown[shown["dataset"] == dataset].to_dict("records"):
-                recorded, own = "recorded" in record["label"], record["metric"] == "local"
-                colour, mark, _ = SERIES[1 if own else 2 if recorded else 0]
-                y = height[record["label"]]
-                if pd.notna(record["low"]):
-                    ax.plot([record["low"], record["high"]], [y, y], color=colour, lw=1.1, zorder=2)
+                colour, mark, _ = SERIES[
+                    1 if record["metric"] == "local" else 2 if "recorded" in record["label"] else 0
+                ]
+                y = len(labels) - 1 - labels.index(record["label"])
+                ax.plot([record["low"], record["high"]], [y, y], color=colour, lw=1.1, zorder=2)
                 ax.plot([record["value"]], [y], mark, color=colour, ms=4, zorder=3)
             ax.set_title(titles[dataset], loc="left", fontweight="bold")
             ax.set_yticks(np.arange(len(labels)), labels[::-1])
             ax.set_ylim(-0.7, len(labels) - 0.3)
             ax.set_xlim(max(-1.0, lowest - 0.05), 1.0)
-        for ax in axes.flat[len(datasets) :]:
-            ax.set_axis_off()
-        titled(
-            drawn,
-            "Metrics that run here, next to recorded judges",
-            "Spearman with people's ratings of responses",
-            "Lines are 95 % intervals. Squares: local, the learned metric, by coefficients that never saw the data set or "
-            "another of its source. Triangles: judges that others ran and recorded. A metric that needs a reference has no "
-            "mark where there is none.",
-        )
+        entry = study["entry"]
+        titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
     return drawn, shown.drop(columns=["figure", "responses", "signature", "not_run", "loso_halved"])
