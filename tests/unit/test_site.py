@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
-import math
 import re
 import shutil
 import subprocess
@@ -14,152 +12,125 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comperdial import schema
 from comperdial.core.errors import FileError
 from comperdial.core.files import write_json
-from comperdial.report.render import SIMULATED, number
-from comperdial.report.site import contents
-from comperdial.report.site.packing import Packer, Unpacked, decimals_of
-from comperdial.report.site.page import data_of, of_dataset, page
+from comperdial.report import page as pages
+from comperdial.report.page import contents, data_of, decimals_of, page
+from comperdial.report.render import number
 
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> & “ok”"
 SYSTEMS = ["a (p = 0.3)", "b", "c"]
+KEY = {"dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled"}
+OF = KEY | {"coefficient": "spearman", "n": 12}
 
 
-def _correlation(metric, output, level, value, **other):
-    row = {
-        "dataset": "toy", "level": level, "against": "turn", "target": "Overall", "metric": metric, "output": output,
-        "grouping": "pooled", "coefficient": "spearman", "value": value, "low": value - 0.1, "high": value + 0.1,
-        "loso_value": None, "loso_system": None, "p": 0.0496, "n": 12, "rank": 1.0, "tests": 3, "rank_wmt": None,
-        "coverage": 1.0, "cut": 0, "lacking": None, "signature": f"{metric}|v1",
-    }  # fmt: skip
-    return row | other
+def correlation(metric, output, value, **other):
+    row = OF | {
+        "metric": metric,
+        "output": output,
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.1,
+        "p": 0.0496,
+    }
+    return row | {"coverage": 1.0, "cut": 0, "signature": f"{metric}|v1"} | other
+
+
+def pair(a, b, difference, p):
+    names = {"metric_a": a[0], "output_a": a[1], "metric_b": b[0], "output_b": b[1], "difference": difference, "p": p}
+    return OF | names | {"p_wmt": 0.1, "p_perm_both": 0.1, "p_williams": 0.1, "test": "a test"}
 
 
 @pytest.fixture
-def tables():
-    """Two dialogues of two turns, three systems; c is a reference without scores; b and a say the same once."""
+def toy(tmp_path, monkeypatch):
+    """Two dialogues of two turns, three systems; c is a reference without scores; in the first context all say the same."""
+    monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(5)
-    contexts = pd.DataFrame(
+    contexts = [
+        {
+            "dataset": "toy",
+            "context_id": f"d{d}-t{t}",
+            "dialogue_id": f"d{d}",
+            "turn": t,
+            "references": [f"reference {d}{t}"],
+        }
+        | {"history": [{"speaker": "A", "text": f"question {t} <b>of</b> {d}"}], "facts": ["a fact"] if d else []}
+        for d in range(2)
+        for t in range(2)
+    ]
+    cells = [(row["context_id"], s) for row in contexts for s in SYSTEMS]
+    said = {
+        (c, s): "the same" if c == "d0-t0" else EVIL if (c, s) == ("d1-t1", "b") else f"{c} {s[0]}" for c, s in cells
+    }
+    responses = [{"dataset": "toy", "context_id": c, "system_id": s, "response": said[c, s]} for c, s in cells]
+    score = {"dataset": "toy", "level": "turn", "cut": 0}
+    scores = pd.DataFrame(
         [
-            {
-                "dataset": "toy", "context_id": f"d{d}-t{t}", "dialogue_id": f"d{d}", "turn": t,
-                "history": [{"speaker": "A", "text": f"question {t} <b>of</b> {d}"}],
-                "references": [f"reference {d}{t}"],
-                "facts": ["a fact"] if d else [],
-            }
-            for d in range(2)
-            for t in range(2)
+            score | {"item_id": c, "system_id": s, "metric": metric, "output": output, "signature": f"{metric}|v1"}
+            | {"value": np.float32(0.5 if c == "d0-t0" else scale * random.random())}
+            for metric, output, scale in (("m", "one", 1), ("m", "two", 1e-4), ("n", "big", 300))
+            for c, s in cells
+            if s != "c" and (c, s, metric) != ("d1-t0", "b", "n")
         ]
     )  # fmt: skip
-    cells = [(c, s) for c in contexts["context_id"] for s in SYSTEMS]
-    responses = pd.DataFrame(
-        [
-            {
-                "dataset": "toy",
-                "context_id": c,
-                "system_id": s,
-                "response": EVIL if (c, s) == ("d1-t1", "b") else f"{c} {s[0]}",
-            }
-            for c, s in cells
-        ]
-    )
-    responses.loc[responses["context_id"] == "d0-t0", "response"] = "the same"
-    scores = [
-        {
-            "dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "metric": metric, "output": output,
-            "value": np.float32(0.5 if c == "d0-t0" else scale * random.random()), "cut": 0,
-            "signature": f"{metric}|v1",
-        }
-        for metric, output, scale in (("m", "one", 1), ("m", "two", 1e-4), ("n", "big", 300))
-        for c, s in cells
-        if s != "c" and (c, s, metric) != ("d1-t0", "b", "n")
-    ]  # fmt: skip
     ratings = [
-        {
-            "dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "annotator_id": rater, "position": None,
-            "dimension": name, "rating": float(random.integers(1, 6)), "scale_min": 1.0, "scale_max": 5.0,
-            "source": "human",
-        }
+        {"dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "annotator_id": rater, "dimension": name}
+        | {"rating": float(random.integers(1, 6)), "scale_min": 1.0, "scale_max": 5.0, "source": "human"}
         for c, s in cells
         for rater in ("r1", "r2")
         for name in ("Overall", "Fluent")
         if (c, rater) != ("d1-t1", "r2")
-    ]  # fmt: skip
-    judged = pd.DataFrame(
-        [
-            {
-                "dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "metric": "n", "output": "big",
-                "sample": 0, "key": None, "tries": 1, "value": None if s == "b" else 3.0,
-                "failure": "no number" if s == "b" else None,
-                "rationale": None if s == "b" else f"because {c}", "input_tokens": 1, "output_tokens": 1, "cost": 0.0,
-            }
-            for c, s in cells
-        ]
-    )  # fmt: skip
+    ]
+    judged = [
+        {"dataset": "toy", "level": "turn", "item_id": c, "system_id": s, "metric": "n", "output": "big", "sample": 0}
+        | {"tries": 1, "input_tokens": 1, "output_tokens": 1, "cost": 0.0, "key": f"{c}{s}"}
+        | ({"failure": "no number"} if s == "b" else {"value": 3.0, "rationale": f"because {c}"})
+        for c, s in cells
+    ]
     found = [
-        _correlation("m", "one", "turn", 0.25),
-        _correlation("m", "two", "turn", -0.5, p=0.04996),
-        _correlation("n", "big", "turn", 0.75, rank=np.nan, coverage=0.9, p=0.2, loso_value=0.3, loso_system="b"),
-        _correlation("m", "one", "system", np.nan, low=np.nan, high=np.nan, p=np.nan, rank=np.nan),
+        correlation("m", "one", 0.25),
+        correlation("m", "two", -0.5, p=0.04996),
+        correlation("n", "big", 0.75, coverage=0.9, p=0.2, loso_value=0.3, loso_system="b"),
     ]
-    compared = {
-        "dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled",
-        "coefficient": "spearman", "metric_a": "n", "output_a": "big", "metric_b": "m", "output_b": "one",
-        "difference": 0.5, "p": 0.001,
-        "p_adjusted": 0.003, "p_fdr": 0.002, "p_wmt": 0.005, "p_perm_both": 0.01, "p_williams": 0.01, "n": 12, "test": "a test",
-    }  # fmt: skip
-    other = {"metric_b": "n", "output_b": "x", "p": 0.03, "p_adjusted": 0.06}
-    ceiling = {
-        "dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled",
-        "coefficient": "spearman", "n": 12,
-    }  # fmt: skip
-    persona = {"dataset": "toy", "dialogue_id": "d0", "speaker": "A", "sentences": ["i am <i>A</i>."], "kinds": ["x"]}
-    return contents.Tables(
-        systems=pd.DataFrame(
-            {"dataset": "toy", "system_id": SYSTEMS, "kind": ["agent", "human", "reference"], "track": None}
-            | {"description": ""}
-        ),
-        contexts=contexts,
-        responses=responses,
-        scores=pd.DataFrame(scores),
-        correlations=pd.DataFrame(found),
-        comparisons=pd.DataFrame([compared, compared | other]),
-        ceilings=pd.DataFrame([ceiling | {"annotator_id": f"r{n}", "value": 0.8 + n / 10} for n in range(2)]),
-        personas=pd.DataFrame([persona]),
-        ratings=pd.DataFrame(ratings),
-        judgements=[judged],
-    )  # fmt: skip
+    kinds = zip(SYSTEMS, ["agent", "human", "reference"], strict=True)
+    tables = {
+        "systems": [{"dataset": "toy", "system_id": s, "kind": kind, "description": "-"} for s, kind in kinds],
+        "contexts": contexts,
+        "responses": responses,
+        "ratings": ratings,
+        "personas": [
+            {"dataset": "toy", "dialogue_id": "d0", "speaker": "A", "sentences": ["i am <i>A</i>."], "kinds": ["x"]}
+        ],
+    }
+    results = {
+        "correlations": found,
+        "pairs": [pair(("n", "big"), ("m", "one"), 0.5, 0.001), pair(("n", "big"), ("m", "two"), 1.25, 0.03)],
+        "ceilings": [OF | {"annotator_id": f"r{n}", "value": 0.8 + n / 10} for n in range(2)],
+    }
+    for folder, kind in (("data/tables/toy", tables), ("results/toy", results)):
+        for name, rows in kind.items():
+            put(f"{folder}/{name}.parquet", rows, name)
+    for name in ("m", "n"):
+        schema.write(f"results/toy/scores/{name}.parquet", scores[scores["metric"] == name], "scores")
+    put("results/toy/judgements/n.parquet", judged, "judgements")
+    Path("results/toy/tables").mkdir()
+    Path("results/toy/tables/alpha.csv").write_text(
+        "level,dimension,annotator_id,statistic,value,low,high\nturn,Overall,,alpha_ordinal,0.57232,0.5,\n"
+        "turn,Overall,r1,mean,3.0,,\n"
+    )
+    Path("results/toy/figures").mkdir()
+    Path("results/toy/figures/heatmap.png").touch()
+    about = {"dataset": "toy", "title": "Toy <set>", "source": "human", "target": None, "main_target": "Overall"}
+    about |= {"levels": ["turn"], "scorers": ["m", "n"], "apart": [], "judged": ["n"], "systems_outputs": ["m:one"]}
+    about |= {"outputs": ["m:one", "m:two", "n:big"], "not_run": {"z": "no <model>"}, "labels": {"m:two": "Two"}}
+    write_json(Path("results/toy/about.json"), about)
+    return {**{name: pd.DataFrame(rows) for name, rows in tables.items()}, "scores": scores, "about": about}
 
 
-SETTINGS = contents.Settings(
-    title="Toy <set>", main=["m:one"], not_run={"z": "no <model>"}, figures=["../figures/toy_x.png"]
-)
-
-
-def test_columns_come_back_as_they_are_shown():
-    random = np.random.default_rng(1)
-    packer = Packer()
-    columns = [
-        (random.random(5000).astype(np.float32).astype(np.float64), 3),
-        (np.array([0.0005, 0.0015, 0.0625, -0.0005, 1.0005, np.nan]), 3),
-        (random.normal(0, 1e5, 300), 2),
-        (np.array([np.nan, np.nan]), 3),
-        (np.array([]), 0),
-        (np.arange(254.0), 0),
-        (np.arange(255.0), 0),
-        (np.arange(256.0), 0),
-    ]
-    specs = [packer.numbers(values, decimals) for values, decimals in columns]
-    words = packer.texts(["b", None, "a", "b", "ü </script>"])
-    found = Unpacked(packer.text({"specs": specs, "words": words}))
-    for (values, decimals), spec in zip(columns, found.content["specs"], strict=True):
-        shown = [number(value, digits=decimals) for value in found.numbers(spec)]
-        assert shown == [number(value, digits=decimals) for value in values]
-    assert [spec["width"] for spec in specs[-3:]] == [1, 1, 2]
-    assert found.texts(found.content["words"]) == ["b", None, "a", "b", "ü </script>"]
+def put(path, rows, name):
+    schema.write(path, pd.DataFrame(rows).reindex(columns=list(schema.table(name).columns)), name)
 
 
 @pytest.mark.parametrize(
@@ -171,220 +142,158 @@ def test_as_many_decimals_as_say_something(values, decimals):
     assert decimals_of(np.array(values, dtype=np.float64)) == decimals
 
 
-def test_not_packed_data_is_named():
-    with pytest.raises(FileError, match="not packed data"):
-        Unpacked("bm9uZQ==")
-    with pytest.raises(FileError, match="no packed data"):
-        data_of("<html></html>")
-
-
-def _scores(found, level=""):
-    """Return what the page shows: (context, system, metric:output) to a number, read as the page's code reads it."""
-    b = found.content["browser"]
-    unit = found.numbers(b["unit"])
-    out = {}
-    for score in b["scores"]:
-        values = found.numbers(score["of"])
-        for c, context in enumerate(b["contexts"]):
-            for s, system in enumerate(b["systems"]):
-                place = b["starts"][c] + int(unit[c * len(b["systems"]) + s])
-                out[context["id"], system, f"{score['metric']}:{score['output']}"] = (
-                    values[place],
-                    score["of"]["decimals"],
-                )
-    return out
-
-
-def test_every_score_rating_and_text_is_that_of_the_tables(tables):
-    found = Unpacked(contents.pack(tables, SETTINGS))
-    b = found.content["browser"]
-    shown = _scores(found)
-    assert len({key for key, (value, _) in shown.items() if not math.isnan(value)}) == len(tables.scores)
-    for row in tables.scores.to_dict("records"):
-        value, decimals = shown[row["item_id"], row["system_id"], f"{row['metric']}:{row['output']}"]
-        assert number(value, digits=decimals) == number(row["value"], digits=decimals)
-    unit, response = found.numbers(b["unit"]), found.texts(b["response"])
-    said = {}
-    for c, context in enumerate(b["contexts"]):
-        for s, system in enumerate(b["systems"]):
-            said[context["id"], system] = response[b["starts"][c] + int(unit[c * 3 + s])]
-    assert said == dict(tables.responses.set_index(["context_id", "system_id"])["response"].items())
-    # In the first context all said the same: a and b have equal scores, the reference none.
-    assert len(response) == 4 * 3
+def test_every_score_rating_and_text_is_that_of_the_tables(toy):
+    b = data_of(page("toy", "results/toy/report.html"))["browser"]
+    keys = [(context["id"], system) for context in b["contexts"] for system in b["systems"]]
+    shown = {
+        (*key, score["metric"], score["output"]): number(value, digits=score["of"]["decimals"])
+        for score in b["scores"]
+        for key, value in zip(keys, score["of"]["values"], strict=True)
+        if value is not None
+    }
+    decimals = {(score["metric"], score["output"]): score["of"]["decimals"] for score in b["scores"]}
+    names = ["item_id", "system_id", "metric", "output"]
+    values = toy["scores"].set_index(names)["value"]
+    assert shown == {key: number(value, digits=decimals[key[2:]]) for key, value in values.items()}
+    assert (
+        dict(zip(keys, b["response"], strict=True))
+        == toy["responses"].set_index(["context_id", "system_id"])["response"].to_dict()
+    )
     assert [entry["dimension"] for entry in b["ratings"]] == ["Overall", "Fluent"]
     for entry in b["ratings"]:
         for rater in entry["annotators"]:
-            values = found.numbers(rater["of"])
-            of_it = tables.ratings.query("dimension == @entry['dimension'] and annotator_id == @rater['id']")
-            wanted = of_it.set_index(["item_id", "system_id"])["rating"]
-            keys = [(c["id"], s) for c in b["contexts"] for s in b["systems"]]
-            np.testing.assert_array_equal(values, wanted.reindex(pd.MultiIndex.from_tuples(keys)).to_numpy())
+            rows = toy["ratings"].query("dimension == @entry['dimension'] and annotator_id == @rater['id']")
+            found = dict(zip(keys, rater["of"]["values"], strict=True))
+            assert {key: value for key, value in found.items() if value is not None} == rows.set_index(names[:2])[
+                "rating"
+            ].to_dict()
     (judged,) = b["judgements"]
-    assert set(found.texts(judged["failure"])) == {None, "no number"}
-    assert "because d1-t1" in found.texts(judged["rationale"])
+    assert {*judged["failure"]} == {None, "no number"} and "because d1-t1" in judged["rationale"]
 
 
-def test_systems_that_said_the_same_share_what_was_said_of_it():
-    keys = [(c, s) for c in "xy" for s in "abc"]
-    units = contents.Units(keys, {"r": ["1", "1", "2", "3", None, "3"], "v": [1.0, 1.0, 1.0, 2.0, np.nan, 2.5]})
-    assert units.starts == [0, 2]
-    assert units.of.tolist() == [0, 0, 1, *[units.of[3], units.of[4], units.of[5]]]
-    assert len({*units.of[3:].tolist()}) == 3
-    assert [keys[row][0] for row in units.rows] == ["x", "x", "y", "y", "y"]
+def test_percentiles_count_equal_values_half(toy):
+    b = data_of(page("toy", "results/toy/report.html"))["browser"]
+    (score,) = (one for one in b["scores"] if one["output"] == "one")
+    known = [value for value in score["of"]["values"] if value is not None]
+    for value, percent in zip(score["of"]["values"], score["percent"]["values"], strict=True):
+        if value is not None:
+            share = (sum(one < value for one in known) + known.count(value) / 2) / len(known)
+            assert percent == pytest.approx(100 * share, abs=0.051)
 
 
-def test_the_statistics_are_those_of_the_tables(tables):
-    found = Unpacked(contents.pack(tables, SETTINGS))
-    table = found.content["correlations"]
-    rows = {
-        key: (value, starred)
-        for *key_, value, starred in zip(
-            *(found.texts(table[name]) for name in ("level", "metric", "output")),
-            found.numbers(table["value"]), found.numbers(table["starred"]), strict=True,
-        )
-        if (key := tuple(key_))
-    }  # fmt: skip
-    assert rows["turn", "m", "two"] == (-0.5, 0.0)
-    assert rows["turn", "n", "big"] == (0.75, 1.0)
-    at = list(zip(found.texts(table["metric"]), found.texts(table["output"]), strict=True)).index(("n", "big"))
-    assert found.texts(table["loso_system"])[at] == "b"
-    assert (found.numbers(table["loso_value"])[at], found.numbers(table["loso_halved"])[at]) == (0.3, 1.0)
-    assert found.numbers(table["loso_halved"]).sum() == 1
-    assert math.isnan(rows["system", "m", "one"][0])
-    assert rows["system", "m", "one"][1] == 1.0, "no p to be had is marked as everywhere else"
-    assert found.numbers(found.content["ceilings"]["value"]).tolist() == [0.85]
-    assert found.numbers(found.content["comparisons"]["told"]).tolist() == [2.0, 1.0]
-    assert found.content["signatures"] == {"m": "m|v1", "n": "n|v1"}
-    systems = found.content["systems"]
-    assert found.texts(systems["system_id"]) != [] and "c" not in found.texts(systems["system_id"])
-    mean = tables.scores.query("metric == 'm' and output == 'one'").groupby("system_id")["value"].mean()
-    shown = dict(zip(found.texts(systems["system_id"]), found.numbers(systems["scores"][0]["of"]), strict=True))
-    assert {name: number(value) for name, value in shown.items()} == {
-        name: number(value) for name, value in mean.items()
-    }
+def test_the_statistics_are_those_of_the_tables(toy):
+    found = contents("toy", "results/local/toy.html")
+    rows = {(row["metric"], row["output"]): row for row in found["correlations"]}
+    assert (rows["m", "two"]["value"], rows["m", "two"]["starred"]) == (-0.5, False)
+    big = rows["n", "big"]
+    assert (big["value"], big["starred"], big["loso_system"], big["loso_value"], big["loso_halved"]) == (
+        0.75,
+        True,
+        "b",
+        0.3,
+        True,
+    )
+    assert found["ceilings"][0]["value"] == 0.85
+    assert [row["found"] for row in found["comparisons"]] == [2, 2]
+    assert found["signatures"] == {"m": "m|v1", "n": "n|v1"}
+    assert found["alpha"] == [
+        {"level": "turn", "dimension": "Overall", "kind": "ordinal", "value": "0.572", "low": "0.500", "high": "–"}
+    ]
+    mean = toy["scores"].query("output == 'one'").groupby("system_id")["value"].mean()
+    assert {row["system_id"]: number(row["m:one"]) for row in found["systems"]["rows"]} == mean.map(number).to_dict()
+    assert found["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
 
 
-def test_outputs_can_be_chosen_as_far_as_they_have_scores(tables):
-    chosen = contents.chosen_outputs(tables.scores, ["m:two", "absent:x"])
-    assert chosen == [("turn", "m", "two")]
+def test_only_main_outputs_are_shown_of_a_response(toy):
+    write_json(Path("results/toy/about.json"), toy["about"] | {"outputs": ["m:two", "absent:x"]})
+    (score,) = contents("toy", "x.html")["browser"]["scores"]
+    assert score["output"] == "two"
 
 
-def test_long_rationales_are_cut(monkeypatch, tables):
-    monkeypatch.setattr(contents, "MOST_CHARACTERS", 500)
-    judged = tables.judgements[0].assign(rationale=[f"{n} " * 150 for n in range(12)], failure=None, value=1.0)
-    keys = [(c, s) for c in tables.contexts["context_id"] for s in SYSTEMS]
-    entries, cut = contents.judgements([judged], "turn", keys)
-    assert cut == 0 and "rationale" not in entries[0]
-    monkeypatch.setattr(contents, "MOST_CHARACTERS", 1300)
-    entries, cut = contents.judgements([judged], "turn", keys)
-    assert cut == 100 and {len(text) for text in entries[0]["rationale"]} == {101}
+@pytest.mark.parametrize(("most", "cut"), [(5000, None), (1300, 100), (500, 0)])
+def test_long_rationales_are_cut(monkeypatch, toy, most, cut):
+    monkeypatch.setattr(pages, "MOST_CHARACTERS", most)
+    path = "results/toy/judgements/n.parquet"
+    judged = schema.read(path, "judgements")
+    texts = [f"{n:02} " * 120 for n in range(12)]
+    schema.write(path, judged.assign(rationale=texts, failure=None, value=1.0), "judgements")
+    b = contents("toy", "x.html")["browser"]
+    lengths = {len(text) for text in b["judgements"][0].get("rationale", ())}
+    assert b["cut"] == cut and lengths == ({360} if cut is None else {101} if cut else set())
 
 
-def test_several_samples_are_shown_with_their_values(tables):
-    judged = tables.judgements[0]
-    twice = pd.concat([judged, judged.assign(sample=1, value=4.5, failure=None)], ignore_index=True)
-    found = Unpacked(contents.pack(dataclasses.replace(tables, judgements=[twice]), SETTINGS))
-    first, second = found.content["browser"]["judgements"]
+def test_several_samples_are_shown_with_their_values(toy):
+    path = "results/toy/judgements/n.parquet"
+    judged = schema.read(path, "judgements")
+    again = judged.assign(sample=1, value=4.5, failure=None, key=judged["key"] + "2")
+    schema.write(path, pd.concat([judged, again], ignore_index=True), "judgements")
+    first, second = contents("toy", "x.html")["browser"]["judgements"]
     assert (first["sample"], second["sample"], second["output"]) == (0, 1, "big")
-    assert set(found.numbers(second["value"])) == {4.5} and "failure" not in second
+    assert {*second["value"]["values"]} == {4.5} and "failure" not in second
 
 
-def test_the_page_is_one_file_without_a_way_in_or_out(tables):
-    text = page("Toy <set>", contents.pack(tables, SETTINGS), note=SIMULATED)
-    assert text == page("Toy <set>", contents.pack(tables, SETTINGS), note=SIMULATED)
-    assert "Toy &lt;set&gt;" in text and "Toy <set>" not in text
+def test_the_page_is_one_file_without_a_way_in_or_out(toy):
+    write_json(Path("results/toy/about.json"), toy["about"] | {"source": "simulated", "levels": []})
+    text = page("toy", "results/toy/report.html")
+    assert text == page("toy", "results/toy/report.html")
+    assert "Toy &lt;set&gt;" in text and "Toy <set>" not in text and "SIMULATED" in text
     assert text.count("</script>") == 2
     assert "default-src 'none'" in text and "unsafe" not in text
     assert not re.search(r"\bon[a-z]+=\"|https?://|\bimport\b|innerHTML|insertAdjacentHTML|\beval\(", text)
-    assert SIMULATED.replace("'", "&#x27;") in text
+    with pytest.raises(FileError, match="no data in the page"):
+        data_of("<html></html>")
 
 
-def _dom(path: Path, tmp_path: Path, *hashes: str) -> list[str]:
+def dom(text, tmp_path, *hashes):
     if BROWSER is None:
         pytest.skip("no Chromium here")
-    out = []
-    for hash_ in hashes:
+    (tmp_path / "toy.html").write_text(text, encoding="utf-8")
+    for view in hashes:
         command = [
-            BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            f"--user-data-dir={tmp_path / 'browser'}",
-            "--virtual-time-budget=4000", "--dump-dom", f"file://{path}#{hash_}",
+            BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path / 'browser'}",
+            "--virtual-time-budget=4000", "--dump-dom", f"file://{tmp_path}/toy.html#{view}",
         ]  # fmt: skip
         found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        out.append(found.stdout)
         assert "data-ready=" in found.stdout, found.stdout[-2000:] + found.stderr[-2000:]
-    return out
+        yield found.stdout
 
 
-def _column(dom: str, table: str, cell: str = "th") -> list[str]:
-    body = re.search(rf'<table[^>]* id="table-{table}".*?</table>', dom, re.S).group()
-    rows = re.findall(rf'<tr[^>]*><{cell}[^>]*scope="row"[^>]*>(.*?)</{cell}>', body, re.S)
+def first_column(found, table):
+    body = re.search(rf'<table[^>]* id="table-{table}".*?</table>', found, re.S).group()
+    rows = re.findall(r'<tr[^>]*><th[^>]*scope="row"[^>]*>(.*?)</th>', body, re.S)
     return [html.unescape(re.sub(r"<[^>]*>", "", row)).strip() for row in rows]
 
 
-def test_in_a_browser(tables, tmp_path):
-    path = tmp_path / "toy.html"
-    path.write_text(page("Toy <set>", contents.pack(tables, SETTINGS)), encoding="utf-8")
-    best, worst, evil, pairs, figures = _dom(
-        path, tmp_path, "", "sort.metrics=turn.spearman", "dialogue=d1&turn=1&system=b&system=c", "view=pairs",
+def test_in_a_browser(toy, tmp_path):
+    write_json(Path("results/toy/about.json"), toy["about"] | {"outputs": ["m:one", "n:big"]})
+    views = (
+        "",
+        "outputs=all&sort.metrics=turn.spearman",
+        "dialogue=d1&turn=1&system=b&system=c",
+        "view=pairs",
         "view=figures",
-    )  # fmt: skip
+    )
+    best, worst, evil, pairs, figures = dom(page("toy", tmp_path / "toy.html"), tmp_path, *views)
     ceiling = "Ceiling: one rater against the others"
-    assert _column(best, "metrics") == [ceiling, "n big", "m one", "m two"]
-    assert _column(worst, "metrics") == [ceiling, "m two", "m one", "n big"]
+    # The main outputs, and with a toggle all.
+    assert first_column(best, "metrics") == [ceiling, "n big", "m one"]
+    assert first_column(worst, "metrics") == [ceiling, "Two", "m one", "n big"]
     assert "no &lt;model&gt;" in best
     # A response is text, whatever it looks like.
     assert "<title>Dialogues: Toy &lt;set&gt;</title>" in evil
     assert "&lt;/script&gt;&lt;script&gt;" in evil and "<img" not in evil
     side = re.search(r'<table[^>]* id="table-side".*?</table>', evil, re.S).group()
-    score = tables.scores.query("item_id == 'd1-t1' and system_id == 'b' and metric == 'm' and output == 'one'")[
-        "value"
-    ].item()
+    score = toy["scores"].query("item_id == 'd1-t1' and system_id == 'b' and output == 'one'")["value"].item()
     row = re.search(r'data-score="m:one".*?</tr>', side, re.S).group()
     assert re.findall(r'<span class="number">(.*?)</span>', row) == [number(score), "–"]
     assert "no rating: no number" in side and "because d1-t1" in side
-    assert "1 of 2 pairs are told apart" in pairs
-    assert "Corrected by Holm over 2 tests." in pairs
-    assert "Not here: ../figures/toy_x.png" in figures
+    assert "1 of 1 pairs differ significantly" in pairs and "Corrected by Holm over 1 test." in pairs
+    assert "results/toy/figures/heatmap.png" in figures
 
 
-def test_a_page_of_little(tables, tmp_path):
-    bare = contents.Tables(tables.systems, tables.contexts, tables.responses, tables.scores, tables.ratings.iloc[:0])
-    path = tmp_path / "bare.html"
-    path.write_text(page("Bare", contents.pack(bare, contents.Settings("Bare"))), encoding="utf-8")
-    overview, browsed = _dom(path, tmp_path, "", "view=dialogues")
+def test_a_page_of_little(toy, tmp_path):
+    put("data/tables/toy/ratings.parquet", [], "ratings")
+    write_json(Path("results/toy/about.json"), toy["about"] | {"levels": [], "outputs": [], "judged": []})
+    overview, browsed = dom(page("toy", tmp_path / "toy.html"), tmp_path, "", "view=dialogues")
     assert "No correlations" in overview
     assert "3 responses to this context" in browsed
-
-
-def test_alpha_is_read_from_its_table(tmp_path):
-    path = tmp_path / "alpha.csv"
-    path.write_text(
-        "level,dimension,annotator_id,statistic,value,low,high\nturn,Overall,,alpha_ordinal,0.57232,0.5,\n"
-        "turn,Overall,r1,mean,3.0,,\n"
-    )
-    assert contents.alphas(path) == [
-        {"level": "turn", "dimension": "Overall", "kind": "ordinal", "value": "0.572", "low": "0.500", "high": "–"}
-    ]
-
-
-def test_the_page_links_its_figures(tables, tmp_path, monkeypatch):
-    from comperdial import schema
-
-    monkeypatch.chdir(tmp_path)
-    for name in ("systems", "contexts", "responses", "personas", "ratings"):
-        schema.write(f"data/tables/toy/{name}.parquet", getattr(tables, name), name)
-    schema.write("results/toy/scores/m.parquet", tables.scores.query("metric == 'm'"), "scores")
-    about = {
-        "dataset": "toy",
-        "title": "Toy",
-        "source": "human",
-        "target": None,
-        "main_target": "Overall",
-        "levels": [],
-    }
-    about |= {"scorers": ["m"], "apart": [], "judged": [], "systems_outputs": ["m:one"], "outputs": [], "not_run": {}}
-    write_json(Path("results/toy/about.json"), about | {"labels": {}})
-    Path("results/toy/figures").mkdir()
-    Path("results/toy/figures/heatmap.png").touch()
-    made = of_dataset("toy", "results/local/toy.html")
-    assert Unpacked(data_of(made)).content["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
