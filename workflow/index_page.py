@@ -2,6 +2,7 @@
 
 import html
 import re
+import sys
 from pathlib import Path
 
 KINDS = {
@@ -20,17 +21,19 @@ def title(path: Path) -> str:
     return found[1] if found else html.escape(path.stem)
 
 
-print('<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>ComperDial Bench: results</title>')
-print('<meta name="viewport" content="width=device-width, initial-scale=1">')
-print("<style>:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem; }</style>")
-print("</head><body><h1>ComperDial Bench: results</h1>")
+lines = [
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>ComperDial Bench: results</title>',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    "<style>:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem; }</style>",
+    "</head><body><h1>ComperDial Bench: results</h1>",
+]
 # What results/local holds is not ours to publish.
 for folder in sorted({*results.glob("*/"), *results.glob("studies/*/")} - {results / "local", results / "studies"}):
-    found = [(kind, path) for kind, pattern in KINDS.items() for path in sorted(folder.glob(pattern))]
-    found = [(kind, path) for kind, path in found if kind != "Notebooks" or folder.name == "notebooks"]
-    for kind in dict.fromkeys(kind for kind, _ in found):
-        links = [
-            f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for of, path in found if of == kind
-        ]
-        print(f"<h2>{folder.relative_to(results)}: {kind.lower()}</h2>\n<ul>\n" + "\n".join(links) + "\n</ul>")
-print("</body></html>")
+    for kind, pattern in KINDS.items():
+        found = sorted(folder.glob(pattern)) if kind != "Notebooks" or folder.name == "notebooks" else []
+        if found:
+            links = [f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for path in found]
+            lines.append(
+                f"<h2>{folder.relative_to(results)}: {kind.lower()}</h2>\n<ul>\n" + "\n".join(links) + "\n</ul>"
+            )
+sys.stdout.write("\n".join([*lines, "</body></html>\n"]))

@@ -46,7 +46,7 @@ def test_every_command_of_a_workflow_exists(root):
 def test_what_the_pages_workflow_uploads_is_what_make_site_builds(root):
     steps = workflows(root)["pages.yml"]["jobs"]["deploy"]["steps"]
     (upload,) = [step for step in steps if step.get("uses", "").startswith("actions/upload-pages-artifact@")]
-    assert f"comperdial site --output {upload['with']['path']}\n" in (root / "Makefile").read_text()
+    assert f"index_page.py > {upload['with']['path']}/index.html\n" in (root / "Makefile").read_text()
 
 
 def test_tests_and_package_run_on_every_python_that_is_promised(root):

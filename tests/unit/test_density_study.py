@@ -171,6 +171,8 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
         "p,Table 1,one,turn,turn,overall,BLEU,,pearson,0.25,,\np,Table 1,one,turn,turn,overall,EmbAvg.,,pearson,0.1,,\n"
     )
     entry = {
+        "title": "T",
+        "caption": "C.",
         "rows": ROWS,
         "source": "p",
         "levels": {"turn": "turn"},
@@ -274,7 +276,8 @@ def test_pairs_are_scored_and_counted(tmp_path):
     assert main([str(part) for part in command]) == 0
     found = schema.read(tmp_path / "ratios.parquet", "ratios").query("output == 'distinct-1'").set_index("perturbation")
     assert found["ratio"].to_dict() == {"repetition": 1.0, "speaker": 0.0}
-    study = {"entry": {"outputs": {"distinct:distinct-1": "Distinct"}}}
+    entry = {"outputs": {"distinct:distinct-1": "Distinct"}, "title": "T", "notes": "", "panels": {"made": "Made"}}
+    study = {"entry": entry}
     _, shown = density.adversarial({"ratios": [tmp_path / "ratios.parquet"]}, study)
     assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [
         ["Repetition", 1.0, 2],

@@ -81,7 +81,7 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
             schema.write(path, pd.DataFrame([row for row in rows if row["dataset"] == dataset]), name)
             inputs[name].append(path)
     inputs["costs"][0].write_text("metric,seconds,usd,how,machine,date\nlocal,12.3,0,measured,a laptop,2026-01-01\n")
-    entry = {"name": "local_metrics", "rows": ROWS}
+    entry = {"name": "local_metrics", "rows": ROWS, "title": "T", "caption": "C."}
     study = {"name": "local_metrics", "datasets": ["one", "two"], "planned_contrasts": [PLANNED], "entry": entry}
     return inputs, study | {"tables": {"local_metrics": entry}}
 
@@ -129,6 +129,7 @@ def test_a_contrast_names_rows_and_data_sets_of_the_study(made, change, message)
 
 
 def test_the_figure_shows_the_rows_that_are_marked_for_it(made):
-    figure, frame = local_metrics.figure(*made)
+    inputs, study = made
+    figure, frame = local_metrics.figure(inputs, study | {"entry": {"title": "T", "notes": "N"}})
     assert frame["label"].tolist() == ["local", "local", "GPT-4 (recorded)"]
     assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["Set one", "Set two"]

@@ -39,7 +39,7 @@ def put(path, rows, name):
 
 @pytest.fixture
 def made(tmp_path):
-    """Six systems, five dialogues of one turn; ``bleu`` follows the ratings, ``f1`` the length, ``j`` is a judge asked 4 times."""
+    """Six systems, five dialogues of one turn; ``bleu`` follows the ratings, ``f1`` the length, ``j`` a judge asked 4 times."""
     rng = np.random.default_rng(1)
     units = pd.DataFrame([(d, s) for d in DIALOGUES for s in SYSTEMS], columns=["item_id", "system_id"])
     single = rng.integers(1, 6, size=(3, len(units))).astype(float)
@@ -67,8 +67,8 @@ def made(tmp_path):
         "responses",
     )
     ratings = [
-        units.assign(dataset="d", level="turn", annotator_id=who, dimension="Overall", source="human", scale_min=1.0, scale_max=5.0)
-        .assign(rating=values)
+        units.assign(dataset="d", level="turn", annotator_id=who, dimension="Overall", source="human", rating=values)
+        .assign(scale_min=1.0, scale_max=5.0)
         for who, values in zip("abc", single, strict=True)
     ]  # fmt: skip
     put(tmp_path / "ratings.parquet", pd.concat(ratings, ignore_index=True), "ratings")
@@ -88,8 +88,9 @@ def made(tmp_path):
     put(tmp_path / "judgements" / "j.parquet", answers.assign(key=[str(n) for n in range(len(answers))]), "judgements")
     values = {"bleu": 0.3, "f1": 0.5}
     correlations = [
-        OF | {"level": level, "against": level, "coefficient": coefficient, "metric": metric, "output": "o", "value": value + shift}
-        | {"low": value - 0.1, "high": value + 0.2, "p": 0.01, "n": 30, "coverage": 1.0, "cut": 0, "signature": metric}
+        OF | {"level": level, "against": level, "coefficient": coefficient, "metric": metric, "output": "o"}
+        | {"value": value + shift, "low": value - 0.1, "high": value + 0.2, "p": 0.01, "n": 30}
+        | {"coverage": 1.0, "cut": 0, "signature": metric}
         for level in ("turn", "dialogue")
         for coefficient, shift in (("pearson", 0.0), ("spearman", 0.05), ("kendall", -0.1))
         for metric, value in values.items()

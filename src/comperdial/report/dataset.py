@@ -182,10 +182,11 @@ def systems_frame(
         frame[f"{level}_rating"] = rated[rated.index.get_level_values(0) == level].droplevel(0).reindex(frame.index)
     frame.insert(3, "responses", responses.groupby("system_id").size().reindex(frame.index).fillna(0).astype(int))
     of_turns = scores[scores["level"] == "turn"]
-    means = of_turns.groupby(["metric", "output", "system_id"])["value"].mean().astype("float64")
     for name in outputs:
-        if (output := output_name(name, where="tables.systems")) in means.index.droplevel(2):
-            frame[name] = means.loc[output].reindex(frame.index)
+        metric, output = output_name(name, where="tables.systems")
+        own = of_turns[(of_turns["metric"] == metric) & (of_turns["output"] == output)]
+        if len(own):
+            frame[name] = own.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
     order = ["turn_rating", "dialogue_rating"]
     return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
 

@@ -128,7 +128,7 @@ def contents(dataset: str, output: str | Path) -> dict[str, Any]:
 # Tables
 
 
-def records(frame: pd.DataFrame, digits: Mapping[str, int]) -> list[dict[str, Any]]:
+def records(frame: pd.DataFrame, digits: Mapping[str, int]) -> list[dict[Any, Any]]:
     """Return the rows of a frame with numbers rounded; ``digits`` has those of the columns of numbers."""
     made = frame.assign(**{name: rounded(frame[name], of) for name, of in digits.items()}).astype(object)
     return made.where(made.notna(), None).to_dict("records")
@@ -185,7 +185,7 @@ def _systems(
     return {"scores": shown, "rows": records(frame, digits)}
 
 
-def _correlations(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _correlations(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     # A p that is shown rounded could not say on which side of the limit it is.
     rows = frame.assign(starred=frame["p"].map(is_starred), loso_halved=halved(frame).fillna(False).astype(bool))
     texts = [*_CELL, "metric", "output", "loso_system", "starred", "loso_halved"]
@@ -203,12 +203,12 @@ def _correlations(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return records(rows.sort_values([*_CELL, "metric", "output"])[[*texts, *digits]], digits)
 
 
-def _ceilings(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _ceilings(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     means = frame.groupby(_CELL)["value"].agg(value="mean", annotators="count").reset_index()
     return records(means, {"value": 3, "annotators": 0})
 
 
-def _comparisons(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _comparisons(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the tests; ``found`` is 2 if the corrected p is below 0.05, 1 if only the plain one is."""
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
     rows = frame[frame["grouping"] == "pooled"].sort_values(names)

@@ -107,8 +107,12 @@ def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
 
 
 def described(
-    study: Mapping[str, Any], frame: pd.DataFrame, sections: Sequence[Section], *notes: str, **values: Any
-) -> Table:  # noqa: ANN401
+    study: Mapping[str, Any],
+    frame: pd.DataFrame,
+    sections: Sequence[Section],
+    *notes: str,
+    **values: Any,  # noqa: ANN401
+) -> Table:
     """Return a table with the title, caption and first notes of its entry in ``study.yaml``, with ``values`` filled in."""
     entry = study["entry"]
     first = [note.format(**values) for note in entry.get("notes", ())]

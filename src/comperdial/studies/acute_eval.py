@@ -22,10 +22,10 @@ from comperdial.evaluation.preferences import (
     win_matrix,
 )
 from comperdial.evaluation.preferences import strengths as strengths_of
+from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
 from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section, with_interval
 from comperdial.report.render import Table, interval, number
-from comperdial.report.about import Inputs, Study
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 

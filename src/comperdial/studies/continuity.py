@@ -11,11 +11,10 @@ import pandas as pd
 
 from comperdial.evaluation.continuing import BASELINES
 from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EYE, OUTSIDERS, POOLED, SIMPLE, WITHIN
-from comperdial.report.about import About
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots.style import INK, QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 from comperdial.report.preferences import probability, with_interval
 from comperdial.report.render import Section, Table, count, number
-from comperdial.report.about import Inputs, Study
 from comperdial.training.continuity_tasks import ENCODERS
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,16 @@ from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.correlations import COEFFICIENTS, LEGEND, Record, over_tests, read_reported, small_p, tested
+from comperdial.report.correlations import (
+    COEFFICIENTS,
+    LEGEND,
+    Record,
+    groups,
+    over_tests,
+    read_reported,
+    small_p,
+    tested,
+)
 from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, short, titled
 from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
 from comperdial.stats.comparison import holm
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-SHOWN = ("pearson", "spearman")
+SHOWN: tuple[Literal["pearson", "spearman"], ...] = ("pearson", "spearman")
 OURS = ("density", "density")
 STRATEGIES = {
     "random_response": "Random response",
@@ -56,7 +65,7 @@ def dialogues(inputs: Inputs, study: Study) -> Table:
     agreed = single[(single[[*key]] == pd.Series(key)).all(axis=1)].groupby("coefficient")["value"].mean()
     known = read_reported(inputs["reported"]).query("metric == 'Human'").set_index("coefficient")["value"]
     people = pd.DataFrame({"coefficient": SHOWN}).assign(
-        **frame.iloc[0][["dataset", "level", "against", "target"]].to_dict(),
+        dataset=frame["dataset"].iloc[0], level="dialogue", against="dialogue", target=frame["target"].iloc[0],
         section="People", label="One rater and the mean of the others",
         value=lambda rows: rows["coefficient"].map(agreed), reported=lambda rows: rows["coefficient"].map(known),
     )  # fmt: skip
@@ -137,22 +146,25 @@ def tests(inputs: Inputs, study: Study) -> Table:
     if frame.empty:
         raise NothingToShowError(f"there are no scores of DEnsity ({why})")
     counts: dict[str, int] = {}
-    for section, of_kind in frame.groupby("section", sort=False):
-        several = of_kind.groupby(["dataset", "coefficient"], sort=False)["p"].count()
+    for (section,), of_kind in groups(frame, "section"):
+        several = {key: int(one["p"].count()) for key, one in groups(of_kind, "dataset", "coefficient")}
         for (dataset, coefficient), n in several.items():
-            place = f", {titles[dataset]}, {COEFFICIENTS[coefficient]}" if several.nunique() > 1 else ""
-            counts[f"{section}{place}"] = int(n)
+            place = f", {titles[dataset]}, {COEFFICIENTS[coefficient]}" if len({*several.values()}) > 1 else ""
+            counts[f"{section}{place}"] = n
     cells = {
         "DEnsity minus this": tested, "p": small_p(), "Holm": small_p("holm_p"), "PERM-BOTH": small_p("perm_both_p"),
     }  # fmt: skip
     shown = frame.assign(group=frame["coefficient"].map(COEFFICIENTS))
     labels = {"section": "Kind", "label": "Metric"}
-    parts = shown.groupby("dataset", sort=False)
+    parts = {name: of for (name,), of in groups(shown, "dataset")}
     return described(
         study,
         frame,
-        [_summary(frame, titles), *(Section(titles[name], spread(of, labels, "group", cells)) for name, of in parts)],
-        *(f"{titles[name]} has no scores of DEnsity: {why}" for name in study["datasets"] if name not in parts.groups),
+        [
+            _summary(frame, titles),
+            *(Section(titles[name], spread(of, labels, "group", cells)) for name, of in parts.items()),
+        ],
+        *(f"{titles[name]} has no scores of DEnsity: {why}" for name in study["datasets"] if name not in parts),
         tests=over_tests(counts),
     )
 
@@ -199,7 +211,7 @@ def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], dat
 def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
     """Return a section that counts, of each kind of metrics, how many DEnsity is above."""
     records = []
-    for (dataset, section, coefficient), group in frame.groupby(["dataset", "section", "coefficient"], sort=False):
+    for (dataset, section, coefficient), group in groups(frame, "dataset", "section", "coefficient"):
         nearest = group.sort_values("difference").iloc[0]
         above = group[group["difference"] > 0]
         records.append(
@@ -246,8 +258,8 @@ def _sample(inputs: Inputs, study: Study, outputs: Sequence[str]) -> Sample:
 def examples(inputs: Inputs, study: Study) -> Table:
     """Show the scores of the paper's examples (Table 3): normalised to 0 to 1, and ranks divided by their number."""
     one, rows = About.read(inputs["about"]).only, study["entry"]["rows"]
-    texts = ("source", "place", "example", "context_id", "system_id", "metric")
-    known = read_reported(inputs["reported"], texts, ("score", "rank"))
+    columns = ("source", "place", "example", "context_id", "system_id", "metric")
+    known = read_reported(inputs["reported"], columns, ("score", "rank"))
     labels = {f"{row['metric']}:{row['output']}": row["label"] for row in rows if "metric" in row}
     sample = _sample(inputs, study, [*labels])
     ours = {"People": sample.ratings} | {
@@ -262,17 +274,18 @@ def examples(inputs: Inputs, study: Study) -> Table:
         none = "it was not run there" if metric in one["metrics"] else f"no metric {metric!r} in params.yaml"
         absent[labels[name]] = one["not_run"].get(metric, none)
     records = []
-    for (example, *unit), group in known.groupby(["example", "context_id", "system_id"], sort=False):
+    for (example, context, system), group in groups(known, "example", "context_id", "system_id"):
         printed = group.set_index("metric")[["score", "rank"]]
         for row in [{"label": "People", "reported": "Human"}, *rows]:
             name, theirs = row["label"], printed.reindex([row.get("reported")]).iloc[0]
-            own = (score.at[tuple(unit), name], rank.at[tuple(unit), name]) if name in score else (np.nan, np.nan)
-            records.append([example, f"{example}: {', '.join(unit)}", name, theirs["score"], theirs["rank"], *own])
-    columns = ["number", "example", "label", "reported", "reported_rank", "ours", "rank"]
-    frame = pd.DataFrame(records, columns=columns)
+            unit = (context, system)
+            own = (score.at[unit, name], rank.at[unit, name]) if name in score else (np.nan, np.nan)
+            records.append([example, f"{example}: {context}, {system}", name, theirs["score"], theirs["rank"], *own])
+    names = ["number", "example", "label", "reported", "reported_rank", "ours", "rank"]
+    frame = pd.DataFrame(records, columns=names)
     sections = []
-    for example, part in frame.groupby("example", sort=False):
-        texts = part.set_index("label")[columns[3:]].map(number, digits=2)
+    for (example,), part in groups(frame, "number"):
+        texts = part.set_index("label")[names[3:]].map(number, digits=2)
         texts.loc[texts.index.isin([*absent]), ["ours", "rank"]] = "not run"
         texts.columns = pd.MultiIndex.from_product([["Paper", "Ours"], ["score", "rank"]])
         sections.append(Section(f"Example {example}", texts.rename_axis(index="Metric")))
@@ -306,10 +319,10 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         for ax, (name, label) in zip(axes.flat, there.items(), strict=False):
             pair = pd.DataFrame({"x": ratings, "y": _normalised(pd.Series(known[name]))}).dropna()
             slope, intercept = np.polyfit(pair["x"], pair["y"], 1)
-            values = {name: pair["x"].corr(pair["y"], method=name) for name in SHOWN}
+            values: dict[str, float] = {one: float(pair["x"].corr(pair["y"], method=one)) for one in SHOWN}
             metric, output = output_name(name)
-            about_line = {**values, "slope": slope, "intercept": intercept}
-            records.append({"metric": metric, "output": output, "label": label, "n": len(pair), **about_line})
+            about_line: dict[str, Any] = {**values, "slope": slope, "intercept": intercept}
+            records.append({"metric": metric, "output": output, "label": label, "n": len(pair)} | about_line)
             # Single responses' ratings are not ours to pass on: an image in the vector forms too.
             ax.plot(noisy[pair.index], pair["y"], ".", ms=2.2, color="#0072b2", alpha=0.35, mew=0, rasterized=True)
             ax.plot([0, 1], [intercept, intercept + slope], color="#c00000", lw=1.3)
@@ -463,7 +476,7 @@ def histograms(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     frame = histogram_frame(schema.read(inputs["scores"][0], "scores"))
     if frame.empty:
         raise NothingToShowError("there are no scores of DEnsity: its model was not run")
-    panels = frame.groupby("metric", sort=False)
+    panels = [(metric, of) for (metric,), of in groups(frame, "metric")]
     with drawing():
         drawn, axes = figure_and_axes(1, len(panels), (3.3 * len(panels) + 0.3, 2.3), sharey=True)
         for ax, (metric, of_panel) in zip(axes[0], panels, strict=True):

@@ -11,11 +11,10 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
-from comperdial.report.about import About
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 from comperdial.report.preferences import with_interval
 from comperdial.report.render import Section, Table, count, number
-from comperdial.report.about import Inputs, Study
 from comperdial.stats.correlation import ALPHA
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from comperdial.evaluation import aggregate
 from comperdial.report import correlations
 from comperdial.report.about import About
 from comperdial.report.correlations import COEFFICIENTS, FEW
-from comperdial.report.plots.style import drawing
-from comperdial.report.plots.style import titled
+from comperdial.report.plots.style import drawing, titled
 from comperdial.report.render import Section, Table, number, spread
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from comperdial.core.names import output_name
+from comperdial.report.about import Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import SERIES, drawing, lines_behind, titled
-from comperdial.report.about import Inputs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,12 +107,11 @@ def _draw(frame: pd.DataFrame, shown: Shown, heading: str) -> Figure:
 
     columns = [name for name in VARIED if name in {*frame["varied"]}] or list(VARIED)
     parts = [part for part in _PARTS if part in {*frame["part"]}] or ["value"]
-    headings = dict(
-        zip(
-            _PARTS,
-            (heading, "Agreement of the metrics'\nranking with the whole (τ)", "Chance to tell\ntwo metrics apart"),
-        )
-    )
+    headings = {
+        "value": heading,
+        "agreement": "Agreement of the metrics'\nranking with the whole (τ)",
+        "power": "Chance to tell\ntwo metrics apart",
+    }
     width = 1.75 * max(len(columns), 3) + 0.7
     with drawing():
         legends = [_legend(frame[frame["part"] == part], part, shown, width) for part in parts]

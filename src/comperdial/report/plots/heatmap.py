@@ -9,10 +9,10 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.names import LEVELS
+from comperdial.report.about import Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, is_halved, pooled
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, interval, sequential, short, titled
-from comperdial.report.about import Inputs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

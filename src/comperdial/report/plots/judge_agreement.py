@@ -14,9 +14,9 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.names import Output, output_name
 from comperdial.evaluation.samples import Sample
+from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, lines_behind, sequential, short, titled
-from comperdial.report.about import Inputs, Study
 from comperdial.stats.agreement import alpha_interval
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def judge_agreement_frame(
             ]
             joined = pd.concat(parts)
             columns[(*name, group)] = joined[~joined.index.duplicated()]
-    table = pd.DataFrame({n: column for n, column in enumerate(columns.values())})
+    table = pd.DataFrame(dict(enumerate(columns.values())))
     values, counts = table.corr("spearman").to_numpy(), table.notna().astype(int)
-    n, names = (counts.T @ counts).to_numpy(), list(columns)
-    rows = [(*names[a], *names[b], values[a, b], n[a, b]) for a, b in zip(*np.triu_indices(len(names), 1), strict=True)]
+    n, keys = (counts.T @ counts).to_numpy(), list(columns)
+    rows = [(*keys[a], *keys[b], values[a, b], n[a, b]) for a, b in zip(*np.triu_indices(len(keys), 1), strict=True)]
     return pd.DataFrame(
         rows, columns=[*(f"{name}_a" for name in _NAME), *(f"{name}_b" for name in _NAME), "value", "n"]
     )

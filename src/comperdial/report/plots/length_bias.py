@@ -13,9 +13,10 @@ from scipy.stats import rankdata
 from comperdial import schema
 from comperdial.core.scripts import words
 from comperdial.evaluation.samples import Sample
+from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.about import Inputs, Study
+from comperdial.stats import Coefficient
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
 
@@ -69,7 +70,9 @@ def length_bias_frame(sample: Sample, outputs: list[tuple[str, str]], *, resampl
     """
     length, scores = sample.scores[sample.names.index(LENGTH)], dict(zip(sample.names, sample.scores, strict=True))
 
-    def correlated(rows: Floats, other: Floats, kept: Any, coefficient: str = "spearman") -> list[dict[str, float]]:  # noqa: ANN401
+    def correlated(
+        rows: Floats, other: Floats, kept: npt.NDArray[np.bool_], coefficient: Coefficient = "spearman"
+    ) -> list[dict[Any, Any]]:
         found = intervals(rows, other, _part(sample.design, kept), [coefficient], resamples=resamples, seed=seed)
         columns = {name: getattr(found, name)[:, 0] for name in ("value", "low", "high")}
         return pd.DataFrame(columns).assign(n=len(other)).to_dict("records")

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.evaluation.samples import Sample
+from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import drawing, figure_and_axes, interval, lines_behind, short, titled
-from comperdial.report.about import Inputs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,32 +35,26 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     sample, found = shown.sample("turn"), shown.read("correlations")
     found = found[(found["level"] == "turn") & (found["against"] == "turn") & (found["target"] == sample.target)]
     found = found[(found["grouping"] == "pooled") & (found["coefficient"] == "spearman")]
-    values = found.set_index(["metric", "output"])[["value", "low", "high"]]
+    values = found.set_index(["metric", "output"])[["value", "low", "high"]].to_dict("index")
     parts = []
     for name in shown.chosen(sample.names)[:MOST_PANELS]:
         units = units_of(sample, name)
-        means = units.groupby("system_id").agg(score=("score", "mean"), rating=("rating", "mean"), n=("score", "size"))
-        whole = pd.DataFrame(
-            {
-                "system_id": [""],
-                "kind": "all",
-                "score": units["score"].mean(),
-                "rating": units["rating"].mean(),
-                "n": len(units),
-            }
-        )
-        numbers = values.loc[name].to_dict() if name in values.index else {}
+        columns = {"score": ("score", "mean"), "rating": ("rating", "mean"), "n": ("score", "size")}
+        whole = units.assign(system_id="").groupby("system_id").agg(**columns).reset_index().assign(kind="all")
+        for column, value in values.get(name, {}).items():
+            whole[column] = value
+        means = units.groupby("system_id").agg(**columns)
         means = means.reindex([system for system in sample.systems if system in means.index]).reset_index()
         means["kind"] = np.where(means["system_id"].isin(shown.human), "human", "agent")
-        parts.append(pd.concat([whole.assign(**numbers), means]).assign(metric=name[0], output=name[1]))
-    columns = ["metric", "output", "system_id", "kind", "score", "rating", "n", "value", "low", "high"]
-    frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
+        parts.append(pd.concat([whole, means]).assign(metric=name[0], output=name[1]))
+    names = ["metric", "output", "system_id", "kind", "score", "rating", "n", "value", "low", "high"]
+    frame = pd.concat(parts, ignore_index=True).reindex(columns=names)
     return _draw(frame, sample, shown), frame
 
 
-def units_of(sample: Sample, name: tuple[str, str]) -> pd.DataFrame:
+def units_of(sample: Sample, name: tuple[Any, ...]) -> pd.DataFrame:
     """Return the units that an output has scores of: system_id, score, rating."""
-    scores, systems = sample.scores[sample.names.index(name)], np.array(sample.systems, dtype=object)
+    scores, systems = sample.scores[[*sample.names].index(name)], np.array(sample.systems, dtype=object)
     units = {"system_id": systems[sample.design.systems], "score": scores, "rating": sample.ratings}
     return pd.DataFrame(units).dropna(subset="score")
 

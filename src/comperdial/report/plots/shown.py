@@ -40,9 +40,10 @@ class Shown:
         self.title, self.source = str(self.about["title"]), str(self.about["source"])
         self.simulated = self.source == "simulated"
 
-    def label(self, output: Output) -> str:
-        """Return what an output is called."""
-        return label(output, self.about["labels"])
+    def label(self, output: tuple[Any, ...]) -> str:
+        """Return what an output, (metric, output), is called."""
+        metric, name = output
+        return label((metric, name), self.about["labels"])
 
     def dimension(self, rated: Iterable[str]) -> str:
         """Return the dimension that is drawn, of those that were rated."""

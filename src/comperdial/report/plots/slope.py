@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from comperdial.report.about import Inputs, Study
 from comperdial.report.correlations import FEW
 from comperdial.report.plots.scatter import units_of
 from comperdial.report.plots.shown import Shown
 from comperdial.report.plots.style import INK, QUIET, drawing, figure_and_axes, short, titled
-from comperdial.report.about import Inputs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
