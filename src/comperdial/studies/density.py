@@ -280,17 +280,17 @@ def examples(inputs: Inputs, study: Study) -> Table:
             name, theirs = row["label"], printed.reindex([row.get("reported")]).iloc[0]
             unit = (context, system)
             own = (score.at[unit, name], rank.at[unit, name]) if name in score else (np.nan, np.nan)
-            records.append([example, f"{example}: {context}, {system}", name, theirs["score"], theirs["rank"], *own])
-    names = ["number", "example", "label", "reported", "reported_rank", "ours", "rank"]
+            records.append([f"{example}: {context}, {system}", name, theirs["score"], theirs["rank"], *own])
+    names = ["example", "label", "reported", "reported_rank", "ours", "rank"]
     frame = pd.DataFrame(records, columns=names)
     sections = []
-    for (example,), part in groups(frame, "number"):
-        texts = part.set_index("label")[names[3:]].map(number, digits=2)
+    for (example,), part in groups(frame, "example"):
+        texts = part.set_index("label")[names[2:]].map(number, digits=2)
         texts.loc[texts.index.isin([*absent]), ["ours", "rank"]] = "not run"
         texts.columns = pd.MultiIndex.from_product([["Paper", "Ours"], ["score", "rank"]])
         sections.append(Section(f"Example {example}", texts.rename_axis(index="Metric")))
     notes = grouped_notes([*absent.items()])
-    return described(study, frame.drop(columns="number"), sections, *notes, title=one["title"])
+    return described(study, frame, sections, *notes, title=one["title"])
 
 
 def _normalised(values: pd.Series) -> pd.Series:
