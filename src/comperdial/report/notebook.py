@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comperdial.core.errors import ComperdialError
+from comperdial.core.files import read_text
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -25,38 +26,6 @@ _TEMPLATE = """
 
 # Marks of code that the style below says nothing of; they hold no others.
 _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
-
-_STYLE = """
-:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 25%, transparent); }
-body { font: 16px/1.55 system-ui, sans-serif; margin: 0; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .6rem; }
-h1 { margin-top: .5rem; }
-p, ul, ol { max-width: 46rem; }
-code { font: .9em ui-monospace, monospace; }
-.anchor-link { visibility: hidden; text-decoration: none; padding-left: .3em; }
-:is(h1, h2, h3, h4):hover .anchor-link { visibility: visible; }
-details.code { margin: .6rem 0; font-size: 13px; }
-details.code summary { cursor: pointer; opacity: .65; width: max-content; }
-pre { font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; margin: .4rem 0; }
-details.code pre { padding: .6rem .8rem; border-left: 3px solid var(--line); }
-.output_html, .output_markdown { overflow-x: auto; }
-.output_png img, .output_svg img, .output_jpeg img { max-width: 100%; height: auto; background: white; }
-table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: 13.5px; font-variant-numeric: tabular-nums; }
-table, th, td { border: 0; }
-th, td { padding: .15rem .6rem; text-align: right; vertical-align: top; }
-thead tr:first-child th { border-top: 2px solid; }
-thead tr:last-child th { border-bottom: 1px solid; }
-tbody th, thead th:first-child, td:first-child { text-align: left; }
-tbody th { font-weight: 500; }
-tbody { border-bottom: 2px solid; }
-tbody tr:hover { background: color-mix(in srgb, currentColor 7%, transparent); }
-table.dataframe + p { font-size: 13px; opacity: .7; }
-.highlight .k, .highlight .kn, .highlight .ow, .highlight .kc { font-weight: 600; }
-.highlight :is(.s1, .s2, .sa, .si, .mi, .mf) { color: light-dark(#0b6e4f, #7fd1ae); }
-.highlight :is(.c1, .cm) { opacity: .65; font-style: italic; }
-@media print { details.code { display: none; } }
-"""
 
 
 def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> str:
@@ -142,11 +111,12 @@ def page(notebook: NotebookNode, name: str) -> str:
     exporter: Any = HTMLExporter(raw_template=_TEMPLATE, exclude_input_prompt=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": name}})
     heading = re.search(r"^# (.+)$", "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown"), re.M)
+    style = read_text(Path(__file__).with_name("notebook.css"))
     lines = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html.escape(heading[1] if heading else name)}</title><style>{_STYLE}</style></head><body><main>",
+        f"<title>{html.escape(heading[1] if heading else name)}</title><style>\n{style}</style></head><body><main>",
         _PLAIN.sub(r"\1", body).strip(),
         "</main></body></html>",
         "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +30,17 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
     titles
         A title for each data set.
     """
-    turn = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
-    columns = [(dataset, c) for dataset in dict.fromkeys(frame["dataset"]) for c in ("pearson", "spearman")]
-    names = [f"{titles.get(dataset, dataset)} {coefficient.title()}" for dataset, coefficient in columns]
-    lines = ["| Turn level: ours (reported) | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
-    for label in dict.fromkeys(frame.loc[frame["ours"].notna(), "label"]):
-        cells = []
-        for dataset, coefficient in columns:
-            cell = turn[label, dataset, coefficient]
-            ours = number(cell["ours"]) + _star(pd.notna(cell["ours"]) and is_starred(cell["p"]))
-            ours += MARK if str(cell.get("loso_halved")) == "True" else ""
-            reported = number(cell["reported"]) + _star(str(cell["reported_starred"]) == "True")
-            cells.append(f"{ours} ({reported})" if pd.notna(cell["reported"]) else ours)
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    _put(page, MARKS, lines)
+    cells = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
+    columns = {
+        f"{titles.get(dataset, dataset)} {coefficient.title()}": (dataset, coefficient)
+        for dataset in dict.fromkeys(frame["dataset"])
+        for coefficient in ("pearson", "spearman")
+    }
+    rows = {
+        label: [_beside(cells[label, *key]) for key in columns.values()]
+        for label in dict.fromkeys(frame.loc[frame["ours"].notna(), "label"])
+    }
+    _put(page, MARKS, ["Turn level: ours (reported)", *columns], rows)
 
 
 def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
@@ -59,34 +56,34 @@ def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str
         A title for each data set.
     """
     shown = frame[(frame["coefficient"] == "spearman") & (frame["figure"].astype(str) == "True")]
-    datasets = list(dict.fromkeys(frame["dataset"]))
-    cells = records_by(shown, ["label", "dataset"])
+    datasets, cells = dict.fromkeys(frame["dataset"]), records_by(shown, ["label", "dataset"])
+    rows = {}
+    for label, own in shown.drop_duplicates("label").set_index("label").iterrows():
+        values = [_marked(cells.get((str(label), dataset)), "value") for dataset in datasets]
+        rows[str(label)] = [*values, number(own["seconds"], digits=1), number(own["usd"], digits=2)]
     names = [titles.get(dataset, dataset) for dataset in datasets]
-    lines = [
-        "| Spearman, turn level | " + " | ".join(names) + " | s / 1,000 | $ / 1,000 |",
-        "|:--|" + "--:|" * (len(names) + 2),
-    ]
-    for label in map(str, dict.fromkeys(shown["label"])):
-        own = shown[shown["label"] == label]
-        values = [_marked(cells.get((label, dataset))) for dataset in datasets]
-        cost = [number(own["seconds"].iloc[0], digits=1), number(own["usd"].iloc[0], digits=2)]
-        lines.append(f"| {label} | " + " | ".join([*values, *cost]) + " |")
-    _put(page, LOCAL_MARKS, lines)
+    _put(page, LOCAL_MARKS, ["Spearman, turn level", *names, "s / 1,000", "$ / 1,000"], rows)
 
 
-def _marked(cell: Mapping[str, Any] | None) -> str:
-    return "–" if cell is None else number(cell["value"]) + (MARK if str(cell.get("loso_halved")) == "True" else "")
+def _beside(cell: Mapping[str, Any]) -> str:
+    star = r"\*" if pd.notna(cell["ours"]) and is_starred(cell["p"]) else ""
+    theirs = r"\*" if str(cell["reported_starred"]) == "True" else ""
+    reported = f" ({number(cell['reported'])}{theirs})" if pd.notna(cell["reported"]) else ""
+    return _marked(cell, "ours", star) + reported
 
 
-def _put(page: str | Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
-    """Write lines between two marks, in place of what stands there."""
+def _marked(cell: Mapping[str, Any] | None, value: str, star: str = "") -> str:
+    return (
+        "–" if cell is None else number(cell[value]) + star + (MARK if str(cell.get("loso_halved")) == "True" else "")
+    )
+
+
+def _put(page: str | Path, marks: tuple[str, str], heads: list[str], rows: Mapping[str, list[str]]) -> None:
+    """Write a table between two marks, in place of what is there."""
     text = read_text(page)
     if any(text.count(mark) != 1 for mark in marks):
         raise FileError("the marks of the table are not there once each", where=str(page), expected=" and ".join(marks))
     before, rest = text.split(marks[0])
-    after = rest.split(marks[1])[1]
-    write_text(page, f"{before}{marks[0]}\n" + "\n".join(lines) + f"\n{marks[1]}{after}")
-
-
-def _star(marked: bool) -> str:
-    return r"\*" if marked else ""
+    lines = [f"| {' | '.join(line)} |" for line in (heads, *([label, *cells] for label, cells in rows.items()))]
+    table = "\n".join([lines[0], "|:--|" + "--:|" * (len(heads) - 1), *lines[1:]])
+    write_text(page, f"{before}{marks[0]}\n{table}\n{marks[1]}{rest.split(marks[1])[1]}")

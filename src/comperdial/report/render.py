@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from comperdial.core.files import form_path, write_text
+from comperdial.core.files import form_path, read_text, write_text
 
 SIMULATED = (
     "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
@@ -33,29 +33,6 @@ _LATEX = {
     "±": r"$\pm$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$",
     "α": r"$\alpha$", "δ": r"$\delta$", "κ": r"$\kappa$", "ρ": r"$\rho$", "τ": r"$\tau$",
 }  # fmt: skip
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; }
-p, ul { max-width: 60rem; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-caption { caption-side: top; text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { font-size: 13px; padding: .12rem .5rem; white-space: nowrap; text-align: right; }
-td { font-variant-numeric: tabular-nums; }
-tr > :first-child { position: sticky; left: 0; z-index: 1; background: Canvas; }
-thead tr:first-child th { border-top: 2px solid; }
-thead tr:last-child th { border-bottom: 1px solid; }
-tbody tr:last-child td { border-bottom: 2px solid; }
-tbody tr:hover { background: color-mix(in srgb, currentColor 8%, transparent); }
-th[colspan] { text-align: center; border-bottom: 1px solid; }
-.scroll { overflow-x: auto; max-width: 100%; }
-h1, p, li { overflow-wrap: anywhere; }
-@media (max-width: 40rem) {
-  body { margin: .8rem; }
-  h1 { font-size: 1.4rem; line-height: 1.25; }
-  caption { position: sticky; left: 0; max-width: calc(100vw - 1.6rem); }
-  tr > :first-child { min-width: 7rem; max-width: 42vw; white-space: normal; overflow-wrap: break-word; }
-}
-"""
 
 
 class Ranked(str):
@@ -316,7 +293,11 @@ def page(table: Table) -> str:
         # Without the layout, which is half of a page.
         text = re.sub(r" ?>\n *<", "><", text).replace(" >", ">").replace("</tr>", "</tr>\n")
         made.append(f'<div class="scroll" id="t{place}">{text}</div>')
-    style = _STYLE + (f"{', '.join(left)} {{ text-align: left; }}\n" if left else "")
+    style = (
+        "\n"
+        + read_text(Path(__file__).with_name("table.css"))
+        + (f"{', '.join(left)} {{ text-align: left; }}\n" if left else "")
+    )
     notes = "".join(f"<li>{escaped(note)}</li>" for note in table.notes)
     return "\n".join(
         [

@@ -25,7 +25,7 @@ from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
 from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section, with_interval
-from comperdial.report.render import Table, interval, number
+from comperdial.report.render import Section, Table, described, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -55,32 +55,27 @@ def preferences(inputs: Inputs, study: Study) -> Table:
 def overview(inputs: Inputs, study: Study) -> Table:
     """Show what public preferences say and, in a section of its own, what the paper reports."""
     frame, records, planned = [], [], []
+    tests = {"binomial": ("binomial", "p"), "Holm": ("holm", "p_holm"), "by dialogue": ("dialogue", "p_dialogue")}
     for title, votes in _votes(inputs, study).items():
         found = analyse(votes, resamples=study["resamples"], seed=study["seed"])
         matrix, agreed = found.matrix, found.agreement
-        tests = {"binomial": "p", "holm": "p_holm", "dialogue": "p_dialogue"}
         row = {
-            "data": f"{title}, {votes.question}",
-            "votes": len(votes.frame),
-            "ties": int((votes.frame["won"] == 0.5).sum()),
-            "systems": len(votes.systems),
-            "pairs": len(matrix),
-            **{name: int((matrix[p] < ALPHA).sum()) for name, p in tests.items()},
-            "circles": len(circles(matrix)),
-        }
+            "data": f"{title}, {votes.question}", "votes": len(votes.frame), "ties": int((votes.frame["won"] == 0.5).sum()),
+            "systems": len(votes.systems), "pairs": len(matrix),
+            **{name: int((matrix[p] < ALPHA).sum()) for name, p in tests.values()}, "circles": len(circles(matrix)),
+        }  # fmt: skip
         frame.append(row)
         agreement = {
             "agree": number(agreed.value) + interval(agreed.low, agreed.high),
             "alpha": number(agreed.alpha) + interval(agreed.alpha_low, agreed.alpha_high),
         }
-        heads = {"binomial": "binomial", "holm": "Holm", "dialogue": "by dialogue"}
         records.append(
             {
-                ("", "Data, question"): f"{title}, {votes.question}",
+                ("", "Data, question"): row["data"],
                 ("Votes", "all"): f"{row['votes']:,}",
                 ("Votes", "ties"): f"{row['ties']:,}",
                 ("", "Systems"): str(row["systems"]),
-                **{("Pairs that differ", head): f"{row[name]} of {row['pairs']}" for name, head in heads.items()},
+                **{("Pairs that differ", head): f"{row[name]} of {row['pairs']}" for head, (name, _) in tests.items()},
                 ("", "Circles"): str(row["circles"]),
                 **{("Two annotators", k): text if agreed.pairs else "judged once" for k, text in agreement.items()},
             }
@@ -91,30 +86,14 @@ def overview(inputs: Inputs, study: Study) -> Table:
         for r in _RATES
     ]
     names = {"what": "What", "value": "Reported", "place": "Section of the paper"}
-    paper = [
-        {("", head): str(row[name]) for name, head in names.items()}
-        for row in read_table(inputs["statements"][0]).to_dict("records")
+    reported = read_table(inputs["statements"][0])[[*names]].astype(str).rename(columns=names)
+    reported.columns = pd.MultiIndex.from_product([[""], reported.columns])
+    sections = [
+        section("Public preferences, analysed here", records),
+        section("Votes that a study needs", needed),
+        Section("Reported by the paper, of its own data", reported),
     ]
-    return Table(
-        "ACUTE-Eval: what the paper reports, and public preferences",
-        "Li, Weston and Roller 2019 asked which of two dialogues is better. Their annotations are not public: one section has "
-        "what their text reports, the others are of other data, other questions and other annotators.",
-        pd.DataFrame(frame),
-        [
-            section("Public preferences, analysed here", records),
-            section("Votes that a study needs", needed),
-            section("Reported by the paper, of its own data", paper),
-        ],
-        [
-            "Spot the Bot: a system that was taken for a person is preferred to one that left the annotator unsure or was "
-            "taken for a bot, and one that left them unsure to one taken for a bot; most judgements are ties",
-            "Pairs that differ: of all pairs of systems in the row's data, over which Holm's correction runs",
-            "Votes that a study needs: with a power of 80 %, for the two-sided binomial test at 5 %, if votes are independent",
-            "Two annotators agree: the share of pairs of annotators of the same pair with the same choice, a tie being a "
-            "choice; alpha is Krippendorff's, nominal, where 0 is chance",
-            *planned,
-        ],
-    )
+    return described(study, pd.DataFrame(frame), sections, *planned)
 
 
 def metrics(inputs: Inputs, study: Study) -> Table:
@@ -133,21 +112,8 @@ def metrics(inputs: Inputs, study: Study) -> Table:
         resamples=study["resamples"],
         seed=study["seed"],
     )
-    return Table(
-        "Does what correlates also choose?",
-        f"{title}: how often the dialogue with the higher value is the one that its interlocutor ranked higher, and Spearman's "
-        "correlation of the value with the interlocutor's Likert rating over all dialogues.",
-        found,
-        [metrics_section(found, dominant)],
-        [
-            "Rankings that tie are left out; equal values are half a hit; 0.5 is chance. Intervals are 95 %, by worker",
-            f"{len(properties) + 1} properties of what the bot wrote were tried; words per utterance is left out, since it "
-            "orders these dialogues as words does. Normalised: in lower case, without articles and punctuation, as all others "
-            "are",
-            f"{dominant} is preferred to each other bot: a property that separates only {dominant} from the rest does well "
-            "over all pairs, and no better than chance without it",
-        ],
-    )
+    about = {"data": title, "dominant": dominant, "tried": len(properties) + 1}
+    return described(study, found, [metrics_section(found, dominant)], **about)
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
@@ -164,17 +130,7 @@ def judges(inputs: Inputs, study: Study) -> Table:
         }
         for row in found.to_dict("records")
     ]
-    return Table(
-        "Judges of pairs, as others recorded them",
-        "Language models that chose between two answers: LLMBar (Zeng et al. 2024) in both orders, LLMFAO (Ustalov 2023) in one.",
-        found,
-        [section("Judges", records)],
-        [
-            "Right: as the gold label, the crowd's single votes or each pair's majority; a choice that flips with the order "
-            "is a tie and counts half. Intervals are 95 %, over pairs; a dash: asked in one order",
-            "None of these models was run here. `comperdial judge preferences` asks one (docs/judges.md)",
-        ],
-    )
+    return described(study, found, [section("Judges", records)])
 
 
 def matrices(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
@@ -203,11 +159,7 @@ def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     }
     panels |= {other: pairwise_curves(votes, seed=seed) for other, votes in others}
     curves = _with_data(panels).rename(columns={"data": "panel"})
-    notes = (
-        "Studies are drawn from these votes. iEval: a worker's whole session counts, with its rankings and its Likert ratings "
-        "(the mean of nine statements); the tests are binomial and paired t. Spot the Bot: the mean over all pairs of systems."
-    )
-    return significance_figure(curves, "how likely a study is to find a difference", notes), curves
+    return significance_figure(curves, study["entry"]["title"], study["entry"]["notes"]), curves
 
 
 def pairwise_curves(votes: Votes, *, seed: int) -> pd.DataFrame:
