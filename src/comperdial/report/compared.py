@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -75,28 +75,28 @@ def comparison_document(
         The one that the others are compared with; ``differences`` has no other pairs then.
     """
     pooled = correlations[correlations["grouping"] == "pooled"]
-    sections = []
+    several, pairwise = pooled["dataset"].nunique() > 1, len(labels) > 1
+    sections: list[Section] = []
     tested: dict[str, int] = {}
-    several = pooled["dataset"].nunique() > 1
     for dataset, target in pooled[["dataset", "target"]].drop_duplicates().itertuples(index=False, name=None):
         of_target = pooled[(pooled["dataset"] == dataset) & (pooled["target"] == target)]
         for level, against in level_pairs(of_target):
             key = {"dataset": dataset, "target": target, "level": level, "against": against}
-            heading = f"{dataset}, {target}" if several else str(target)
-            title = f"{heading}: {level_title(level, against)}"
-            parts = [_of(frame, key) for frame in (pooled, differences, ceilings)]
-            if _these_systems(*parts[:2]):
+            found, pairs, raters = (
+                frame[(frame[[*key]] == pd.Series(key)).all(axis=1)] for frame in (pooled, differences, ceilings)
+            )
+            title = f"{f'{dataset}, {target}' if several else target}: {level_title(level, against)}"
+            if _systems_given(found, pairs).all() and len(_systems_given(found, pairs)):
                 title += f" (over {OVER[1]})"
-            there = [name for name in coefficients if name in set(parts[0]["coefficient"])]
-            sections.append(_metrics(title, parts[0], parts[2], labels, there, correction))
-            if len(labels) > 1:
-                pairs = f"{title}, pairs"
-                sections.append(_pairs(pairs, parts[0], parts[1], labels, there, correction, contrasted))
-                counts = parts[1].groupby("coefficient")["p"].count()
+            there = [name for name in coefficients if name in set(found["coefficient"])]
+            sections.append(Section(title, _metrics(found, raters, labels, there, correction)))
+            if pairwise:
+                sections.append(Section(f"{title}, pairs", _pairs(found, pairs, labels, there, correction, contrasted)))
+                counts = pairs.groupby("coefficient")["p"].count()
                 tested |= {f"{title}, {MEASURES[name]}": int(counts.get(name, 0)) for name in there}
-    made = pooled.drop_duplicates(["metric", "output"])
-    signatures = {(row["metric"], row["output"]): row["signature"] for row in made.to_dict("records")}
+    signatures = {(row["metric"], row["output"]): row["signature"] for row in pooled.to_dict("records")}
     marked = halved(pooled[pooled["coefficient"].isin(list(coefficients))]).fillna(False).any()
+    given = _systems_given(pooled, differences).any()
     return Table(
         title="Metrics compared",
         caption=f"{caption} {LEGEND}" if marked else caption,
@@ -107,18 +107,10 @@ def comparison_document(
             "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
             "dialogue are not. Over eight systems or fewer it is exact: the share of all orders of the systems that would "
             "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled"
-            + (
-                ", where they are not over contexts, these systems"
-                if _these_systems(pooled, differences, every=False)
-                else ""
-            ),
-            *([_GIVEN_NOTE] if _these_systems(pooled, differences, every=False) else []),
-            *(
-                [f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"]
-                if len(labels) > 1
-                else []
-            ),
-            *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if len(labels) > 1 else []),
+            + (", where they are not over contexts, these systems" if given else ""),
+            *([_GIVEN_NOTE] if given else []),
+            *([f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"] if pairwise else []),
+            *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if pairwise else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
             *left_out_notes(pooled[pooled["value"].notna()], {} if several else None),
             *(f"{label}: {name[1]}, {signatures[name]}" for name, label in labels.items() if name in signatures),
@@ -126,11 +118,10 @@ def comparison_document(
     )
 
 
-def _these_systems(*frames: pd.DataFrame, every: bool = True) -> bool:
-    """Return whether the intervals and tests, every one or any, are over contexts with the systems given."""
-    over = pd.concat([frame["over"] for frame in frames if "over" in frame] or [pd.Series(dtype=str)]).dropna()
-    given = over == OVER[1]
-    return bool(len(given) and (given.all() if every else given.any()))
+def _systems_given(*frames: pd.DataFrame) -> pd.Series:
+    """Return of each interval and test whether it is over contexts with the systems given."""
+    over = pd.concat([frame["over"] for frame in frames if "over" in frame] or [pd.Series(dtype=str)])
+    return over.dropna() == OVER[1]
 
 
 def _corrected(correction: str, tested: Mapping[str, int], against: str | None) -> str:
@@ -141,59 +132,41 @@ def _corrected(correction: str, tested: Mapping[str, int], against: str | None) 
     return _CORRECTION_NOTES[correction].format(f"{which} of a block and coefficient: {over_tests(tested)}")
 
 
-def _of(frame: pd.DataFrame, key: Mapping[str, str]) -> pd.DataFrame:
-    chosen = pd.Series(True, index=frame.index)
-    for column, value in key.items():
-        chosen &= frame[column] == value
-    return frame[chosen]
-
-
 def _metrics(
-    title: str,
     found: pd.DataFrame,
     ceilings: pd.DataFrame,
     labels: Mapping[Name, str],
     coefficients: Sequence[str],
     correction: str,
-) -> Section:
+) -> pd.DataFrame:
     cells = records_by(found, ["metric", "output", "coefficient"])
-    partial = bool((found["coverage"] < 1).any())
-    robust = bool(found["loso_system"].notna().any())
+    partial, robust = (found["coverage"] < 1).any(), found["loso_system"].notna().any()
     # Two metrics are one pair, which a sentence says all of.
-    ranked = len(labels) > 2 and bool(found["rank"].notna().any())
-    rows = []
-    for name, label in labels.items():
-        of_metric = [cells.get((*name, coefficient)) for coefficient in coefficients]
-        row = [label]
-        for coefficient, cell in zip(coefficients, of_metric, strict=True):
-            row += [_value(cell) if cell else "–"]
-            if coefficient in COEFFICIENTS:
-                row += [_interval(cell)] if cell else ["–"]
-                row += [lowest(cell) if cell else "–"] if robust else []
-                row += [_p(_known_p(cell)) if cell else "–"]
-            row += [_rank(cell)] if ranked else []
-        some = next((cell for cell in of_metric if cell), None)
-        row += [str(some["n"]) if some else "0"]
-        rows.append(row + ([f"{some['coverage']:.0%}" if some else "0%"] if partial else []))
-    pooled = ceilings[ceilings["grouping"] == "pooled"]
-    means = pooled.groupby("coefficient")["value"].mean()
-    if means.reindex(list(coefficients)).notna().any():
-        row = ["(one rater)"]
-        for coefficient in coefficients:
-            row += [
-                number(means.get(coefficient)),
-                *["–"] * ((2 + robust) * (coefficient in COEFFICIENTS) + ranked),
-            ]
-        rows.append([*row, "–", *(["–"] if partial else [])])
-    columns = [("", "Metric")]
-    shown = ("value", "95 % interval", *(["without one system"] if robust else []), "p")
-    shown += (_rank_name(correction),) if ranked else ()
+    ranked = len(labels) > 2 and found["rank"].notna().any()
+    means = ceilings[ceilings["grouping"] == "pooled"].groupby("coefficient")["value"].mean()
+    rows: dict[str, dict[tuple[str, str], str]] = {label: {} for label in (*labels.values(), "(one rater)")}
     for coefficient in coefficients:
+        columns: dict[str, Callable[[Mapping[str, Any]], str]] = {"value": _value}
         # Of pairs of systems there is neither an interval nor a p of the value.
-        has = shown if coefficient in COEFFICIENTS else [name for name in shown if name.startswith(("value", "rank"))]
-        columns += [(MEASURES[coefficient], name) for name in has]
-    columns += [("", "n"), *([("", "scored")] if partial else [])]
-    return Section(title, rows_frame(columns, rows))
+        if coefficient in COEFFICIENTS:
+            columns |= {"95 % interval": _interval, **({"without one system": lowest} if robust else {}), "p": _known_p}
+        columns |= {f"rank ({_CORRECTED.get(correction, 'not corrected')})": _rank} if ranked else {}
+        for name, label in labels.items():
+            cell = cells.get((*name, coefficient))
+            rows[label] |= {
+                (MEASURES[coefficient], head): write(cell) if cell else "–" for head, write in columns.items()
+            }
+        rows["(one rater)"] |= {(MEASURES[coefficient], head): "–" for head in columns}
+        rows["(one rater)"][MEASURES[coefficient], "value"] = number(means.get(coefficient))
+    for name, label in labels.items():
+        some = next((cell for one in coefficients if (cell := cells.get((*name, one)))), None)
+        rows[label]["", "n"] = str(some["n"]) if some else "0"
+        if partial:
+            rows[label]["", "scored"] = f"{some['coverage']:.0%}" if some else "0%"
+    if means.reindex(list(coefficients)).isna().all():
+        del rows["(one rater)"]
+    made = pd.DataFrame(rows.values(), index=pd.Index(rows, name="Metric"), dtype=object)
+    return made.set_axis(pd.MultiIndex.from_tuples([*made.columns]), axis=1)
 
 
 def _value(cell: Mapping[str, Any]) -> str:
@@ -201,43 +174,34 @@ def _value(cell: Mapping[str, Any]) -> str:
 
 
 def _pairs(
-    title: str,
     correlations: pd.DataFrame,
     differences: pd.DataFrame,
     labels: Mapping[Name, str],
     coefficients: Sequence[str],
     correction: str,
     contrasted: Name | None,
-) -> Section:
+) -> pd.DataFrame:
     rows = []
     here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
     for coefficient in coefficients:
-        of_coefficient = differences[differences["coefficient"] == coefficient]
-        records = records_by(of_coefficient, ["metric_a", "output_a", "metric_b", "output_b"])
-        found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in records.values()}
+        tests: list[dict[Any, Any]] = differences[differences["coefficient"] == coefficient].to_dict("records")
+        found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in tests}
         for one, other in combinations([name for name in labels if name in here], 2):
             if contrasted and contrasted not in (one, other):
                 continue
-            pair = found.get(frozenset([one, other]))
-            said = (
-                sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found), correction)
-                if pair
-                else f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
-            )
-            rows.append([MEASURES[coefficient], said])
-    return Section(title, rows_frame(["Coefficient", "Pair"], rows))
+            text = f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
+            if pair := found.get(frozenset([one, other])):
+                text = sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found), correction)
+            rows.append([MEASURES[coefficient], text])
+    return rows_frame(["Coefficient", "Pair"], rows)
 
 
 def _name(pair: Mapping[str, Any], side: str) -> Name:
     return str(pair[f"metric_{side}"]), str(pair[f"output_{side}"])
 
 
-def _rank(cell: Mapping[str, Any] | None) -> str:
-    return "–" if cell is None or pd.isna(cell["rank"]) else f"#{cell['rank']}"
-
-
-def _rank_name(correction: str) -> str:
-    return f"rank ({_CORRECTED.get(correction, 'not corrected')})"
+def _rank(cell: Mapping[str, Any]) -> str:
+    return "–" if pd.isna(cell["rank"]) else f"#{cell['rank']}"
 
 
 def sentence(pair: Mapping[str, Any], a: str, b: str, pairs: int, correction: str = "holm") -> str:
@@ -267,10 +231,10 @@ def _end(value: float) -> str:
     return f"{value:.1g}" if text == "0.00" and value else text
 
 
-def _known_p(cell: Mapping[Any, Any]) -> float:
-    """Return the exact p where there is one."""
+def _known_p(cell: Mapping[Any, Any]) -> str:
+    """Write the exact p if there is one."""
     exact = cell.get("p_exact")
-    return float(cell["p"] if exact is None or math.isnan(exact) else exact)
+    return _p(float(cell["p"] if exact is None or math.isnan(exact) else exact))
 
 
 def _p(p: float, *, equals: bool = False) -> str:
@@ -301,19 +265,10 @@ def _tidy(
         correction=correction,
         tests=differences.groupby([*_SAMPLE, "coefficient"])["p"].transform("count"),
     )
-    columns = [*_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "over"]
-    columns += [
-        "loso_value",
-        "loso_system",
-        "loso_halved",
-        "p",
-        "p_adjusted",
-        "correction",
-        "tests",
-        "rank",
-        "n",
-        "coverage",
-    ]
+    columns = [
+        *_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "over", "loso_value", "loso_system", "loso_halved",
+        "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage",
+    ]  # fmt: skip
     chosen = {":".join(name) for name in labels}
     frames = [
         frame[frame["coefficient"].isin(list(coefficients)) & frame["metric"].isin(chosen)].reindex(columns=columns)

@@ -71,7 +71,7 @@ def overview(inputs: Inputs, study: Study) -> Table:
         }
         records.append(
             {
-                ("", "Data, question"): row["data"],
+                ("", "Data, question"): f"{title}, {votes.question}",
                 ("Votes", "all"): f"{row['votes']:,}",
                 ("Votes", "ties"): f"{row['ties']:,}",
                 ("", "Systems"): str(row["systems"]),
