@@ -42,7 +42,8 @@ def mini(tmp_path_factory, root):
         "dialogues": [folder / "rated_dialogues.parquet"],
         "statements": [root / "studies/acute_eval/statements.csv"],
     }
-    entry = {"sets": {"ieval": {"title": "Set", "question": "overall"}}, "close": [["Y", "Z"], ["X", "Y"]]}
+    entry = {"sets": {"ieval": {"title": "Set", "question": "overall"}}, "close": [["Y", "Z"], ["X", "Y"]], "title": "T"}
+    entry |= {"caption": "C.", "notes": "N"}
     return inputs, {**load_yaml(root / "studies/acute_eval/study.yaml"), "resamples": 100, "entry": entry}
 
 
@@ -54,7 +55,10 @@ def test_a_property_of_the_dominant_system_does_not_choose_among_the_others(mini
 
 
 def test_reported_values_are_in_a_section_of_their_own(mini):
-    ours, needed, theirs = (section.frame.to_string() for section in acute_eval.overview(*mini).sections)
+    inputs, study = mini
+    entry = study["tables"]["acute_eval"] | {"sets": study["entry"]["sets"]}
+    table = acute_eval.overview(inputs, study | {"entry": entry})
+    ours, needed, theirs = (section.frame.to_string() for section in table.sections)
     assert "86.7 %" in theirs and "86.7 %" not in ours
     assert "2 of 3" in ours and "210" in needed
 
