@@ -42,7 +42,11 @@ def mini(tmp_path_factory, root):
         "dialogues": [folder / "rated_dialogues.parquet"],
         "statements": [root / "studies/acute_eval/statements.csv"],
     }
-    entry = {"sets": {"ieval": {"title": "Set", "question": "overall"}}, "close": [["Y", "Z"], ["X", "Y"]], "title": "T"}
+    entry = {
+        "sets": {"ieval": {"title": "Set", "question": "overall"}},
+        "close": [["Y", "Z"], ["X", "Y"]],
+        "title": "T",
+    }
     entry |= {"caption": "C.", "notes": "N"}
     return inputs, {**load_yaml(root / "studies/acute_eval/study.yaml"), "resamples": 100, "entry": entry}
 
