@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from comperdial.core.errors import ConfigError
-
 # Not max_tokens, stop_token_ids or bos_token, which servers take as parameters.
 _NAME = re.compile(
     r"api.?key|private.?key|authori[sz]ation|secret|passw|\bpwd\b|bearer|credential|cookie|headers?$|^key$|^auth$"
@@ -24,23 +22,6 @@ _VALUE = re.compile(
     r"|-----BEGIN ",
     re.IGNORECASE,
 )
-
-
-def refuse_secrets(parameters: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters of which a name or a value looks like a key's, at any depth, without showing the value.
-
-    Raises
-    ------
-    ConfigError
-        Names the parameter.
-    """
-    if name := secret_in(parameters):
-        raise ConfigError(
-            f"{name!r} looks like a secret",
-            where=where,
-            expected="only what anybody may read: parameters are in the ledger and in tables",
-            hint="A key belongs into an environment variable, which the judge's `key` names",
-        )
 
 
 def secret_in(parameters: Mapping[str, Any]) -> str | None:
