@@ -13,14 +13,8 @@ _ROOMS = Path(__file__).parents[1]
 REGISTRIES = tuple(_ROOMS / room / "registry.yaml" for room in ("metrics", "data", "judges", "training"))
 """The files with the entries, each in the form of ``params.yaml``."""
 
-# Where entries are, and the key by which a user's own entry is known.
-_SECTIONS = {
-    ("metrics",): "kind",
-    ("recorded",): "format",
-    ("recorded_judges",): "format",
-    ("training",): "encoder",
-    ("judging", "variants"): "fields",
-}
+# The sections with such entries, and the key by which a user's own entry is known.
+_SECTIONS = {"metrics": "kind", "recorded": "format", "recorded_judges": "format", "training": "encoder"}
 
 
 @cache
@@ -48,24 +42,22 @@ def completed(config: Mapping[str, Any]) -> dict[str, Any]:
         ``params.yaml``, not yet checked: what is not a mapping is left as it is.
     """
     filled = dict(config)
-    for (*outer, section), own in _SECTIONS.items():
-        entries: Any = filled
-        for key in outer:
-            entries = entries.get(key) if isinstance(entries, Mapping) else None
-        if not isinstance(entries, Mapping) or not isinstance(entries.get(section), Mapping):
-            continue
-        known = registered(*outer, section)
-        spelled = {name: _entry(known.get(name), given, own) for name, given in entries[section].items()}
-        filled = _replaced(filled, (*outer, section), spelled)
+    for section, own in _SECTIONS.items():
+        if section in config:
+            filled[section] = _spelled_out(config[section], registered(section), own)
+    judging = config.get("judging")
+    if isinstance(judging, Mapping) and "variants" in judging:
+        variants = _spelled_out(judging["variants"], registered("judging", "variants"), "fields")
+        filled["judging"] = {**judging, "variants": variants}
     return filled
 
 
-def _entry(known: Mapping[str, Any] | None, given: Any, own: str) -> Any:  # noqa: ANN401
-    if known is None or not isinstance(given, Mapping | None) or (given and own in given):
-        return given
-    return {**known, **(given or {})}
-
-
-def _replaced(config: Mapping[str, Any], keys: tuple[str, ...], value: Any) -> dict[str, Any]:  # noqa: ANN401
-    key, *rest = keys
-    return {**config, key: _replaced(config[key], tuple(rest), value) if rest else value}
+def _spelled_out(entries: Any, known: Mapping[str, Any], own: str) -> Any:  # noqa: ANN401
+    if not isinstance(entries, Mapping):
+        return entries
+    return {
+        name: {**known[name], **(given or {})}
+        if name in known and isinstance(given, Mapping | None) and own not in (given or {})
+        else given
+        for name, given in entries.items()
+    }
