@@ -12,18 +12,14 @@ from scipy import stats
 from simulated import Floats
 
 from comperdial.stats import Coefficient
-from comperdial.stats.comparison import (
-    averaged,
-    cells,
-    draw_signs,
-    of_influences,
-    swap_units,
-    two_way_t,
-)
+from comperdial.stats.coefficients import influence, over_clusters, over_means
+from comperdial.stats.comparison import averaged
+from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design, Integers
-from comperdial.stats.influence import influence
 from comperdial.stats.intervals import FEWEST_SYSTEMS, SHARE, Drawn, draw, draw_within, fisher_ends, spread, two_way
-from comperdial.stats.resampling import Weights, weighted
+from comperdial.stats.jackknife import Replicates, variances
+from comperdial.stats.means import paired_means
+from comperdial.stats.swaps import draw_signs, swap_units
 
 DEFAULT = "fisher-design"
 INTERVALS = (
@@ -60,13 +56,19 @@ class Resampled:
     def _drawn(self, kind: str) -> Floats:
         if kind == "within":
             return draw_within(*self.of, self.resamples, self.rng)
-        systems, dialogues = self.of[2].counts
-        ways = {
-            "both": self.drawn.weights,
-            "without-system": Weights(1 - np.eye(systems), None),
-            "without-dialogue": Weights(None, 1 - np.eye(dialogues)),
-        }
-        return weighted(*self.of, [ways[kind]])[0]
+        scores, ratings, design, names = self.of
+        if kind == "both":
+            sides = zip(self.drawn.drawn_systems, self.drawn.drawn_dialogues, strict=True)
+            return np.stack([_repeated(*self.of, *times) for times in sides])
+        by_system = kind == "without-system"
+        if design.average and not by_system:
+            return over_means(scores, ratings, design, 1 - np.eye(design.counts[1]), names)
+        codes = design.systems if by_system else design.dialogues
+        if design.average:
+            means, rated = paired_means(scores, ratings, design)
+            # Of complete scores: all metrics have the same mean ratings.
+            scores, ratings, codes = means, rated[0], np.arange(design.counts[0])
+        return over_clusters(scores, ratings, codes, 1 - np.eye(int(codes.max()) + 1), names)
 
     def ends(self, method: str, confidence: float) -> tuple[Floats, Floats]:
         """Return the low and the high ends of one of ``INTERVALS``, each of shape (metrics, names)."""
@@ -121,6 +123,27 @@ class Resampled:
         return np.stack([stats.norm.cdf(bias + end / (1 - acceleration * end)) for end in ends], axis=-1)
 
 
+def _repeated(
+    scores: Floats,
+    ratings: Floats,
+    design: Design,
+    names: tuple[Coefficient, ...],
+    of_systems: Floats,
+    of_dialogues: Floats,
+) -> Floats:
+    """Return the coefficients of rows repeated as often as their system times their dialogue was drawn."""
+    times = (of_systems[design.systems] * of_dialogues[design.dialogues]).astype(int)
+    rows = np.repeat(np.arange(len(ratings)), times)
+    table = np.vstack([scores, ratings])[:, rows]
+    if design.average:
+        # Means that differ by rounding only are ties.
+        drawn = np.repeat(np.arange(len(of_systems)), of_systems.astype(int))
+        n = np.bincount(design.systems[rows], minlength=len(of_systems))
+        drawn = drawn[n[drawn] > 0]
+        table = np.stack([np.round(np.bincount(design.systems[rows], row)[drawn] / n[drawn], 11) for row in table])
+    return np.array([[correlate(row, table[-1], name).value for name in names] for row in table[:-1]])
+
+
 def _quantiles(values: Floats, tails: Floats) -> tuple[Floats, Floats]:
     """Return two quantiles of each column; tails has shape (metrics, names, 2)."""
     found = np.full(tails.shape, np.nan)
@@ -136,9 +159,19 @@ def influence_t(scores: Floats, ratings: Floats, design: Design, name: Coefficie
     """Return p of each pair: what the jackknife of `compare` does, with influences in place of leaving out."""
     if design.average:
         scores, ratings, design = averaged(scores, ratings, design)
-    values, moves = influence(scores, ratings, name)
-    parts = [of_influences(moves, codes) for codes in (design.systems, design.dialogues, cells(design))]
-    return two_way_t(values, *parts)[0]
+    values, moves = _influences(scores, ratings, name)
+    parts = []
+    for codes in (design.systems, design.dialogues, design.cells):
+        count = int(codes.max()) + 1
+        sums = np.stack([np.bincount(codes, row, count) for row in moves]) / len(codes)
+        parts.append(values[:, None] - sums * count / max(count - 1, 1))
+    tested = variances(Replicates(values, *parts, np.zeros(len(values), dtype=np.intp)), 2)
+    return tested.test(values[:, None] - values, tested.two_way)[0]
+
+
+def _influences(scores: Floats, ratings: Floats, name: Coefficient) -> tuple[Floats, Floats]:
+    values, moves = zip(*(influence(row, ratings, name) for row in scores), strict=True)
+    return np.array(values), np.stack(moves)
 
 
 def swapped(
@@ -157,7 +190,7 @@ def _signs(design: Design, scheme: str, rng: np.random.Generator) -> Callable[[i
     """Return what draws signs of units: those of a group have one."""
     codes: dict[str, list[Integers]] = {
         "units": [np.arange(len(design.systems))],
-        "cells": [cells(design)],
+        "cells": [design.cells],
         "systems": [design.systems],
         "dialogues": [design.dialogues],
         "product": [design.systems, design.dialogues],
@@ -180,7 +213,7 @@ def flip_dialogues(
     The swap is done on the sums of influences by cell, whose sign it turns. Dividing by the standard error is what lets
     systems, which are not swapped, count.
     """
-    values, moves = influence(scores, ratings, name)
+    values, moves = _influences(scores, ratings, name)
     systems, dialogues = design.counts
     parts = (values[:, None] + moves) / len(ratings)
     codes = design.systems * dialogues + design.dialogues

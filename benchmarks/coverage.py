@@ -19,8 +19,8 @@ from candidates import DEFAULT, INTERVALS, Resampled
 from simulated import Benchmark, Floats, Metric, demo, draw, table, workers
 
 from comperdial.stats import COEFFICIENTS as NAMES
+from comperdial.stats.coefficients import coefficients
 from comperdial.stats.design import Design
-from comperdial.stats.intervals import coefficients
 
 ZOO = {
     "good": Metric(),

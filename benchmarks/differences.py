@@ -16,9 +16,9 @@ from coverage import LEVELS, ZOO, samples
 from simulated import Floats, demo, draw, workers
 
 from comperdial.stats import COEFFICIENTS as NAMES
+from comperdial.stats.coefficients import coefficients
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.intervals import coefficients
 
 PAIRS = list(combinations(range(len(ZOO)), 2))
 ROWS, COLUMNS = np.array(PAIRS).T

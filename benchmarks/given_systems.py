@@ -19,10 +19,11 @@ from few_systems import METRICS
 from simulated import Floats, Metric, demo, draw, table, workers
 
 from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import coefficients
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
-from comperdial.stats.intervals import coefficients, intervals
+from comperdial.stats.intervals import intervals
 
 SIZES = (2, 3)
 CONTEXTS = (30, 100, 300)

@@ -13,11 +13,12 @@ from paired import SETTINGS, parts
 from simulated import demo, draw
 
 from comperdial.stats import Measure
-from comperdial.stats.comparison import holm, rank_clusters
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import Grouping, jackknife, replicates
-from comperdial.stats.perm_both import swap_systems_of_pairs, swapped_differences
+from comperdial.stats.jackknife import variances
+from comperdial.stats.multiple import holm, rank_clusters
+from comperdial.stats.pairs import Grouping, replicates
+from comperdial.stats.swaps import swap_systems_of_pairs, swapped_differences
 
 WITHIN: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "tau_c", "accuracy", "pairwise_pearson", "acc_eq")
 OF_SYSTEMS: tuple[Measure, ...] = ("tau_c", "accuracy", "acc_eq", "spa")
@@ -54,8 +55,10 @@ def count(
     scores, ratings = drawn.scores.reshape(len(drawn.scores), -1), drawn.turn.ravel()
     found: dict[tuple[str, str, str, str], float] = {}
     for grouping, measure in TESTS:
-        whole = replicates(scores, ratings, design, items, measure, grouping, resamples=SWAPS)
-        tested = jackknife(whole)[0] if grouping != "pooled" else None
+        whole = replicates(scores, ratings, design, items, [measure], grouping, resamples=SWAPS)[measure]
+        drawn_of = variances(whole)
+        apart = whole.values[:, np.newaxis] - whole.values
+        tested = drawn_of.test(apart, drawn_of.cautious)[0] if grouping != "pooled" else None
         for setting, part in parts().items():
             if tested is None:
                 swaps = {"resamples": SWAPS, "seed": benchmark, "most": SWAPS}

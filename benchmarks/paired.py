@@ -17,9 +17,10 @@ from simulated import Benchmark, Floats, Metric, demo, draw
 
 from comperdial.core.names import LEVELS
 from comperdial.stats import COEFFICIENTS as NAMES
-from comperdial.stats.comparison import averaged, jackknife_t, swap_systems, williams
+from comperdial.stats.comparison import averaged, jackknife_t, williams
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.design import Design
+from comperdial.stats.swaps import swap_systems
 
 SETTINGS: dict[str, list[Metric]] = {
     "as the demo's": [Metric()] * 3,

@@ -17,10 +17,10 @@ import simulated
 from simulated import Floats, Metric, demo, draw
 
 from comperdial.stats import COEFFICIENTS as NAMES
+from comperdial.stats.coefficients import over_clusters, over_means
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
-from comperdial.stats.resampling import Weights, weighted
 
 METRICS = [Metric(truth=k / 16, skewed=k % 4 == 0) for k in range(17)]
 
@@ -57,21 +57,25 @@ def main() -> None:
     options = simulated.options(__doc__, {"plain": "resamples of the plain loop"}, resamples=1000, plain=10, seed=0)
     rng = np.random.default_rng(options.seed)
     print(
-        f"{len(METRICS)} metrics, {len(NAMES)} coefficients, {options.resamples} resamples of systems and dialogues; "
+        f"{len(METRICS)} metrics, {len(NAMES)} coefficients, {options.resamples} resamples of dialogues; "
         f"plain loop timed on {options.plain} and scaled. Seconds of the processor, one thread; SIMULATED data.\n"
     )
     print("| level | units | by weights | plain loop, scaled | faster | largest difference | intervals |")
     print("| --- " * 7 + "|")
     total = np.zeros(3)
     for level, x, y, design in samples(rng):
-        drawn = [rng.multinomial(n, np.full(n, 1 / n), size=options.resamples).astype(np.float64) for n in (99, 15)]
+        drawn = rng.multinomial(15, np.full(15, 1 / 15), size=options.resamples).astype(np.float64)
         begun = time.process_time()
-        found = weighted(x, y, design, NAMES, [Weights(*drawn)])[0]
+        of = (
+            over_means(x, y, design, drawn, NAMES)
+            if design.average
+            else over_clusters(x, y, design.dialogues, drawn, NAMES)
+        )
         ours = time.process_time() - begun
         begun = time.process_time()
-        oracle = np.stack([plain(x, y, design, drawn[0][k], drawn[1][k]) for k in range(options.plain)])
+        oracle = np.stack([plain(x, y, design, np.ones(99), drawn[k]) for k in range(options.plain)])
         theirs = (time.process_time() - begun) * options.resamples / options.plain
-        apart = np.abs(found[: options.plain] - oracle).max()
+        apart = np.abs(of[: options.plain] - oracle).max()
         begun = time.process_time()
         intervals(x, y, design, NAMES, resamples=options.resamples, seed=1)
         whole = time.process_time() - begun

@@ -25,9 +25,8 @@ import numpy as np
 import pandas as pd
 
 from comperdial.stats.design import Design
-from comperdial.stats.grouped import replicates
-from comperdial.stats.pairwise import sign_flips
-from comperdial.stats.perm_both import one_sided, swapped_differences
+from comperdial.stats.pairs import replicates, sign_flips
+from comperdial.stats.swaps import swapped_differences
 
 ROOT = Path(__file__).resolve().parents[1]
 # mt-metrics-eval has languages where we have none: a data set is one "pair" of them.
@@ -556,8 +555,15 @@ def _ours(measure: str, grouping: str) -> Callable[..., float]:
         there = ~np.isnan(y)
         design = Design(of_system[there], np.unique(items[there], return_inverse=True)[1])
         found = replicates(
-            x[np.newaxis, there], y[there], design, design.dialogues, measure, grouping, resamples=resamples, seed=seed
-        )  # type: ignore[arg-type]
+            x[np.newaxis, there],
+            y[there],
+            design,
+            design.dialogues,
+            [measure],
+            grouping,
+            resamples=resamples,
+            seed=seed,
+        )[measure]  # type: ignore[arg-type]
         return float(found.values[0])
 
     return value
@@ -634,11 +640,14 @@ def tests(first: Scores, second: Scores, gold: Gold, systems: int, draws: int) -
         if grouping is None:
             values = np.array([pearson(y[there], side) for side in sides])
         else:
-            values = replicates(sides, y[there], design, design.dialogues, measure, grouping, resamples=1000).values  # type: ignore[arg-type]
+            values = replicates(sides, y[there], design, design.dialogues, [measure], grouping, resamples=1000)[
+                measure
+            ].values  # type: ignore[arg-type]
         drawn = swapped_differences(
             *sides, y[there], design, design.dialogues, measure, grouping, resamples=draws, rng=ours_rng
         )  # type: ignore[arg-type]
-        p = one_sided(float(values[0] - values[1]), drawn)
+        # Swapping everything turns the sign of a difference, so what is as far out on either side counts half.
+        p = float(np.mean(~(np.abs(drawn) < abs(values[0] - values[1]) - 1e-12)) / 2)
         return p if values[0] >= values[1] else 1 - p
 
     for name, plain, measure, by, grouping in (

@@ -26,8 +26,9 @@ from comperdial.metrics.scoring import score_tables
 from comperdial.report.reading import here, label
 from comperdial.report.render import number
 from comperdial.report.showing import chance, items, say, show, span
-from comperdial.stats.comparison import compare, holm
+from comperdial.stats.comparison import compare
 from comperdial.stats.intervals import intervals
+from comperdial.stats.multiple import holm
 
 bench = here("demo")
 bench.opening()

@@ -19,7 +19,7 @@ from comperdial.metrics import scoring
 from comperdial.metrics.local import Local
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
-from comperdial.stats.comparison import benjamini_hochberg, holm
+from comperdial.stats.multiple import benjamini_hochberg, holm
 from minidata import mini_items, write_mirror
 
 

@@ -19,7 +19,7 @@ from comperdial.core.errors import NothingToShowError
 from comperdial.evaluation.ratios import drawn
 from comperdial.report import render
 from comperdial.selection import Selection
-from comperdial.stats.comparison import holm
+from comperdial.stats.multiple import holm
 from comperdial.studies import density
 from comperdial.studies.density import STRATEGIES, histogram_frame
 

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from comperdial.report.about import label
-from comperdial.stats.exact import MOST, exact_p
+from comperdial.stats.correlation import MOST_EXACT as MOST
+from comperdial.stats.correlation import exact_p
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])

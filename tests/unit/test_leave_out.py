@@ -8,7 +8,6 @@ from scipy import stats
 from comperdial import evaluation, schema
 from comperdial.evaluation.dimensions import dimension_correlations
 from comperdial.evaluation.rated import RatedSet
-from comperdial.stats.leave_out import lowest_without, without_each_group
 
 PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
@@ -18,63 +17,6 @@ def plain(x, y, name):
     there = ~(np.isnan(x) | np.isnan(y))
     x, y = x[there], y[there]
     return np.nan if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0 else PLAIN[name](x, y).statistic
-
-
-def drawn(seed):
-    """Draw scores with ties, gaps, outliers, one group that alone varies, and one that has no scores."""
-    rng = np.random.default_rng(seed)
-    count, n = int(rng.integers(2, 8)), int(rng.integers(16, 60))
-    groups = rng.permutation(np.r_[np.arange(count), rng.integers(0, count, n - count)])
-    x = rng.normal(size=(6, n))
-    x[1] = rng.integers(0, 3, n)
-    x[2] = np.where(groups == 0, 1e9 * x[2], x[2])
-    x[3] = np.where(groups == 1, x[3], 0.3)
-    x[4, rng.random(n) < 0.4] = np.nan
-    x[5, groups == 0] = np.nan
-    y = rng.integers(1, 4, n) / 3 if seed % 2 else rng.normal(size=n)
-    return x, np.where(rng.random(n) < 0.05, np.nan, y), groups
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_without_each_group_is_the_rest_correlated_anew(name):
-    for seed in range(12):
-        x, y, groups = drawn(seed)
-        expected = np.full((len(x), groups.max() + 1), np.nan)
-        for row, group in np.ndindex(expected.shape):
-            if (~np.isnan(x[row] + y) & (groups == group)).any():
-                expected[row, group] = plain(x[row, groups != group], y[groups != group], name)
-        found = without_each_group(x, y, groups, name)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-        order = np.random.default_rng(seed).permutation(len(y))
-        np.testing.assert_allclose(without_each_group(x[:, order], y[order], groups[order], name), found, atol=1e-12)
-        mirrored = without_each_group(-1e-160 * x, y, groups, name)
-        np.testing.assert_allclose(mirrored, -found, atol=1e-12)
-
-
-def test_many_units_of_few_groups_give_the_same():
-    rng = np.random.default_rng(2)
-    x, y, groups = rng.normal(size=(1, 2400)), rng.normal(size=2400), np.arange(2400) % 2
-    found = without_each_group(x, y, groups, "kendall")[0]
-    expected = [plain(x[0, groups != group], y[groups != group], "kendall") for group in (0, 1)]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-def test_lowest_is_seen_from_the_sign_of_all_and_names_who_carries_everything():
-    groups = np.repeat([0, 1, 2, 3], 3)
-    y = np.tile([1.0, 2.0, 3.0], 4) + groups
-    rising = y + np.where(groups == 2, [0, 9, 0] * 4, 0)
-    alone = np.where(groups == 1, y, 0.0)
-    x = np.stack([rising, -rising, alone, np.where(groups > 1, np.nan, y), y])
-    values = [plain(row, y, "pearson") for row in x[:4]] + [0.0]
-    left = without_each_group(x, y, groups, "pearson")
-    value, at = lowest_without(values, x, y, groups, "pearson", fewest=2)
-    assert at[0] == at[1] == left[0].argmin()
-    assert (value[0], value[1]) == (left[0].min(), left[1].max())
-    assert (at[2], np.isnan(value[2])) == (1, True)
-    nothing = lowest_without([], x[:0], y, groups, "kendall")
-    assert [len(part) for part in nothing] == [0, 0]
-    # Scores of two groups only, and a coefficient of 0, which cannot fall.
-    assert at[3:].tolist() == [-1, -1] and np.isnan(value[3:]).all()
 
 
 def tables(systems, contexts=6, dialogue_of=lambda c: f"d{c // 2}", dataset="d"):

@@ -11,7 +11,7 @@ from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.options import Options, Tables, analysed, outlying, subset, with_worst
 from comperdial.report.ranking import corrected
-from comperdial.stats.comparison import benjamini_hochberg
+from comperdial.stats.multiple import benjamini_hochberg
 
 SYSTEMS = "abcdef"
 DIALOGUES = 8

@@ -11,7 +11,7 @@ from comperdial import schema
 from comperdial.cli import main
 from comperdial.evaluation.results import correlate
 from comperdial.report.ranking import contrasts, of_outputs, with_ranks
-from comperdial.stats.comparison import holm
+from comperdial.stats.multiple import holm
 from comperdial.stats.correlation import correlate as of_pairs
 
 SYSTEMS, DIALOGUES = ("a", "b", "c", "d", "human"), 12

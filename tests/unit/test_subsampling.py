@@ -14,7 +14,7 @@ from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.power import Components, components
-from comperdial.stats.subsampling import Panel, mean_of, sample_curve, subsample_curve
+from comperdial.stats.subsampling import mean_of, sample_curve, subsample_curve, values_of
 
 NONE = float("nan")
 
@@ -52,11 +52,10 @@ def test_a_subset_has_the_values_of_a_loop(name, average):
     ratings = annotators[0]
     scores[1] = np.round(scores[1])
     scores[2, ::4], scores[3], ratings[::9] = NONE, 1, NONE
-    panel = Panel(scores, design, name)
     rng = np.random.default_rng(2)
     for share in (1.0, 0.5, 0.1, 0.01, 0.0):
         chosen = rng.random(len(ratings)) < share
-        found = panel.values(ratings, chosen)
+        found = values_of(scores, ratings, design, name, chosen)
         np.testing.assert_allclose(found, _oracle(scores, ratings, design, name, chosen), rtol=0, atol=1e-12)
 
 
@@ -113,10 +112,8 @@ def test_bad_sizes_and_shapes_are_refused():
     for sizes in ((), (0,), (4,)):
         with pytest.raises(ValueError, match="sizes from 1 to 3 systems"):
             subsample_curve(scores, annotators, design, "pearson", varied="systems", sizes=sizes, repeats=1, seed=0)
-    with pytest.raises(ValueError, match="annotators, 12"):
+    with pytest.raises(ValueError, match="annotators, n"):
         subsample_curve(scores, annotators[0], design, "pearson", varied="systems", sizes=(2,), repeats=1, seed=0)
-    with pytest.raises(ValueError, match="expected systems"):
-        subsample_curve(scores, annotators, design, "pearson", varied="samples", sizes=(2,), repeats=1, seed=0)
 
 
 def test_means_that_differ_by_rounding_are_tied():
@@ -125,7 +122,7 @@ def test_means_that_differ_by_rounding_are_tied():
     ratings = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1], [0.9, 0.8, 0.7]])
     assert len(set(ratings[:3].cumsum(axis=1)[:, -1])) > 1
     scores = np.array([[1.0, 2, 3, 4]]).repeat(3, axis=1)
-    found = Panel(scores, design, "spearman").values(ratings.ravel(), np.full(12, True))
+    found = values_of(scores, ratings.ravel(), design, "spearman", np.full(12, True))
     assert found[0] == pytest.approx(correlate([1, 2, 3, 4], [1, 1, 1, 2], "spearman").value, abs=1e-12)
 
 
@@ -140,10 +137,9 @@ def test_components_are_those_of_leaving_one_out(name, average):
     scores, annotators = _drawn(10, design, metrics=2)
     ratings = annotators.mean(axis=0)
     (found,) = components(scores, ratings, design, name, [(1, 0)])
-    panel = Panel(scores, design, name)
 
     def effect(chosen):
-        low, high = np.arctanh(panel.values(ratings, chosen))
+        low, high = np.arctanh(values_of(scores, ratings, design, name, chosen))
         return high - low
 
     assert found.effect == pytest.approx(effect(np.full(len(ratings), True)))

@@ -382,15 +382,15 @@ def _source(data: Any) -> str:  # noqa: ANN401
 
 def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
     """Leave out means of systems where they are too few for any test or interval, and say so."""
-    from comperdial.stats.comparison import FEWEST
+    from comperdial.stats.design import FEWEST_SAMPLED
 
-    few = [sample for sample in samples if sample.level == "system" and len(sample.systems) < FEWEST]
+    few = [sample for sample in samples if sample.level == "system" and len(sample.systems) < FEWEST_SAMPLED]
     rest = [sample for sample in samples if sample not in few]
     if not few or not rest:
         return samples, []
     count = len(few[0].systems)
     return rest, [
-        f"System level is left out: {count} system{'s' * (count > 1)}, and nothing can be tested below {FEWEST}"
+        f"System level is left out: {count} system{'s' * (count > 1)}, and nothing can be tested below {FEWEST_SAMPLED}"
     ]
 
 

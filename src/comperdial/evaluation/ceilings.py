@@ -12,9 +12,9 @@ import pandas as pd
 from comperdial import schema
 from comperdial.evaluation.samples import Sample
 from comperdial.stats import COEFFICIENTS
-from comperdial.stats.correlation import within_items
-from comperdial.stats.intervals import coefficients
+from comperdial.stats.coefficients import coefficients
 from comperdial.stats.means import merge_ties
+from comperdial.stats.pairs import within_items
 
 
 def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:

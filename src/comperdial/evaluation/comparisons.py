@@ -12,22 +12,21 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 from comperdial import schema
 from comperdial.evaluation.correlations import SHOWN, Detail, Known, is_narrow, tested_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
-from comperdial.stats.comparison import (
-    common_units,
-    compare,
-    williams,
-)
+from comperdial.stats.coefficients import by_units
+from comperdial.stats.comparison import common_units, compare, williams
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import Design, patterns_of
-from comperdial.stats.grouped import Grouping, Replicates, all_replicates, jackknife
-from comperdial.stats.intervals import coefficients
-from comperdial.stats.perm_both import swap_pairs, swap_systems_of_pairs
+from comperdial.stats.design import Design
+from comperdial.stats.jackknife import Replicates, variances
+from comperdial.stats.means import system_means
+from comperdial.stats.pairs import Grouping, replicates
+from comperdial.stats.swaps import swap_pairs, swap_systems_of_pairs
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +175,7 @@ def _shared(
             at = [names.index(sample.names[row]) for row in rows]
             found = {measure: found[measure].rows(at) for measure in measures}
         else:
-            found = all_replicates(*arrays, measures, grouping, resamples=detail.resamples, seed=detail.seed)
+            found = replicates(*arrays, measures, grouping, resamples=detail.resamples, seed=detail.seed)
         yield _Shared(rows, wanted, arrays, found)
 
 
@@ -211,8 +210,9 @@ def _of_measure(
             below = swapped / 2
         else:
             given = replace(found, systems=found.systems[:, :0]) if arrays[2].fixed else found
-            tested, by = jackknife(given)
-            tests[by] = None
+            drawn = variances(given)
+            tested = drawn.test(found.values[:, np.newaxis] - found.values, drawn.cautious)[0]
+            tests["|".join(["jackknife", *drawn.named])] = None
             if measure == "acc_eq":
                 swapped = swap_pairs(*arrays, grouping, found, resamples=detail.resamples, seed=detail.seed)
             below = _one_sided(swapped, detail.resamples)
@@ -235,13 +235,13 @@ def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Flo
     found = np.full((metrics, metrics), np.nan)
     if name == "kendall":
         return found
-    missing = np.isnan(sample.scores)
-    for number, pattern in enumerate((patterns := patterns_of(missing))[0]):
-        rows = np.flatnonzero(patterns[1] == number)
-        kept = ~pattern
-        part, design = sample.scores[np.ix_(rows, kept)], sample.design.of(kept)
-        with_ratings = coefficients(part, sample.ratings[kept], design, [name])[:, 0]
-        between = np.stack([coefficients(part, row, design, [name])[:, 0] for row in part])
+    for rows, kept in by_units(sample.scores):
+        values = np.vstack([sample.scores[np.ix_(rows, kept)], sample.ratings[kept]])
+        values = system_means(values, sample.design.of(kept)) if sample.design.average else values
+        varies = np.ptp(values, axis=1) > 0
+        values = stats.rankdata(values, axis=1) if name == "spearman" else values
+        r = np.full((len(values), len(values)), np.nan)
+        r[np.ix_(varies, varies)] = np.atleast_2d(np.corrcoef(values[varies]))
         cell = np.ix_(rows, rows)
-        found[cell] = williams(with_ratings[:, np.newaxis], with_ratings, between, n[cell])
+        found[cell] = williams(r[:-1, -1:], r[:-1, -1], r[:-1, :-1], n[cell])
     return found

@@ -18,11 +18,11 @@ from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, FEW_SYSTEMS, OF_SYSTEMS, TESTED_OF_FEW, Coefficient, Measure, PairMeasure
-from comperdial.stats.correlation import correlate
-from comperdial.stats.exact import MOST, exact_p
-from comperdial.stats.grouped import Grouping, Replicates, all_replicates
+from comperdial.stats.correlation import MOST_EXACT, correlate, exact_p
 from comperdial.stats.intervals import intervals
+from comperdial.stats.jackknife import Replicates
 from comperdial.stats.means import paired_means
+from comperdial.stats.pairs import Grouping, replicates
 
 Floats = npt.NDArray[np.float64]
 
@@ -195,7 +195,7 @@ def _pooled(sample: Sample, detail: Detail | None) -> list[dict[str, Any]]:
         found = [correlate(x, y, name) for x, y in pairs]
         values = np.where(few, np.nan, [one.value for one in found])
         p = np.where(few, np.nan, [one.p for one in found])
-        exactly = [exact_p(x, y, name) if exact and len(x) <= MOST else np.nan for x, y in pairs]
+        exactly = [exact_p(x, y, name) if exact and len(x) <= MOST_EXACT else np.nan for x, y in pairs]
         more = {"p": p, "p_exact": np.array(exactly), **leave_one_system_out(sample, name, values)}
         rows += _rows(sample, "pooled", name, values, counts, **more)
     return rows
@@ -283,7 +283,7 @@ def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[s
     ]
     for grouping in dict.fromkeys(grouping for grouping, _ in measures):
         together = [measure for of, measure in measures if of == grouping]
-        found = all_replicates(
+        found = replicates(
             sample.scores, sample.ratings, sample.design, sample.items, together, grouping,
             resamples=detail.resamples, seed=detail.seed,
         )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from comperdial.evaluation.samples import Sample
 from comperdial.stats import Coefficient
-from comperdial.stats.leave_out import lowest_without
+from comperdial.stats.coefficients import without_each
 from comperdial.stats.means import paired_means
 
 Floats = npt.NDArray[np.float64]
@@ -17,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 # How many systems must be left. Over units, two: of one alone, the differences between systems are gone. Over the means
 # of systems, four: three points correlate at random.
 FEWEST_LEFT = {False: 2, True: 4}
+# Values nearer to each other than this are equally low: the first system is named, whatever the machine's rounding.
+_SAME = 1e-12
 
 
 def leave_one_system_out(sample: Sample, name: Coefficient, values: Floats) -> dict[str, npt.NDArray[Any]]:
@@ -36,21 +38,28 @@ def leave_one_system_out(sample: Sample, name: Coefficient, values: Floats) -> d
     dict
         Lowest is towards 0 and beyond: the smallest value where all systems give a positive one, the largest where they
         give a negative one. A system without which no coefficient is left is named, and the value missing. Both are
-        missing where fewer than three systems (at system level: five) have scores.
+        missing where fewer than three systems (at system level: five) have scores, and where the value is 0 or missing.
     """
-    systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])
-    fewest = FEWEST_LEFT[sample.design.average]
-    lowest, at = np.full(len(values), np.nan), np.full(len(values), -1)
-    if not sample.design.average:
-        lowest, at = lowest_without(values, sample.scores, sample.ratings, systems, name, fewest=fewest)
-    elif len(values):
+    count = len(sample.systems)
+    if sample.design.average:
         scores, ratings = paired_means(sample.scores, sample.ratings, sample.design)
-        every = np.arange(len(sample.systems))
-        # Outputs that scored the same units have the same mean ratings.
-        _, first, same = np.unique(np.nan_to_num(ratings, nan=np.inf), axis=0, return_index=True, return_inverse=True)
-        for number, one in enumerate(first):
-            rows = same.reshape(-1) == number
-            found = lowest_without(values[rows], scores[rows], ratings[one], every, name, fewest=fewest)
-            lowest[rows], at[rows] = found
-    names = np.array([*sample.systems, None], dtype=object)
-    return {"loso_value": lowest, "loso_system": names[at]}
+        # Outputs that scored different units have different mean ratings.
+        found = np.array(
+            [
+                without_each(row[np.newaxis], rated, np.arange(count), name)[0]
+                for row, rated in zip(scores, ratings, strict=True)
+            ]
+        )
+        scored = ~np.isnan(scores)
+    else:
+        systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])
+        found = without_each(sample.scores, sample.ratings, systems, name)
+        scored = np.array([np.bincount(systems[~np.isnan(row)], minlength=count) > 0 for row in sample.scores])
+    lowest, named = np.full(len(values), np.nan), np.full(len(values), None, dtype=object)
+    for row, sign in enumerate(np.sign(values)):
+        if abs(sign) == 1 and scored[row].sum() > FEWEST_LEFT[sample.design.average]:
+            from_above = np.where(np.isnan(found[row]), -np.inf, found[row] * sign)
+            from_above = np.where(scored[row], from_above, np.inf)
+            at = int(np.argmax(from_above <= from_above.min() + _SAME))
+            lowest[row], named[row] = found[row, at], sample.systems[at]
+    return {"loso_value": lowest, "loso_system": named}

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from comperdial import schema
 from comperdial.config import load_yaml
@@ -27,21 +26,12 @@ from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import COEFFICIENTS, Measure
-from comperdial.stats.comparison import CLOSE, FEWEST, benjamini_hochberg, common_units, holm, rank_clusters
-from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import Design
-from comperdial.stats.grouped import (
-    Grouping,
-    Replicates,
-    of_units,
-    replicates,
-    student,
-    two_way,
-    variance_of,
-    variances,
-    weighted,
-)
-from comperdial.stats.perm_both import swapped_differences
+from comperdial.stats.comparison import common_units
+from comperdial.stats.design import FEWEST_SAMPLED, Design
+from comperdial.stats.jackknife import CLOSE, Replicates, Variances, over_units, variances, weighted
+from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
+from comperdial.stats.pairs import Grouping, replicates
+from comperdial.stats.swaps import swapped_differences
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -91,11 +81,11 @@ class Task:
         """Return the statistic of some metrics, and what it is without each cluster."""
         if self.grouping is not None:
             return replicates(
-                scores, ratings, design, items, self.measure, self.grouping, resamples=resamples or 1000, seed=seed
-            )
+                scores, ratings, design, items, [self.measure], self.grouping, resamples=resamples or 1000, seed=seed
+            )[self.measure]
         for name in COEFFICIENTS:
             if name == self.measure:
-                return of_units(scores, ratings, design, name)
+                return over_units(scores, ratings, design, name)
         raise ConfigError(f"{self.measure} over all units", expected="pearson, spearman or kendall, or a grouping")
 
 
@@ -175,7 +165,8 @@ class _Sum:
 
     def p(self) -> Floats:
         """Return p of our test, of all pairs."""
-        return student(self.difference, *variance_of(self.variances, self.fewest))[:-1, :-1]
+        of = Variances(self.variances, self.fewest)
+        return of.test(self.difference, of.cautious)[0][:-1, :-1]
 
     def p_wmt(self) -> Floats:
         """Return p of WMT's test, of all pairs; one-sided, as there."""
@@ -187,9 +178,8 @@ class _Sum:
 
     def interval(self, low: float) -> tuple[Floats, Floats]:
         """Return the ends of 95 % intervals of values, which are between ``low`` and 1."""
-        variance, freedom = variance_of(self.variances[:, :-1, -1], self.fewest[:-1, -1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance)
+        of = Variances(self.variances[:, :-1, -1], self.fewest[:-1, -1])
+        reach = of.test(self.value, of.cautious)[1]
         return np.clip(self.value - reach, low, 1.0), np.clip(self.value + reach, low, 1.0)
 
 
@@ -241,7 +231,7 @@ class _Ranking:
             place: (np.full(square, np.nan), np.zeros((4, *square)), np.full(square, np.inf)) for place in (*places, -1)
         }
         for rows, wanted, units in common_units(np.isfinite(table)):
-            if units.sum() < FEWEST:
+            if units.sum() < FEWEST_SAMPLED:
                 continue
             items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
             known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
@@ -259,10 +249,10 @@ class _Ranking:
             at = np.ix_([*rows, count], [*rows, count])
             for place, own in made.items():
                 with_zero = own.with_zero()
-                parts, freedom = two_way(*variances(with_zero)[0])
+                of = variances(with_zero)
                 apart = with_zero.values[:, np.newaxis] - with_zero.values
-                for whole, of in zip(found[place], (apart, parts, np.full(asked.shape, freedom)), strict=True):
-                    whole[..., at[0], at[1]] = np.where(asked, of, whole[..., at[0], at[1]])
+                for whole, new in zip(found[place], (apart, of.parts, np.full(asked.shape, of.fewest)), strict=True):
+                    whole[..., at[0], at[1]] = np.where(asked, new, whole[..., at[0], at[1]])
             for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
                 one, other = rows[a], rows[b]
                 for place, task in tasks.items():

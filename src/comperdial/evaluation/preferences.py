@@ -20,8 +20,8 @@ from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
-from comperdial.stats.comparison import holm
 from comperdial.stats.correlation import ALPHA, correlate
+from comperdial.stats.multiple import holm
 from comperdial.stats.proportions import Share, share
 from comperdial.stats.win_rate import binomial_p, flip_p
 

@@ -15,9 +15,10 @@ from comperdial import schema
 from comperdial.evaluation.correlations import Detail, grouped_measures
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.stats import OF_SYSTEMS, Coefficient, Measure
-from comperdial.stats.comparison import FEWEST
-from comperdial.stats.grouped import Grouping, replicates, variances
-from comperdial.stats.intervals import coefficients
+from comperdial.stats.coefficients import coefficients
+from comperdial.stats.design import FEWEST_SAMPLED
+from comperdial.stats.jackknife import variances
+from comperdial.stats.pairs import Grouping, replicates
 from comperdial.stats.power import Components, components, components_within
 from comperdial.stats.subsampling import Curve, Varied, sample_curve, subsample_curve
 
@@ -169,7 +170,7 @@ def _asked(values: Floats) -> list[tuple[int, int]]:
 def _power_within(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
     """Return the power of statistics within items and systems and of pairs of systems, over the units that all have."""
     units = np.asarray(np.isfinite(sample.scores).all(axis=0))
-    if units.sum() < FEWEST:
+    if units.sum() < FEWEST_SAMPLED:
         return []
     rows = []
     items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
@@ -177,10 +178,10 @@ def _power_within(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
         if (grouping, measure) not in POWER_OF:
             continue
         found = replicates(
-            sample.scores[:, units], sample.ratings[units], sample.design.of(units), items, measure, grouping,
+            sample.scores[:, units], sample.ratings[units], sample.design.of(units), items, [measure], grouping,
             resamples=detail.resamples, seed=detail.seed,
-        )  # fmt: skip
-        pairs, drawn = _asked(found.values), variances(found)[1]
+        )[measure]  # fmt: skip
+        pairs, drawn = _asked(found.values), variances(found).named
         rows += _power_rows(sample, grouping, measure, pairs, components_within(found, pairs), drawn)
     return rows
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.names import Output, output_name
-from comperdial.stats.comparison import benjamini_hochberg, holm, rank_clusters
+from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 
 Floats = npt.NDArray[np.float64]
 Correction = Literal["holm", "fdr", "none"]

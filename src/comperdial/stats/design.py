@@ -7,10 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 # Fewer systems say nothing about others: they count as given, and contexts alone as sampled.
 FEWEST_SAMPLED = 4
+
+
+def codes_of(values: npt.NDArray[np.generic]) -> Integers:
+    """Number the values that occur from 0 on, in their order."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
 def patterns_of(rows: Flags) -> tuple[Flags, Integers]:
@@ -46,30 +52,21 @@ class Design:
     average: bool = False
     fixed: bool = False
 
-    def __post_init__(self) -> None:
-        for name, codes in (("systems", self.systems), ("dialogues", self.dialogues)):
-            if codes.ndim != 1 or not np.issubdtype(codes.dtype, np.integer):
-                raise ValueError(f"expected {name} as whole numbers of shape (n,), got {codes.dtype} {codes.shape}")
-            if len(codes) and set(np.unique(codes)) != set(range(int(codes.max()) + 1)):
-                raise ValueError(f"expected {name} coded from 0 to their count - 1, each in use")
-        if len(self.systems) != len(self.dialogues):
-            raise ValueError(
-                f"expected as many systems as dialogues, got {len(self.systems)} and {len(self.dialogues)}"
-            )
-
     @property
     def counts(self) -> tuple[int, int]:
         """Return how many systems and how many dialogues there are."""
         return int(self.systems.max(initial=-1)) + 1, int(self.dialogues.max(initial=-1)) + 1
 
     @property
+    def cells(self) -> Integers:
+        """Return for each unit the code of its dialogue of its system, in order of system, then dialogue."""
+        return codes_of(self.systems * self.counts[1] + self.dialogues)
+
+    @property
     def given(self) -> bool:
         """Return whether systems count as given: asked for, or two or three of them."""
         return self.fixed or 1 < self.counts[0] < FEWEST_SAMPLED
 
-    def of(self, kept: npt.NDArray[np.bool_]) -> Design:
+    def of(self, kept: Flags) -> Design:
         """Return the design of some of the units, coded anew."""
-        systems, dialogues = (
-            np.unique(codes[kept], return_inverse=True)[1].astype(np.intp) for codes in (self.systems, self.dialogues)
-        )
-        return Design(systems, dialogues, self.average, self.fixed)
+        return Design(codes_of(self.systems[kept]), codes_of(self.dialogues[kept]), self.average, self.fixed)

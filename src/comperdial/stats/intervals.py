@@ -1,23 +1,20 @@
-"""Correlations of many metrics at once, and intervals for them that know how the units were sampled."""
+"""Intervals for correlations that know how the units were sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from comperdial.stats import COEFFICIENTS, Coefficient
-from comperdial.stats.correlation import correlate, rowwise
-from comperdial.stats.design import FEWEST_SAMPLED, Design
+from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import checked, coefficients, over_clusters, over_means
+from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.means import paired_means
-from comperdial.stats.resampling import Weights, weighted
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
 # Cells x resamples held at a time: 64 MB of them.
 _CELLS = 2**25
 # Fewer systems give no interval over their means.
@@ -41,63 +38,7 @@ class Intervals:
     low: Floats
     high: Floats
     systems: Integers
-    given: npt.NDArray[np.bool_]
-
-
-def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
-    """Correlate metrics with ratings.
-
-    Parameters
-    ----------
-    scores
-        Shape (metrics, n); NaN where a metric has no score: the unit then takes no part in that metric's row.
-    ratings
-        Shape (n,), no NaN.
-    design
-        The systems and dialogues of the n units, and whether to correlate the means of systems.
-    names
-        Of ``pearson``, ``spearman`` and ``kendall`` (tau-b).
-
-    Returns
-    -------
-    array
-        Shape (metrics, names): what :func:`comperdial.stats.correlation.correlate` gives, to 1e-12; NaN where a side
-        does not vary. Means of systems that differ by rounding only are ties.
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not fit, a rating that is missing, an unknown name.
-    """
-    x, y = _checked(scores, ratings, design, names)
-    found = np.full((len(x), len(names)), np.nan)
-    if not found.size or not len(y):
-        return found
-    if design.average:
-        means = paired_means(x, y, design)
-        return np.stack([rowwise(*means, name) for name in names], axis=1)
-    plain = [name for name in names if name != "kendall"]
-    found[:, [name in plain for name in names]] = weighted(x, y, design, plain, [Weights()])[0][0]
-    # What makes Kendall's tau of many resamples fast, all pairs of cells, is slow for one.
-    for at in [at for at, name in enumerate(names) if name not in plain]:
-        found[:, at] = [correlate(row, y, "kendall").value for row in x]
-    return found
-
-
-def _checked(
-    scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]
-) -> tuple[Floats, Floats]:
-    x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if x.ndim != 2 or y.shape != x.shape[1:] or y.shape != design.systems.shape:
-        raise ValueError(
-            f"expected scores (metrics, n), ratings (n,) and a design of n units, got {x.shape}, {y.shape} and "
-            f"{design.systems.shape}"
-        )
-    if np.isnan(y).any():
-        raise ValueError("expected a rating for each unit; leave out units without one")
-    if unknown := [name for name in names if name not in COEFFICIENTS]:
-        raise ValueError(f"unknown coefficient {unknown[0]!r}; expected one of {', '.join(COEFFICIENTS)}")
-    return x, y
+    given: Flags
 
 
 def intervals(
@@ -155,7 +96,7 @@ def intervals(
     ValueError
         As :func:`coefficients`; fewer than two resamples; a confidence that is none.
     """
-    x, y = _checked(scores, ratings, design, names)
+    x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
         raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
     drawn = draw(x, y, design, names, resamples, np.random.default_rng(seed))
@@ -178,8 +119,8 @@ class Drawn:
         Of resamples of the dialogues of each system by itself; None over units.
     counts
         How many systems and how many dialogues have a score of a metric: shape (2, metrics, 1).
-    weights
-        How often each system and each dialogue was drawn.
+    drawn_systems, drawn_dialogues
+        How often each system, and each dialogue, was drawn: shapes (resamples, systems) and (resamples, dialogues).
     fixed
         Whether systems are given, however many there are.
     """
@@ -190,11 +131,12 @@ class Drawn:
     dialogues: Floats
     within: Floats | None
     counts: Floats
-    weights: Weights
+    drawn_systems: Floats
+    drawn_dialogues: Floats
     fixed: bool = False
 
     @property
-    def given(self) -> npt.NDArray[np.bool_]:
+    def given(self) -> Flags:
         """Return whether the systems of each metric count as given: shape (metrics, 1)."""
         return np.asarray(self.fixed | ((self.counts[0] > 1) & (self.counts[0] < FEWEST_SAMPLED)))
 
@@ -227,6 +169,13 @@ class Drawn:
         return of_systems, of_dialogues, total
 
 
+def bootstrap(count: int, resamples: int, rng: np.random.Generator) -> Floats:
+    """Return how often each of ``count`` clusters is drawn, with replacement: shape (resamples, count)."""
+    if not count:
+        return np.ones((resamples, 0))
+    return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
+
+
 def draw(
     scores: Floats,
     ratings: Floats,
@@ -236,24 +185,41 @@ def draw(
     rng: np.random.Generator,
 ) -> Drawn:
     """Resample systems, dialogues and, if systems are averaged, the dialogues of each system by itself."""
-    drawn = design
-    if not design.average and not design.fixed and design.given:
-        # Two or three systems are given: dialogues alone are drawn.
-        drawn = replace(design, systems=np.zeros_like(design.systems))
-    systems, dialogues = (
-        rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64) if n else np.ones((resamples, 0))
-        for n in drawn.counts
-    )
-    schemes = [Weights(), Weights(systems, None), Weights(None, dialogues)]
-    value, of_systems, of_dialogues = weighted(scores, ratings, drawn, names, schemes)
-    within = draw_within(scores, ratings, design, names, resamples, rng) if design.average else None
-    kept = ~np.isnan(scores)
-    counts = [[[float(len(np.unique(codes[row])))] for row in kept] for codes in (design.systems, design.dialogues)]
+    # Two or three systems are given: over units, dialogues alone are drawn.
+    together = not design.average and not design.fixed and design.given
+    codes = np.zeros_like(design.systems) if together else design.systems
+    systems = bootstrap(int(codes.max(initial=-1)) + 1, resamples, rng)
+    dialogues = bootstrap(design.counts[1], resamples, rng)
+    value = coefficients(scores, ratings, design, names)
+    within = None
+    if design.average:
+        of_systems = np.full((resamples, *value.shape), np.nan)
+        means, rated = paired_means(scores, ratings, design)
+        for row in range(len(scores)):
+            there = ~np.isnan(rated[row])
+            of_systems[:, row : row + 1] = over_clusters(
+                means[row : row + 1, there], rated[row, there], np.flatnonzero(there), systems, names
+            )
+        of_dialogues = over_means(scores, ratings, design, dialogues, names)
+        within = draw_within(scores, ratings, design, names, resamples, rng)
+    else:
+        of_systems = over_clusters(scores, ratings, codes, systems, names)
+        of_dialogues = over_clusters(scores, ratings, design.dialogues, dialogues, names)
+    counts = [
+        [[float(len(np.unique(of[row])))] for row in ~np.isnan(scores)] for of in (design.systems, design.dialogues)
+    ]
     shape = (2, len(scores), 1)
     return Drawn(
-        tuple(names), value[0], of_systems, of_dialogues, within, np.reshape(counts, shape),
-        Weights(systems, dialogues), design.fixed,
-    )  # fmt: skip
+        tuple(names),
+        value,
+        of_systems,
+        of_dialogues,
+        within,
+        np.reshape(counts, shape),
+        systems,
+        dialogues,
+        design.fixed,
+    )
 
 
 def draw_within(
@@ -273,9 +239,8 @@ def draw_within(
         size = min(step, resamples - start)
         cells = np.zeros((size, *has.shape), dtype=np.uint16)
         for system, dialogues in enumerate(has):
-            n = int(dialogues.sum())
-            cells[:, system, dialogues] = rng.multinomial(n, np.full(n, 1 / n), size=size)
-        found += weighted(scores, ratings, design, names, [Weights(cells=cells)])
+            cells[:, system, dialogues] = bootstrap(int(dialogues.sum()), size, rng)
+        found.append(over_means(scores, ratings, design, cells, names))
     return np.concatenate(found)
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.stats.design import Design, patterns_of
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
+from comperdial.stats.design import Design, Floats, Integers, patterns_of
 
 # A double keeps 52 binary digits; the sum of some thousands of them loses a few. What agrees in the first 44, thirteen
 # decimal digits, is one number. Scores are stored with 24, so that no two of them are made equal by this.
@@ -53,26 +50,38 @@ def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
     return found
 
 
+def group_means(values: Floats, codes: Integers, count: int) -> Floats:
+    """Return the mean of the values of each code from 0 to count - 1; NaN for one without values."""
+    counts = np.bincount(codes, minlength=count)
+    sums = np.bincount(codes, values, minlength=count)
+    return np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
+
+
 def system_means(values: npt.ArrayLike, design: Design) -> Floats:
     """Average by system; means that differ by rounding only are ties.
 
     Parameters
     ----------
     values
-        Shape (..., n), scores or ratings of the units of the design; NaN where missing, and left out.
+        Shape (n,) or (k, n), scores or ratings of the units of the design; NaN where missing, and left out.
     design
         Of the n units.
 
     Returns
     -------
     array
-        Shape (..., systems), NaN for a system without a value.
+        Shape (systems,) or (k, systems), NaN for a system without a value.
     """
-    table = np.asarray(values, dtype=np.float64)
-    if table.shape[-1:] != design.systems.shape:
-        raise ValueError(f"expected values of {len(design.systems)} units along the last axis, got {table.shape}")
+    table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
-    return averages(table.reshape(-1, len(design.systems)), design.systems, count).reshape(*table.shape[:-1], count)
+    found, sizes = np.full((len(table), count), np.nan), np.zeros((len(table), count))
+    for at, row in enumerate(table):
+        there = ~np.isnan(row)
+        codes, present = design.systems[there], row[there]
+        found[at] = group_means(present, codes, count)
+        if present.min(initial=0.0) < 0:
+            sizes[at] = group_means(np.abs(present), codes, count)
+    return merge_ties(found, sizes).reshape(*np.shape(values)[:-1], count)
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
@@ -91,36 +100,6 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
         Means of scores and of ratings, each of shape (metrics, systems) and as :func:`system_means` gives them.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or not table.shape[1:] == human.shape == design.systems.shape:
-        raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
-    return paired_averages(table, human, design.systems, design.counts[0])
-
-
-def group_means(values: Floats, codes: Integers, count: int) -> Floats:
-    """Return the mean of the values of each code from 0 to count - 1; NaN for one without values."""
-    counts = np.bincount(codes, minlength=count)
-    sums = np.bincount(codes, values, minlength=count)
-    return np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
-
-
-def averages(rows: Floats, systems: Integers, count: int) -> Floats:
-    """Do what :func:`system_means` does for rows (k, n); of the systems 0 to count - 1 not all need be there."""
-    found, sizes = np.full((len(rows), count), np.nan), np.zeros((len(rows), count))
-    missing = np.isnan(rows)
-    for at, (row, gap) in enumerate(zip(rows, missing, strict=True)):
-        codes, values = (systems[~gap], row[~gap]) if gap.any() else (systems, row)
-        found[at] = group_means(values, codes, count)
-        if values.min(initial=0.0) < 0:
-            sizes[at] = group_means(np.abs(values), codes, count)
-    return merge_ties(found, sizes)
-
-
-def paired_averages(scores: Floats, ratings: Floats, systems: Integers, count: int) -> tuple[Floats, Floats]:
-    """Do what :func:`paired_means` does; of the systems 0 to count - 1 not all need be there."""
-    x = averages(np.where(np.isnan(ratings), np.nan, scores), systems, count)
-    missing = np.isnan(scores)
-    if not missing.any():
-        return x, np.broadcast_to(averages(ratings[np.newaxis], systems, count), x.shape)
-    patterns, pattern = patterns_of(missing)
-    y = averages(np.where(patterns, np.nan, ratings), systems, count)
-    return x, np.asarray(y[pattern])
+    patterns, pattern = patterns_of(np.isnan(table))
+    x = system_means(np.where(np.isnan(human), np.nan, table), design)
+    return x, system_means(np.where(patterns, np.nan, human), design)[pattern]

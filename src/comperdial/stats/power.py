@@ -31,14 +31,11 @@ import numpy.typing as npt
 from scipy import special, stats
 
 from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import influence
 from comperdial.stats.correlation import ALPHA, correlate, rowwise
-from comperdial.stats.design import Design
-from comperdial.stats.grouped import Replicates, variances
-from comperdial.stats.influence import influence
+from comperdial.stats.design import Design, Flags, Floats, Integers, codes_of
+from comperdial.stats.jackknife import Replicates, variances
 from comperdial.stats.means import merge_ties
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
 
 # Points and weights of an integral over the quantiles of a variance: good to 1e-5 from two degrees of freedom on.
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -149,7 +146,7 @@ def components(
         raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
     known: dict[tuple[int, bytes], _Effects] = {}
 
-    def of(row: int, units: npt.NDArray[np.bool_]) -> _Effects:
+    def of(row: int, units: Flags) -> _Effects:
         key = (row, units.tobytes())
         if key not in known:
             known[key] = _effects(table[row, units], human[units], design, units, name)
@@ -169,15 +166,13 @@ def components_within(found: Replicates, pairs: Sequence[tuple[int, int]]) -> li
     The effect is the difference itself. A kind of cluster that counts as given (dialogues, of statistics of pairs of
     systems; fewer than four systems) brings nothing, and is counted as two, so that more of it change nothing.
     """
-    (systems, dialogues, by_cell), _ = variances(found)
-    counts = max(systems[1], 2), max(dialogues[1], 2)
+    drawn = variances(found)
+    counts = max(drawn.counts[0], 2), max(drawn.counts[1], 2)
     made = []
     for one, other in pairs:
-        difference, cell = float(found.values[one] - found.values[other]), float(by_cell[0][one, other])
-        of_systems, of_dialogues = (
-            max(float(part[0][one, other]) - cell, 0.0) * count
-            for part, count in zip((systems, dialogues), counts, strict=True)
-        )
+        difference = float(found.values[one] - found.values[other])
+        *sides, cell = (float(part) for part in drawn.parts[:3, one, other])
+        of_systems, of_dialogues = (max(side - cell, 0.0) * count for side, count in zip(sides, counts, strict=True))
         made.append(Components(difference, difference, of_systems, of_dialogues, cell * counts[0] * counts[1], counts))
     return made
 
@@ -196,31 +191,23 @@ class _Effects:
     counts: tuple[int, int]
 
 
-def _effects(
-    scores: Floats, ratings: Floats, design: Design, units: npt.NDArray[np.bool_], name: Coefficient
-) -> _Effects:
-    systems = np.unique(design.systems[units], return_inverse=True)[1]
-    dialogues = np.unique(design.dialogues[units], return_inverse=True)[1]
+def _effects(scores: Floats, ratings: Floats, design: Design, units: Flags, name: Coefficient) -> _Effects:
+    systems, dialogues = codes_of(design.systems[units]), codes_of(design.dialogues[units])
     shape = (int(systems.max(initial=-1)) + 1, int(dialogues.max(initial=-1)) + 1)
     if min(shape) < 2:
         nothing = np.full(2, np.nan)
         return _Effects(correlate(scores, ratings, name).value, nothing, nothing, nothing, shape)
     if design.average:
         return _Effects(*_spread_of_means(scores, ratings, systems, dialogues, name), shape)
-    values, moves = influence(scores[np.newaxis], ratings, name)
-    value = float(values[0])
-    moved = moves[0] / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
+    value, moves = influence(scores, ratings, name)
+    moved = moves / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
     sums = np.bincount(np.ravel_multi_index((systems, dialogues), shape), moved, minlength=shape[0] * shape[1])
     cells = sums.reshape(shape) * (sums.size / len(ratings))
     of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
     rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
-    return _Effects(value, of_systems, of_dialogues, rest.ravel() * _unbiased(shape), shape)
-
-
-def _unbiased(shape: tuple[int, int]) -> float:
-    """Return the factor that makes the variance of residuals one over their degrees of freedom."""
-    size = shape[0] * shape[1]
-    return float(np.sqrt((size - 1) / ((shape[0] - 1) * (shape[1] - 1))))
+    # The variance of residuals is to be one over their degrees of freedom.
+    unbiased = np.sqrt((cells.size - 1) / ((shape[0] - 1) * (shape[1] - 1)))
+    return _Effects(value, of_systems, of_dialogues, rest.ravel() * unbiased, shape)
 
 
 def _components(one: _Effects, other: _Effects) -> Components:
@@ -299,7 +286,7 @@ def _spread_of_means(
     )
 
 
-def _halved(taken: npt.NDArray[np.bool_], counts: Floats, sums: list[Floats]) -> tuple[Floats, Floats]:
+def _halved(taken: Flags, counts: Floats, sums: list[Floats]) -> tuple[Floats, Floats]:
     """Return the means of both sides over the cells taken, (halves, systems or 1, dialogues): (halves, systems)."""
     number = (taken * counts).sum(axis=2)
     x, y = (

@@ -8,15 +8,12 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
-from comperdial.stats import COEFFICIENTS, Coefficient
-from comperdial.stats.correlation import correlate, rowwise
-from comperdial.stats.design import Design
-from comperdial.stats.means import paired_averages
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
+from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import coefficients
+from comperdial.stats.correlation import rowwise
+from comperdial.stats.design import Design, Flags, Floats, Integers
+from comperdial.stats.means import paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
@@ -69,8 +66,7 @@ def subsample_curve(
         Shape (annotators, n), NaN where an annotator did not rate. A unit's rating is the mean of those who rated it;
         with fewer annotators that of the chosen ones, and units that none of them rated take no part.
     design, name
-        As in the module :mod:`comperdial.stats.design`; ``pearson``, ``spearman`` or ``kendall``. Over 10,000 units
-        Kendall's takes some milliseconds a metric and subset; the others a tenth.
+        Of the n units; ``pearson``, ``spearman`` or ``kendall``.
     varied
         ``systems``, ``dialogues`` or ``annotators``: what is drawn, without replacement; the others are kept whole.
     sizes
@@ -88,17 +84,12 @@ def subsample_curve(
     ValueError
         For shapes that do not fit, an unknown name, or a size that is not between 1 and what there is.
     """
-    ratings = np.asarray(rating_matrix, dtype=np.float64)
-    panel = Panel(scores, design, name)
-    if ratings.ndim != 2 or ratings.shape[1] != panel.scores.shape[1]:
-        raise ValueError(f"expected (annotators, {panel.scores.shape[1]}) ratings, got shape {ratings.shape}")
-    everyone = mean_of(ratings)
-    everything = np.ones(ratings.shape[1], dtype=np.bool_)
+    table, ratings = np.asarray(scores, dtype=np.float64), np.asarray(rating_matrix, dtype=np.float64)
+    if table.ndim != 2 or ratings.ndim != 2 or ratings.shape[1] != table.shape[1]:
+        raise ValueError(f"expected (metrics, n) and (annotators, n), got shapes {table.shape} and {ratings.shape}")
+    everyone, everything = mean_of(ratings), np.ones(ratings.shape[1], dtype=np.bool_)
     codes = {"systems": design.systems, "dialogues": design.dialogues}
-    if varied not in ("systems", "dialogues", "annotators"):
-        raise ValueError(f"expected systems, dialogues or annotators, got {varied!r}")
     count = len(ratings) if varied == "annotators" else design.counts[varied == "dialogues"]
-
     known: dict[bytes, Floats] = {}
 
     def of_subset(order: Integers, size: int) -> Floats:
@@ -108,12 +99,12 @@ def subsample_curve(
         # Of a few annotators there are few subsets.
         if key not in known:
             if varied == "annotators":
-                known[key] = panel.values(mean_of(ratings[taken]), everything)
+                known[key] = values_of(table, mean_of(ratings[taken]), design, name, everything)
             else:
-                known[key] = panel.values(everyone, taken[codes[varied]])
+                known[key] = values_of(table, everyone, design, name, taken[codes[varied]])
         return known[key]
 
-    whole = panel.values(everyone, everything)
+    whole = values_of(table, everyone, design, name, everything)
     return _curve(of_subset, whole, np.empty(0), count, varied, sizes, repeats, seed)
 
 
@@ -165,12 +156,12 @@ def sample_curve(
                 continue
             key = (row, taken.tobytes())
             if key not in known:
-                panel = Panel(mean_of(table[row, taken])[np.newaxis], design, name)
-                known[key] = float(panel.values(human, everything)[0])
+                mean = mean_of(table[row, taken])[np.newaxis]
+                known[key] = float(values_of(mean, human, design, name, everything)[0])
             found[row] = known[key]
         return found
 
-    whole = Panel(np.stack([mean_of(metric) for metric in table]), design, name).values(human, everything)
+    whole = values_of(np.stack([mean_of(metric) for metric in table]), human, design, name, everything)
     rest = np.asarray(others, dtype=np.float64)
     return _curve(of_subset, whole, rest, table.shape[1], "samples", sizes, repeats, seed)
 
@@ -217,75 +208,18 @@ def mean_of(table: Floats) -> Floats:
     return found
 
 
-class Panel:
-    """Scores of metrics on the units of a design, to be correlated with ratings over many subsets of units.
-
-    Ranks within a subset follow from the order in the whole by counting, without sorting again.
+def values_of(scores: Floats, ratings: Floats, design: Design, name: Coefficient, chosen: Flags) -> Floats:
+    """Return the coefficient of each metric over the chosen units that were rated, of system means where the design says so.
 
     Parameters
     ----------
-    scores
-        Shape (metrics, n), NaN where missing.
-    design
-        Of the n units.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
+    scores, ratings, chosen
+        Shapes (metrics, n), (n,) and (n,); scores and ratings are NaN where missing.
     """
-
-    def __init__(self, scores: npt.ArrayLike, design: Design, name: Coefficient) -> None:
-        self.scores = np.asarray(scores, dtype=np.float64)
-        if self.scores.ndim != 2 or self.scores.shape[1] != len(design.systems):
-            raise ValueError(f"expected (metrics, {len(design.systems)}) scores, got shape {self.scores.shape}")
-        if name not in COEFFICIENTS:
-            raise ValueError(f"unknown coefficient {name!r}")
-        self.design, self.name = design, name
-        self.missing = np.isnan(self.scores)
-        self._gaps = np.asarray(self.missing.any(axis=1))
-        self._places: list[Integers] = []
-        if name == "spearman" and not design.average:
-            self._places = [np.unique(row, return_inverse=True)[1] for row in self.scores]
-
-    def values(self, ratings: Floats, chosen: npt.NDArray[np.bool_]) -> Floats:
-        """Return the coefficient of each metric over the chosen units that were rated.
-
-        Parameters
-        ----------
-        ratings
-            Shape (n,), NaN where missing.
-        chosen
-            Shape (n,): which units.
-
-        Returns
-        -------
-        array
-            Shape (metrics,): what :func:`comperdial.stats.correlation.correlate` gives, of system means where the
-            design says so (means that differ by rounding only are tied); NaN where it is undefined.
-        """
-        units = np.flatnonzero(chosen & ~np.isnan(ratings))
-        if self.design.average:
-            of = self.design
-            means = paired_averages(self.scores[:, units], ratings[units], of.systems[units], of.counts[0])
-            return rowwise(*means, self.name)
-        if self.name == "kendall":
-            return np.array([correlate(row[units], ratings[units], self.name).value for row in self.scores])
-        found = np.full(len(self.scores), np.nan)
-        groups = [(np.flatnonzero(~self._gaps), units)]
-        groups += [(np.array([row]), units[~self.missing[row, units]]) for row in np.flatnonzero(self._gaps)]
-        for rows, kept in groups:
-            if len(rows) and len(kept) > 1:
-                found[rows] = self._of_units(rows, ratings[kept], kept)
-        return found
-
-    def _of_units(self, rows: Integers, ratings: Floats, units: Integers) -> Floats:
-        if self.name == "spearman":
-            table = np.stack([_ranks(self._places[row][units]) for row in rows])
-            ratings = np.asarray(stats.rankdata(ratings))
-        else:
-            table = self.scores[np.ix_(rows, units)]
-        return rowwise(table, np.broadcast_to(ratings, table.shape), "pearson")
-
-
-def _ranks(places: Integers) -> Floats:
-    """Return the mean ranks of values known by their place among all values, equal ones having the same."""
-    counts = np.bincount(places)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places])
+    if design.average:
+        means = paired_means(scores, np.where(chosen, ratings, np.nan), design)
+        return rowwise(*means, name)
+    units = chosen & ~np.isnan(ratings)
+    if name == "kendall":
+        return coefficients(scores[:, units], ratings[units], design.of(units), [name])[:, 0]
+    return rowwise(scores[:, units], np.broadcast_to(ratings[units], (len(scores), int(units.sum()))), name)

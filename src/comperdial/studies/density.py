@@ -30,8 +30,8 @@ from comperdial.report.correlations import (
 )
 from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, short, titled
 from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
-from comperdial.stats.comparison import holm
 from comperdial.stats.correlation import ALPHA
+from comperdial.stats.multiple import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

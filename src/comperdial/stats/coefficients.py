@@ -1,0 +1,439 @@
+"""Pearson, Spearman and Kendall over units of which whole clusters (systems or dialogues) are resampled or left out.
+
+A resample is a vector of weights over clusters: how often each was drawn. All values are those of the units repeated that
+often; nothing is approximated by working on weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from comperdial.stats import COEFFICIENTS, Coefficient
+from comperdial.stats.correlation import correlate, rowwise, signs_of
+from comperdial.stats.design import Design, Flags, Floats, Integers, patterns_of
+from comperdial.stats.means import merge_ties, paired_means
+
+# Numbers of an array (resamples, units) at a time: 2 MB, which stay in the cache.
+BLOCK = 2**18
+# Where less than this share of a resample's squares about the mean of all units is variance, its sums have lost too many
+# digits: it is summed anew about its own mean.
+_LITTLE = 1e-6
+# Pairs of clusters that are summed by: 64 MB.
+_SUMMED = 2**23
+# Of so many units all pairs are looked at.
+_FEW = 400
+
+
+def blocks(count: int, width: int) -> Iterator[slice]:
+    """Cut ``count`` rows of ``width`` numbers into parts that stay in the cache."""
+    step = max(1, BLOCK // max(1, width))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def ratio(product: Floats, square_x: Floats, square_y: Floats) -> Floats:
+    """Return a coefficient from a sum of products and two sums of squares; NaN where one of these is not positive."""
+    size = np.sqrt(np.maximum(square_x, 0)) * np.sqrt(np.maximum(square_y, 0))
+    return np.asarray(np.clip(np.divide(product, size, out=np.full(np.shape(size), np.nan), where=size > 0), -1, 1))
+
+
+def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
+    """Correlate metrics with ratings.
+
+    Parameters
+    ----------
+    scores
+        Shape (metrics, n); NaN where a metric has no score: the unit then takes no part in that metric's row.
+    ratings
+        Shape (n,), no NaN.
+    design
+        The systems and dialogues of the n units, and whether to correlate the means of systems.
+    names
+        Of ``pearson``, ``spearman`` and ``kendall`` (tau-b).
+
+    Returns
+    -------
+    array
+        Shape (metrics, names): what :func:`comperdial.stats.correlation.correlate` gives, to 1e-12; NaN where a side
+        does not vary. Means of systems that differ by rounding only are ties.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, a rating that is missing, an unknown name.
+    """
+    x, y = checked(scores, ratings, design, names)
+    if design.average:
+        means = paired_means(x, y, design)
+        return np.array([rowwise(*means, name) for name in names]).reshape(len(names), len(x)).T
+    found = np.full((len(x), len(names)), np.nan)
+    for place, name in enumerate(names):
+        # Kendall's of many units by scipy, which does not look at every pair.
+        one = (
+            [correlate(row, y, name).value for row in x]
+            if name == "kendall"
+            else rowwise(x, np.broadcast_to(y, x.shape), name)
+        )
+        found[:, place] = one
+    return found
+
+
+def checked(
+    scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Return scores and ratings as arrays of the shapes that :func:`coefficients` asks for, or raise ValueError."""
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    if x.ndim != 2 or y.shape != x.shape[1:] or y.shape != design.systems.shape:
+        raise ValueError(
+            f"expected scores (metrics, n), ratings (n,) and a design of n units, got {x.shape}, {y.shape} and "
+            f"{design.systems.shape}"
+        )
+    if np.isnan(y).any():
+        raise ValueError("expected a rating for each unit; leave out units without one")
+    if unknown := [name for name in names if name not in COEFFICIENTS]:
+        raise ValueError(f"unknown coefficient {unknown[0]!r}; expected one of {', '.join(COEFFICIENTS)}")
+    return x, y
+
+
+def over_means(
+    scores: Floats, ratings: Floats, design: Design, weights: npt.NDArray[Any], names: Sequence[Coefficient]
+) -> Floats:
+    """Return the coefficients over means of systems of resamples of dialogues.
+
+    Parameters
+    ----------
+    scores, ratings, design, names
+        As in :func:`coefficients`.
+    weights
+        How often each dialogue was drawn: for all systems, shape (resamples, dialogues), or for each system by itself,
+        (resamples, systems, dialogues).
+
+    Returns
+    -------
+    array
+        Shape (resamples, metrics, names). A system of which nothing was drawn takes no part.
+    """
+    found = np.full((len(weights), len(scores), len(names)), np.nan)
+    axes = "sd,bd->bs" if weights.ndim == 2 else "sd,bsd->bs"
+    shape = design.counts
+    cell = design.systems * shape[1] + design.dialogues
+    for rows, kept in by_units(scores):
+
+        def summed(part: Floats, cell: Integers = cell[kept]) -> Floats:
+            return np.bincount(cell, part, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+        sides = [*scores[np.ix_(rows, kept)], ratings[kept]]
+        n, sums = summed(np.ones(int(kept.sum()))), [summed(side) for side in sides]
+        # What means were rounded at, which of numbers of one sign is the mean itself.
+        sizes = [summed(np.abs(side)) if side.min() < 0 else None for side in sides]
+        for part in blocks(len(weights), n.size):
+            times = weights[part]
+            count = np.einsum(axes, n, times)
+            count = np.where(count > 0, count, np.nan)
+            *x, y = (
+                merge_ties(
+                    np.einsum(axes, one, times) / count, 0.0 if size is None else np.einsum(axes, size, times) / count
+                )
+                for one, size in zip(sums, sizes, strict=True)
+            )
+            for row, of_metric in zip(rows, x, strict=True):
+                for place, name in enumerate(names):
+                    found[part, row, place] = rowwise(of_metric, y, name)
+    return found
+
+
+def over_clusters(
+    scores: Floats, ratings: Floats, clusters: Integers, weights: Floats, names: Sequence[Coefficient]
+) -> Floats:
+    """Return the coefficients of resamples of clusters.
+
+    Parameters
+    ----------
+    scores, ratings, clusters
+        Shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes from 0 on.
+    weights
+        Shape (resamples, clusters), 0 or more.
+    names
+        Which coefficients.
+
+    Returns
+    -------
+    array
+        Shape (resamples, metrics, names); NaN where a side does not vary.
+    """
+    found = np.full((len(weights), len(scores), len(names)), np.nan)
+    for rows, kept in by_units(scores):
+        x, y, codes = scores[np.ix_(rows, kept)], ratings[kept], clusters[kept]
+        made: dict[str, Floats] = {}
+        if "pearson" in names:
+            made["pearson"] = np.stack([_pearson(row, y, codes, weights) for row in x], axis=1)
+        if "spearman" in names or "kendall" in names:
+            made["spearman"], untied = _ranked(x, y, codes, weights)
+        if "kendall" in names and weights.shape[1] ** 2 > _SUMMED:
+            # So many clusters have too many pairs: each resample by scipy, whose time and memory grow with the units.
+            repeats = [np.repeat(np.arange(len(y)), times[codes].astype(np.intp)) for times in weights]
+            made["kendall"] = np.array([[correlate(row[own], y[own], "kendall").value for row in x] for own in repeats])
+        elif "kendall" in names:
+            pairs = np.stack([_concordant(row, y, codes, weights) for row in x], axis=1)
+            made["kendall"] = ratio(pairs, *untied)
+        for place, name in enumerate(names):
+            found[:, rows, place] = made[name]
+    return found
+
+
+def by_units(scores: Floats) -> Iterator[tuple[Integers, Flags]]:
+    """Group metrics by the units that they scored: the rows of each group, and these units; none without units."""
+    patterns, pattern = patterns_of(~np.isnan(scores))
+    for number, kept in enumerate(patterns):
+        if kept.any():
+            yield np.flatnonzero(pattern == number), kept
+
+
+def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
+    """Return Pearson's r of resamples from sums over clusters."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.full(len(weights), np.nan)
+    a, b = (_scaled(side - side.mean()) for side in (x, y))
+    features = (np.ones_like(a), a, b, a * a, b * b, a * b)
+    sums = np.stack([np.bincount(codes, part, weights.shape[1]) for part in features])
+    total, sum_x, sum_y, *whole = sums @ weights.T
+    with np.errstate(invalid="ignore"):
+        square_x, square_y, product = whole - np.stack([sum_x**2, sum_y**2, sum_x * sum_y]) / total
+    found = ratio(product, square_x, square_y)
+    unsure = (square_x < _LITTLE * whole[0]) | (square_y < _LITTLE * whole[1])
+    for at in np.flatnonzero(unsure):
+        times = weights[at, codes]
+        there = times > 0
+        found[at] = _pearson_of_units(x[there], y[there], times[there])
+    return found
+
+
+def _scaled(side: Floats) -> Floats:
+    """Divide by the largest, so that the squares of tiny or huge scores neither vanish nor overflow."""
+    return np.asarray(side / np.abs(side).max())
+
+
+def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    a, b = (_scaled(side - side[0]) for side in (x, y))
+    a, b = (side - times @ side / times.sum() for side in (a, b))
+    return float(ratio(times @ (a * b), times @ (a * a), times @ (b * b)))
+
+
+class _Column:
+    """A column in order of its values: ``starts`` of groups of equal ones, and the cluster of each unit in this order."""
+
+    def __init__(self, values: Floats, codes: Integers) -> None:
+        self.order = np.argsort(values, kind="stable")
+        new = np.diff(values[self.order], prepend=-np.inf) > 0
+        self.starts, self.codes = np.flatnonzero(new), codes[self.order]
+        self.group = np.empty(len(values), dtype=np.intp)
+        self.group[self.order] = np.cumsum(new) - 1
+
+    def grouped(self, by_unit: Floats) -> Floats:
+        """Sum what is given in this order, (resamples, n), over groups of equal values."""
+        if len(self.starts) == by_unit.shape[1]:
+            return by_unit
+        return np.asarray(np.add.reduceat(by_unit, self.starts, axis=1))
+
+    def ranks(self, tied: Floats, total: Floats) -> Floats:
+        """Return the middle rank of each group less the mean rank, given the weights of groups, (resamples, groups)."""
+        ranks = np.cumsum(tied, axis=1)
+        ranks -= tied / 2
+        ranks -= total[:, np.newaxis] / 2
+        return ranks
+
+
+def _powers(tied: Floats) -> tuple[Floats, Floats]:
+    squared = tied * tied
+    return squared.sum(axis=1), np.asarray(np.vecdot(squared, tied))
+
+
+def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Return Spearman's coefficients, (resamples, metrics), and how many pairs are untied in either side."""
+    found, untied_x, untied_y = (np.empty((len(weights), len(x))) for _ in range(3))
+    rated, columns = _Column(y, codes), [_Column(row, codes) for row in x]
+    for part in blocks(len(weights), len(y)):
+        times = weights[part]
+        tied = rated.grouped(times[:, rated.codes])
+        total = tied.sum(axis=1)
+        of_rating = rated.ranks(tied, total)
+        squares_y, cubes_y = _powers(tied)
+        for row, column in enumerate(columns):
+            by_unit = times[:, column.codes]
+            tied = column.grouped(by_unit)
+            squares_x, cubes_x = _powers(tied)
+            by_unit = by_unit * of_rating.take(rated.group[column.order], axis=1)
+            product = np.vecdot(column.ranks(tied, total), column.grouped(by_unit))
+            found[part, row] = ratio(product, (total**3 - cubes_x) / 12, (total**3 - cubes_y) / 12)
+            untied_x[part, row], untied_y[part, row] = total**2 - squares_x, total**2 - squares_y
+    return found, (untied_x, untied_y)
+
+
+def _concordant(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
+    """Return concordant less discordant pairs of resamples, every pair counted twice.
+
+    Units of a cluster have one weight, so that pairs are summed by the clusters of their units before any weight is known.
+    """
+    count = weights.shape[1]
+    pairs = np.zeros((count, count))
+    if len(np.unique(y)) * count <= len(y):
+        np.add.at(pairs, codes, concordance(x, y, codes, count))
+    else:
+        order = np.argsort(codes, kind="stable")
+        present, starts = np.unique(codes[order], return_index=True)
+        # Whole numbers, which compare faster.
+        ranks, levels = (np.unique(side[order], return_inverse=True)[1].astype(np.int32) for side in (x, y))
+        for part in blocks(len(x), len(x)):
+            signs = signs_of(ranks[part, np.newaxis], ranks) * signs_of(levels[part, np.newaxis], levels)
+            rows = np.add.reduceat(signs, starts, axis=1, dtype=np.float32)
+            np.add.at(pairs, (codes[order[part], np.newaxis], present), rows)
+    return np.asarray(np.vecdot(weights @ pairs, weights))
+
+
+def concordance(x: Floats, y: Floats, codes: Integers | None = None, count: int = 1) -> Floats:
+    """Return for each unit the sum of sign(x - x') sign(y - y') over the units of each cluster: shape (n, count).
+
+    Ratings have few values: one after the other, units of lower ratings are counted by their place in x.
+
+    Parameters
+    ----------
+    x, y
+        Shape (n,), nothing missing.
+    codes
+        Shape (n,), the cluster of each unit, 0 to count - 1. Default: all are of one.
+    """
+    codes = np.zeros(len(x), dtype=np.intp) if codes is None else codes
+    rank, level = (np.unique(side, return_inverse=True)[1] for side in (x, y))
+    shape = int(rank.max(initial=-1)) + 1, count
+
+    def below(units: Integers) -> Floats:
+        """Count some units below each place in x, and last all of them: shape (places + 1, count)."""
+        counts = np.bincount(rank[units] * count + codes[units], minlength=shape[0] * count).reshape(shape)
+        return np.concatenate([np.zeros((1, count)), np.cumsum(counts, axis=0)])
+
+    order = np.argsort(level, kind="stable")
+    every, lower, found = below(order), np.zeros((shape[0] + 1, count)), np.empty((len(x), count))
+    for own in np.split(order, np.cumsum(np.bincount(level))[:-1]):
+        upto = lower + below(own)
+        # Lower ratings less higher ones.
+        counts = lower + upto - every
+        found[own] = counts[rank[own]] + counts[rank[own] + 1] - counts[-1]
+        lower = upto
+    return found
+
+
+def _surplus(x: Floats, y: Floats) -> float:
+    """Return concordant less discordant pairs, every pair counted twice."""
+    if len(x) > _FEW:
+        return float(concordance(x, y).sum())
+    return float((signs_of(x[:, np.newaxis], x) * signs_of(y[:, np.newaxis], y)).sum())
+
+
+def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
+    """Return each metric's coefficient over the units that are not of a cluster, for each cluster.
+
+    Leaving out for good, not by a derivative, is what keeps a test's level where scores have long tails.
+
+    Parameters
+    ----------
+    scores, ratings, clusters
+        Shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes from 0 on.
+    name
+        The coefficient.
+
+    Returns
+    -------
+    array
+        Shape (metrics, clusters). NaN where no coefficient is left, and where there was nothing to leave out.
+    """
+    count = int(clusters.max(initial=-1)) + 1
+    found = np.full((len(scores), count), np.nan)
+    for rows, kept in by_units(scores):
+        present, own = np.unique(clusters[kept], return_inverse=True)
+        if len(present) < 2:
+            continue
+        x, y = scores[np.ix_(rows, kept)], ratings[kept]
+        if name == "kendall":
+            values = np.stack([_kendall_without(row, y, own) for row in x])
+        else:
+            size = len(present)
+            # All but one: parts of them, since of thousands of clusters the whole square is large.
+            parts = [
+                over_clusters(x, y, own, 1 - np.eye(part.stop - part.start, size, part.start), [name])[:, :, 0]
+                for part in blocks(size, size)
+            ]
+            values = np.concatenate(parts).T
+        found[np.ix_(rows, present)] = values
+    return found
+
+
+def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
+    """Return Kendall's tau-b without each cluster, from all pairs less those of what is left out (two counted twice)."""
+    sizes = np.bincount(clusters)
+    each = concordance(x, y)[:, 0]
+    members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(sizes)[:-1])
+    within = [_surplus(x[own], y[own]) if len(own) > 1 else 0.0 for own in members]
+    untied = []
+    for side in (x, y):
+        level = np.unique(side, return_inverse=True)[1]
+        ties = np.bincount(level)
+        cell, inside = np.unique(clusters * len(ties) + level, return_counts=True)
+        # Without some of a group of t ties, t squared becomes (t - some) squared.
+        lost = inside * (2 * ties[cell % len(ties)] - inside)
+        gone = np.bincount(cell // len(ties), lost, len(sizes))
+        untied.append((len(x) - sizes) ** 2.0 - ((ties**2).sum() - gone))
+    return ratio(each.sum() - 2 * np.bincount(clusters, each) + within, *untied)
+
+
+def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
+    """Return a coefficient, and how much each unit moves it: its derivative by the unit's weight, times n.
+
+    Parameters
+    ----------
+    x, y
+        Shape (n,), nothing missing.
+    name
+        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
+
+    Returns
+    -------
+    tuple
+        The value, and influences of shape (n,) with a mean of 0; NaN where a side does not vary.
+    """
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan"), np.full(len(x), np.nan)
+    if name == "kendall":
+        agree = concordance(x, y)[:, 0] / len(x)
+        untied_x, untied_y = (1 - _share_of_ties(side) for side in (x, y))
+        mean, mean_x, mean_y = agree.mean(), untied_x.mean(), untied_y.mean()
+        size = np.sqrt(mean_x * mean_y)
+        moves = 2 * agree / size - mean / size * (untied_x / mean_x + untied_y / mean_y)
+        return float(mean / size), moves - moves.mean()
+    ranked = name == "spearman"
+    of_x, of_y = (stats.rankdata(side) if ranked else side for side in (x, y))
+    u, v = ((side - side.mean()) / side.std() for side in (of_x, of_y))
+    value = float(np.mean(u * v))
+    moves = u * v - value * (u**2 + v**2) / 2
+    if ranked:
+        # A unit also moves the ranks of those above it.
+        moves = moves + _above(of_x, v - value * u) / of_x.std() + _above(of_y, u - value * v) / of_y.std()
+        moves = moves - moves.mean()
+    return value, moves
+
+
+def _share_of_ties(values: Floats) -> Floats:
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(counts[group] / len(values))
+
+
+def _above(ranks: Floats, weights: Floats) -> Floats:
+    """For each unit, the sum of the weights of those ranked above it and half of those tied with it."""
+    _, group = np.unique(ranks, return_inverse=True)
+    sums = np.bincount(group, weights)
+    return np.asarray((np.cumsum(sums[::-1])[::-1] - sums / 2)[group])

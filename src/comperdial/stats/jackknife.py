@@ -1,0 +1,233 @@
+"""Whether statistics of two metrics differ, by leaving out each system, each dialogue and each cell (a dialogue of a system).
+
+The variance of a difference is that over systems plus that over dialogues minus that over cells, which both of them count
+(Cameron, Gelbach and Miller 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import influence, without_each
+from comperdial.stats.correlation import ALPHA
+from comperdial.stats.design import FEWEST_SAMPLED, Design, Floats, Integers
+
+# Differences that rounding alone tells apart are equal.
+CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Values of metrics, and what they would be without each system, each dialogue and each dialogue of a system.
+
+    What a cluster's absence does not change is the value itself. An empty array says that such clusters count as given, not
+    as drawn from others.
+
+    Attributes
+    ----------
+    values
+        Shape (metrics,); NaN where there is nothing to compare.
+    systems, dialogues, cells
+        Shape (metrics, clusters): without each of them; cells in order of system, then dialogue.
+    n
+        Shape (metrics,): groups that the value is the mean of, or the units of the one group.
+    epsilon
+        Shape (metrics,), of acc_eq: below which difference two scores count as tied.
+    residuals
+        Shape (metrics, pairs of systems), of means over pairs of systems: what a pair adds to what its two systems have in
+        all their pairs (:func:`residuals_of`). None where the statistic is no such mean, or a system has no value.
+    """
+
+    values: Floats
+    systems: Floats
+    dialogues: Floats
+    cells: Floats
+    n: Integers
+    epsilon: Floats | None = None
+    residuals: Floats | None = None
+
+    def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:
+        parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
+        return Replicates(*(None if part is None else change(part) for part in parts))
+
+    def rows(self, chosen: Sequence[int]) -> Replicates:
+        """Return those of some of the metrics."""
+        at = np.asarray(chosen, dtype=np.intp)
+        return self._each(lambda part: part[at])
+
+    def with_zero(self) -> Replicates:
+        """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
+        return self._each(lambda part: np.concatenate([part, np.zeros_like(part[:1])]))
+
+
+def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient) -> Replicates:
+    """Return a coefficient over all units, and what it would be without each cluster; without a cell, by its influence.
+
+    Parameters
+    ----------
+    scores, ratings
+        Shapes (metrics, n) and (n,), nothing missing.
+    design
+        Of the n units; ``average`` is not looked at.
+    name
+        ``pearson``, ``spearman`` or ``kendall``.
+    """
+    table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    codes = design.cells
+    found = [influence(row, human, name) for row in table]
+    values = np.array([value for value, _ in found])
+    clusters = int(codes.max(initial=-1)) + 1
+    sums = np.array([np.bincount(codes, moves) for _, moves in found]).reshape(len(table), clusters) / len(human)
+    return Replicates(
+        values, without_each(table, human, design.systems, name), without_each(table, human, design.dialogues, name),
+        values[:, np.newaxis] - sums * clusters / max(clusters - 1, 1), np.full(len(table), len(human), dtype=np.intp),
+    )  # fmt: skip
+
+
+def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
+    """Return a weighted sum of statistics of the same metrics, units and clusters.
+
+    What counts a kind of cluster as given does not change without one of them. ``n`` is that of the first.
+    """
+
+    def summed(name: str) -> Floats:
+        widest = max(getattr(found, name).shape[1] for _, found in parts)
+        rows = []
+        for weight, found in parts:
+            without = getattr(found, name)
+            rows.append(
+                weight * (without if without.shape[1] else np.repeat(found.values[:, np.newaxis], widest, axis=1))
+            )
+        return np.asarray(np.sum(rows, axis=0))
+
+    values = np.asarray(np.sum([weight * found.values for weight, found in parts], axis=0))
+    of_pairs = [weight * found.residuals for weight, found in parts if found.residuals is not None]
+    return Replicates(
+        values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n,
+        residuals=np.sum(of_pairs, axis=0) if of_pairs else None,
+    )  # fmt: skip
+
+
+def residuals_of(pairs: npt.ArrayLike) -> Floats:
+    """Return what is left of what pairs of systems say when the means of both their systems are taken off.
+
+    Parameters
+    ----------
+    pairs
+        Shape (metrics, systems, systems), symmetric, at least three systems; the diagonal does not matter.
+
+    Returns
+    -------
+    array
+        Shape (metrics, pairs): the residuals of D_ij = mean + h_i + h_j by least squares.
+    """
+    table = np.array(pairs, dtype=np.float64)
+    systems = table.shape[-1]
+    table[:, np.arange(systems), np.arange(systems)] = 0
+    sums = table.sum(axis=-1)
+    own = (sums - sums.mean(axis=-1, keepdims=True)) / (systems - 2)
+    middle = sums.sum(axis=-1) / (systems * (systems - 1))
+    i, j = np.triu_indices(systems, 1)
+    return np.asarray(table[:, i, j] - middle[:, np.newaxis] - own[:, i] - own[:, j])
+
+
+@dataclass(frozen=True)
+class Variances:
+    """Variances of the differences of all pairs of metrics.
+
+    Attributes
+    ----------
+    parts
+        Shape (4, metrics, metrics): over systems, dialogues and cells, and the spread of their sum, which its degrees of
+        freedom are made of. Of independent data sets they may be added.
+    fewest
+        One less than there are of the fewer clusters, shape () or (metrics, metrics); NaN without any.
+    counts
+        How many systems and dialogues count as drawn; 1 where they are given.
+    """
+
+    parts: Floats
+    fewest: npt.ArrayLike
+    counts: tuple[int, int] = (1, 1)
+
+    @classmethod
+    def of(cls, systems: Floats, dialogues: Floats, cells: Floats, counts: tuple[int, int]) -> Variances:
+        """Put together variances of shape (metrics, metrics)."""
+        free = [max(count - 1, 1) for count in counts]
+        spread = systems**2 / free[0] + dialogues**2 / free[1] + cells**2 / (free[0] * free[1])
+        fewest = min((count - 1 for count in counts if count > 1), default=np.nan)
+        return cls(np.stack([systems, dialogues, cells, spread]), fewest, counts)
+
+    @property
+    def named(self) -> list[str]:
+        """Return what counts as drawn."""
+        return [name for name, count in zip(("systems", "dialogues"), self.counts, strict=True) if count > 1]
+
+    @property
+    def two_way(self) -> Floats:
+        """Return systems plus dialogues minus cells, for many clusters; the larger of the first two where that is negative."""
+        summed = self.parts[0] + self.parts[1] - self.parts[2]
+        return np.where(summed > 0, summed, np.maximum(self.parts[0], self.parts[1]))
+
+    @property
+    def cautious(self) -> Floats:
+        """Return the mean of that, which is too small with few clusters, and of the least it can be, which is too large.
+
+        It holds the level of tests within items and systems (docs/validation.md).
+        """
+        summed = np.maximum(self.parts[0] + self.parts[1] - self.parts[2], 0.0)
+        return np.asarray((summed + np.maximum(summed, np.maximum(self.parts[0], self.parts[1]))) / 2)
+
+    def test(self, difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Return two-sided p of differences by Student's t, 1 where there is none, and half the width of 95 % intervals.
+
+        p < 0.05 just where the interval leaves out 0. Degrees of freedom are Satterthwaite's, and at least those of the
+        fewer clusters.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            freedom = np.maximum(variance**2 / self.parts[3], self.fewest)
+            p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
+            reach = np.where(variance > 0, stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
+        return np.where(np.abs(difference) < CLOSE, 1.0, p), reach
+
+
+def variances(found: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
+    """Return the jackknife variances of the differences of pairs; clusters of which there are fewer count as given.
+
+    Of means over pairs of systems the jackknife counts what pairs have of their own more than twice (Efron and Stein 1981);
+    what is too much is taken off, so that the variance is that of a U-statistic without bias, but never less than if pairs
+    had nothing else.
+    """
+    square = len(found.values), len(found.values)
+    sides = [without if without.shape[1] >= fewest else None for without in (found.systems, found.dialogues)]
+    of_systems, of_dialogues = (np.zeros(square) if side is None else _jackknifed(side) for side in sides)
+    if sides[0] is not None and found.residuals is not None:
+        count = sides[0].shape[1]
+        of_pairs = _between(found.residuals) / (count * (count - 3) / 2)
+        excess = 2 * of_pairs / ((count - 1) * (count - 2))
+        of_systems = np.maximum(of_systems - excess, of_systems * (count - 2) / (2 * (count - 1)))
+    both = sides[0] is not None and sides[1] is not None
+    of_cells = _jackknifed(found.cells) if both else np.zeros(square)
+    counts = [1 if side is None else side.shape[1] for side in sides]
+    return Variances.of(of_systems, of_dialogues, of_cells, (counts[0], counts[1]))
+
+
+def _jackknifed(without: Floats) -> Floats:
+    """Return the jackknife variances of the differences of pairs, given what each metric is without each cluster."""
+    clusters = without.shape[1]
+    with np.errstate(invalid="ignore"):
+        return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters
+
+
+def _between(rows: Floats) -> Floats:
+    """Sums of squares of the differences of all pairs of rows."""
+    products = rows @ rows.T
+    own = np.diag(products)
+    return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))
