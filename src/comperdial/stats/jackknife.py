@@ -7,7 +7,7 @@ The variance of a difference is that over systems plus that over dialogues minus
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,8 @@ class Replicates:
     residuals: Floats | None = None
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:
-        parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
-        return Replicates(*(None if part is None else change(part) for part in parts))
+        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: None if part is None else change(part) for name, part in parts.items()})
 
     def rows(self, chosen: Sequence[int]) -> Replicates:
         """Return those of some of the metrics."""

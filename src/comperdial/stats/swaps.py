@@ -751,7 +751,7 @@ def swapped_differences(
         x, y = groups.laid_out(merge_ties(sides)), groups.laid_out(merge_ties(human))
     if measure == "acc_eq":
         right = [_alike(side, y, best_epsilon(side, y)) for side in x]
-        return _swapped_pairs(*right, x[0], y, resamples, rng)
+        return _swapped_pairs(right[0], right[1], x[0], y, resamples, rng)
     x, drawn = _standardised(x), []
     for size in _sizes(resamples, y.size * (y.shape[1] if grouping else 1)):
         which = rng.integers(0, 2, size=(size, *y.shape), dtype=np.int8) == 1
