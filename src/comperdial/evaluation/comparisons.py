@@ -23,7 +23,7 @@ from comperdial.stats.coefficients import by_units
 from comperdial.stats.comparison import common_units, compare, williams
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
-from comperdial.stats.jackknife import Replicates, variances
+from comperdial.stats.jackknife import CLOSE, Replicates, variances
 from comperdial.stats.means import system_means
 from comperdial.stats.pairs import Grouping, replicates
 from comperdial.stats.swaps import swap_pairs, swap_systems_of_pairs
@@ -137,12 +137,13 @@ def _rows_of(
     both = [pair for pair in combinations(range(len(sample.names)), 2) if not np.isnan(difference[pair])]
     rows = []
     for one, other in both:
-        a, b = (one, other) if difference[one, other] >= 0 else (other, one)
+        # Of two that differ by rounding only, the first stays the first.
+        a, b = (one, other) if difference[one, other] > -CLOSE else (other, one)
         (metric_a, output_a), (metric_b, output_b) = sample.names[a], sample.names[b]
         rows.append(
             sample.key
             | {"grouping": grouping, "coefficient": name, "metric_a": metric_a, "output_a": output_a}
-            | {"metric_b": metric_b, "output_b": output_b, "difference": difference[a, b]}
+            | {"metric_b": metric_b, "output_b": output_b, "difference": abs(difference[a, b])}
             | {"test": test}
             | {column: values[a, b] for column, values in of_pairs.items()}
         )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from comperdial.evaluation.samples import Sample
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import without_each
+from comperdial.stats.coefficients import by_units, without_each
 from comperdial.stats.means import paired_means
 
 Floats = npt.NDArray[np.float64]
@@ -43,13 +43,10 @@ def leave_one_system_out(sample: Sample, name: Coefficient, values: Floats) -> d
     count = len(sample.systems)
     if sample.design.average:
         scores, ratings = paired_means(sample.scores, sample.ratings, sample.design)
-        # Outputs that scored different units have different mean ratings.
-        found = np.array(
-            [
-                without_each(row[np.newaxis], rated, np.arange(count), name)[0]
-                for row, rated in zip(scores, ratings, strict=True)
-            ]
-        )
+        found = np.full(scores.shape, np.nan)
+        # Outputs that scored the same units have the same mean ratings.
+        for rows, _ in by_units(sample.scores):
+            found[rows] = without_each(scores[rows], ratings[rows[0]], np.arange(count), name)
         scored = ~np.isnan(scores)
     else:
         systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])

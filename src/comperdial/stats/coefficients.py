@@ -282,57 +282,59 @@ def _concordant(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Float
     """
     count = weights.shape[1]
     pairs = np.zeros((count, count))
-    if len(np.unique(y)) * count <= len(y):
-        np.add.at(pairs, codes, concordance(x, y, codes, count))
-    else:
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(codes[order], return_index=True)
-        # Whole numbers, which compare faster.
-        ranks, levels = (np.unique(side[order], return_inverse=True)[1].astype(np.int32) for side in (x, y))
-        for part in blocks(len(x), len(x)):
-            signs = signs_of(ranks[part, np.newaxis], ranks) * signs_of(levels[part, np.newaxis], levels)
-            rows = np.add.reduceat(signs, starts, axis=1, dtype=np.float32)
-            np.add.at(pairs, (codes[order[part], np.newaxis], present), rows)
+    # Whole numbers of as few bytes as hold them compare fastest.
+    ranks, levels = (np.unique(side, return_inverse=True)[1] for side in (x, y))
+    ranks, levels = (side.astype(np.min_scalar_type(int(side.max()))) for side in (ranks, levels))
+    for code, own in enumerate(np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])):
+        # The sum of 127 signs fits into a byte.
+        for start in range(0, len(own), 127):
+            some = own[start : start + 127, np.newaxis]
+            signs = signs_of(ranks[some], ranks) * signs_of(levels[some], levels)
+            pairs[code] += np.bincount(codes, np.add.reduce(signs, axis=0, dtype=np.int8), count)
     return np.asarray(np.vecdot(weights @ pairs, weights))
 
 
-def concordance(x: Floats, y: Floats, codes: Integers | None = None, count: int = 1) -> Floats:
-    """Return for each unit the sum of sign(x - x') sign(y - y') over the units of each cluster: shape (n, count).
+def concordance(x: Floats, y: Floats) -> Floats:
+    """Return for each unit the sum over all units of sign(x - x') sign(y - y'): shape (n,).
 
-    Ratings have few values: one after the other, units of lower ratings are counted by their place in x.
-
-    Parameters
-    ----------
-    x, y
-        Shape (n,), nothing missing.
-    codes
-        Shape (n,), the cluster of each unit, 0 to count - 1. Default: all are of one.
+    Ratings have few values: of each, units are counted by their place in x.
     """
-    codes = np.zeros(len(x), dtype=np.intp) if codes is None else codes
     rank, level = (np.unique(side, return_inverse=True)[1] for side in (x, y))
-    shape = int(rank.max(initial=-1)) + 1, count
-
-    def below(units: Integers) -> Floats:
-        """Count some units below each place in x, and last all of them: shape (places + 1, count)."""
-        counts = np.bincount(rank[units] * count + codes[units], minlength=shape[0] * count).reshape(shape)
-        return np.concatenate([np.zeros((1, count)), np.cumsum(counts, axis=0)])
-
+    places, levels = int(rank.max(initial=-1)) + 1, int(level.max(initial=-1)) + 1
+    found, lower = np.empty(len(x)), np.zeros(places)
     order = np.argsort(level, kind="stable")
-    every, lower, found = below(order), np.zeros((shape[0] + 1, count)), np.empty((len(x), count))
-    for own in np.split(order, np.cumsum(np.bincount(level))[:-1]):
-        upto = lower + below(own)
-        # Lower ratings less higher ones.
-        counts = lower + upto - every
-        found[own] = counts[rank[own]] + counts[rank[own] + 1] - counts[-1]
-        lower = upto
+    edges = np.searchsorted(level[order], np.arange(levels + 1))
+    step = max(1, BLOCK // max(1, places))
+    for first in range(0, levels, step):
+        last = min(first + step, levels)
+        own = order[edges[first] : edges[last]]
+        cell = (level[own] - first) * places + rank[own]
+        counts = np.bincount(cell, minlength=(last - first) * places).reshape(-1, places)
+        below = np.cumsum(counts, axis=1)
+        # Units of a level below each place in x less those above it.
+        surplus = 2 * below - counts - below[:, -1:]
+        upto = lower + np.cumsum(surplus, axis=0)
+        # Those of lower levels twice and of its own once; less all, which gives lower levels less higher ones.
+        found[own] = (2 * upto - surplus)[level[own] - first, rank[own]]
+        lower = upto[-1]
+    return found - lower[rank]
+
+
+def _within(x: Floats, y: Floats, clusters: Integers) -> Floats:
+    """Return concordant less discordant pairs of the units of each cluster, every pair counted twice."""
+    sizes = np.bincount(clusters)
+    members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(sizes)[:-1])
+    found = np.zeros(len(sizes))
+    for size in np.unique(sizes[sizes > 1]):
+        same = np.flatnonzero(sizes == size)
+        if size > _FEW:
+            found[same] = [concordance(x[members[code]], y[members[code]]).sum() for code in same]
+            continue
+        for part in blocks(len(same), size * size):
+            units = np.stack([members[code] for code in same[part]])
+            pairs = [signs_of(side[units][:, :, np.newaxis], side[units][:, np.newaxis, :]) for side in (x, y)]
+            found[same[part]] = (pairs[0] * pairs[1]).sum(axis=(1, 2), dtype=np.int64)
     return found
-
-
-def _surplus(x: Floats, y: Floats) -> float:
-    """Return concordant less discordant pairs, every pair counted twice."""
-    if len(x) > _FEW:
-        return float(concordance(x, y).sum())
-    return float((signs_of(x[:, np.newaxis], x) * signs_of(y[:, np.newaxis], y)).sum())
 
 
 def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
@@ -376,9 +378,7 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
 def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
     """Return Kendall's tau-b without each cluster, from all pairs less those of what is left out (two counted twice)."""
     sizes = np.bincount(clusters)
-    each = concordance(x, y)[:, 0]
-    members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(sizes)[:-1])
-    within = [_surplus(x[own], y[own]) if len(own) > 1 else 0.0 for own in members]
+    each = concordance(x, y)
     untied = []
     for side in (x, y):
         level = np.unique(side, return_inverse=True)[1]
@@ -388,7 +388,7 @@ def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
         lost = inside * (2 * ties[cell % len(ties)] - inside)
         gone = np.bincount(cell // len(ties), lost, len(sizes))
         untied.append((len(x) - sizes) ** 2.0 - ((ties**2).sum() - gone))
-    return ratio(each.sum() - 2 * np.bincount(clusters, each) + within, *untied)
+    return ratio(each.sum() - 2 * np.bincount(clusters, each) + _within(x, y, clusters), *untied)
 
 
 def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
@@ -409,7 +409,7 @@ def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), np.full(len(x), np.nan)
     if name == "kendall":
-        agree = concordance(x, y)[:, 0] / len(x)
+        agree = concordance(x, y) / len(x)
         untied_x, untied_y = (1 - _share_of_ties(side) for side in (x, y))
         mean, mean_x, mean_y = agree.mean(), untied_x.mean(), untied_y.mean()
         size = np.sqrt(mean_x * mean_y)

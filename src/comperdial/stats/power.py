@@ -31,11 +31,11 @@ import numpy.typing as npt
 from scipy import special, stats
 
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import influence
+from comperdial.stats.coefficients import influence, over_means, without_each
 from comperdial.stats.correlation import ALPHA, correlate, rowwise
-from comperdial.stats.design import Design, Flags, Floats, Integers, codes_of
+from comperdial.stats.design import Design, Flags, Floats
 from comperdial.stats.jackknife import Replicates, variances
-from comperdial.stats.means import merge_ties
+from comperdial.stats.means import paired_means
 
 # Points and weights of an integral over the quantiles of a variance: good to 1e-5 from two degrees of freedom on.
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -192,16 +192,18 @@ class _Effects:
 
 
 def _effects(scores: Floats, ratings: Floats, design: Design, units: Flags, name: Coefficient) -> _Effects:
-    systems, dialogues = codes_of(design.systems[units]), codes_of(design.dialogues[units])
-    shape = (int(systems.max(initial=-1)) + 1, int(dialogues.max(initial=-1)) + 1)
+    design = design.of(units)
+    shape = design.counts
     if min(shape) < 2:
         nothing = np.full(2, np.nan)
         return _Effects(correlate(scores, ratings, name).value, nothing, nothing, nothing, shape)
     if design.average:
-        return _Effects(*_spread_of_means(scores, ratings, systems, dialogues, name), shape)
+        return _Effects(*_spread_of_means(scores, ratings, design, name), shape)
     value, moves = influence(scores, ratings, name)
     moved = moves / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
-    sums = np.bincount(np.ravel_multi_index((systems, dialogues), shape), moved, minlength=shape[0] * shape[1])
+    sums = np.bincount(
+        np.ravel_multi_index((design.systems, design.dialogues), shape), moved, minlength=shape[0] * shape[1]
+    )
     cells = sums.reshape(shape) * (sums.size / len(ratings))
     of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
     rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
@@ -232,7 +234,7 @@ def _components(one: _Effects, other: _Effects) -> Components:
 
 
 def _spread_of_means(
-    scores: Floats, ratings: Floats, systems: Integers, dialogues: Integers, name: Coefficient
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient
 ) -> tuple[float, Floats, Floats, Floats]:
     """Return a coefficient over means of systems, and deviations of it on Fisher's scale.
 
@@ -244,8 +246,8 @@ def _spread_of_means(
     ----------
     scores, ratings
         Shape (n,), nothing missing.
-    systems, dialogues
-        Shape (n,), codes from 0 on, each in use; two of each or more.
+    design
+        Of these units; two systems and dialogues or more.
     name
         ``pearson``, ``spearman`` or ``kendall``.
 
@@ -256,44 +258,22 @@ def _spread_of_means(
         dialogue) bring; the first two hold the share of the cells too, over the number of the other. Shapes (systems,),
         (halves,) and (halves,).
     """
-    shape = (int(systems.max()) + 1, int(dialogues.max()) + 1)
-    cell = np.ravel_multi_index((systems, dialogues), shape)
-    counts, *sums = (
-        np.bincount(cell, side, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
-        for side in (np.ones(len(scores)), scores, ratings, np.abs(scores), np.abs(ratings))
-    )
-    x, y, *sizes = (side.sum(axis=1) / counts.sum(axis=1) for side in sums)
-
-    def of_means(x: Floats, y: Floats) -> Floats:
-        return rowwise(merge_ties(x, sizes[0]), merge_ties(y, sizes[1]), name)
-
-    value = float(of_means(x[None], y[None])[0])
-    alone = np.eye(shape[0], dtype=np.bool_)
-    left_out = _fisher(of_means(np.where(alone, np.nan, x), np.where(alone, np.nan, y)))
-
+    table, (systems, dialogues) = scores[np.newaxis], design.counts
+    means, rated = paired_means(table, ratings, design)
+    left_out = _fisher(without_each(means, rated[0], np.arange(systems), name)[0])
     rng = np.random.default_rng(_DESIGN)
-    kept = shape[1] // 2
-    common = rng.random((_HALVES, 1, shape[1])).argsort(axis=2) < kept
-    own = rng.random((_HALVES, *shape)).argsort(axis=2) < kept
+    kept = dialogues // 2
+    common = rng.random((_HALVES, 1, dialogues)).argsort(axis=2)[:, 0] < kept
+    own = rng.random((_HALVES, systems, dialogues)).argsort(axis=2) < kept
     # The mean of a part differs from that of the whole with variance v (1 / kept - 1 / all), v being that of one.
-    scale = 1 / np.sqrt(1 / kept - 1 / shape[1])
-    halved = [_fisher(of_means(*_halved(taken, counts, sums[:2]))) for taken in (common, own)]
+    scale = 1 / np.sqrt(1 / kept - 1 / dialogues)
+    halved = [_fisher(over_means(table, ratings, design, taken * 1.0, [name])[:, 0, 0]) for taken in (common, own)]
     return (
-        value,
-        -(shape[0] - 1) * (left_out - left_out.mean()),
+        float(rowwise(means, rated, name)[0]),
+        -(systems - 1) * (left_out - left_out.mean()),
         scale * (halved[0] - halved[0].mean()),
-        scale * np.sqrt(shape[0]) * (halved[1] - halved[1].mean()),
+        scale * np.sqrt(systems) * (halved[1] - halved[1].mean()),
     )
-
-
-def _halved(taken: Flags, counts: Floats, sums: list[Floats]) -> tuple[Floats, Floats]:
-    """Return the means of both sides over the cells taken, (halves, systems or 1, dialogues): (halves, systems)."""
-    number = (taken * counts).sum(axis=2)
-    x, y = (
-        np.divide((taken * side).sum(axis=2), number, out=np.full(number.shape, np.nan), where=number > 0)
-        for side in sums
-    )
-    return x, y
 
 
 def _fisher(values: Floats) -> Floats:

@@ -210,7 +210,7 @@ def _of_columns(x: Floats, y: Floats, name: Coefficient) -> Floats:
     places = np.unique(y, return_inverse=True)[1].astype(np.min_scalar_type(len(y)))[order]
     below = np.zeros_like(places)
     for apart in range(1, len(places)):
-        below[apart:] += places[apart:] > places[:-apart]
+        below[apart:] += (places[apart:] > places[:-apart]).view(np.uint8)
     pairs, same = len(y) * (len(y) - 1) / 2, np.unique(y, return_counts=True)[1]
     untied = pairs - float((same * (same - 1) / 2).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
