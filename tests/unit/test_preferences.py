@@ -21,8 +21,7 @@ from comperdial.data.preferences import preference_reader
 from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
 from comperdial.stats.bradley_terry import cycles
 from comperdial.stats.bradley_terry import strengths as bradley_terry
-from comperdial.stats.sequential import decided_at, peeked_at
-from comperdial.stats.win_rate import flip_p, votes_needed
+from comperdial.stats.win_rate import decided_at, flip_p, peeked_at, votes_needed
 
 MIRROR = os.environ.get("COMPERDIAL_MIRROR")
 needs_mirror = pytest.mark.skipif(not MIRROR, reason="COMPERDIAL_MIRROR is not set")

@@ -11,8 +11,8 @@ from comperdial import schema
 from comperdial.cli import main
 from comperdial.evaluation.results import correlate
 from comperdial.report.ranking import contrasts, of_outputs, with_ranks
-from comperdial.stats.multiple import holm
 from comperdial.stats.correlation import correlate as of_pairs
+from comperdial.stats.multiple import holm
 
 SYSTEMS, DIALOGUES = ("a", "b", "c", "d", "human"), 12
 OUTPUTS = {"good": 0.5, "fair": 1.0, "poor": 3.0, "shown": 1.5, "unseen": 2.0}

@@ -166,8 +166,7 @@ def _metrics(options: argparse.Namespace, votes: Any, dominant: str) -> pd.DataF
 def _plan(options: argparse.Namespace) -> None:
     import numpy as np
 
-    from comperdial.stats.sequential import decided_at, peeked_at
-    from comperdial.stats.win_rate import votes_needed
+    from comperdial.stats.win_rate import decided_at, peeked_at, votes_needed
 
     for name, value in (("win-rate", options.win_rate), ("power", options.power), ("alpha", options.alpha)):
         if not 0 < value < 1:

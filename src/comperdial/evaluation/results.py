@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
@@ -21,7 +20,7 @@ from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import PairMeasure
-from comperdial.stats.correlation import correlate as correlated
+from comperdial.stats.pairs import within_items
 
 # What the ratings of another source are called as scores: metric ``gpt-4_recorded``, output ``mean``.
 RECORDED, MEAN = "{}_recorded", "mean"
@@ -154,22 +153,16 @@ def _within_systems(
         if sample.level != "turn" or sample.target not in (detail.targets or ()) or len(sample.systems) < 2:
             continue
         part = sample.only(wanted)
-        systems = np.unique(part.design.systems)
-        for place, (metric, output) in enumerate(part.names):
-            there = ~np.isnan(part.scores[place])
-            for coefficient in SHOWN:
-                values = [
-                    correlated(part.scores[place, own], part.ratings[own], coefficient).value
-                    for own in (there & (part.design.systems == system) for system in systems)
-                ]
-                values = [value for value in values if not np.isnan(value)]
-                rows.append(
-                    {
-                        **part.key, "metric": metric, "output": output, "grouping": "system", "coefficient": coefficient,
-                        "value": np.mean(values) if values else np.nan, "n": len(values),
-                        "coverage": part.coverage[place], "cut": part.cut[place], "signature": part.signatures[place],
-                    }
-                )  # fmt: skip
+        for coefficient in SHOWN:
+            values, counts = within_items(part.scores, part.ratings, part.design.systems, coefficient)
+            rows += [
+                {
+                    **part.key, "metric": metric, "output": output, "grouping": "system", "coefficient": coefficient,
+                    "value": values[place], "n": counts[place], "coverage": part.coverage[place],
+                    "cut": part.cut[place], "signature": part.signatures[place],
+                }
+                for place, (metric, output) in enumerate(part.names)
+            ]  # fmt: skip
     return pd.DataFrame(rows)
 
 

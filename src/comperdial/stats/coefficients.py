@@ -23,6 +23,8 @@ BLOCK = 2**18
 # Where less than this share of a resample's squares about the mean of all units is variance, its sums have lost too many
 # digits: it is summed anew about its own mean.
 _LITTLE = 1e-6
+# Units times clusters that are counted: 32 MB.
+_TABLED = 2**22
 # Pairs of clusters that are summed by: 64 MB.
 _SUMMED = 2**23
 # Of so many units all pairs are looked at.
@@ -172,7 +174,10 @@ def over_clusters(
         if "pearson" in names:
             made["pearson"] = np.stack([_pearson(row, y, codes, weights) for row in x], axis=1)
         if "spearman" in names or "kendall" in names:
-            made["spearman"], untied = _ranked(x, y, codes, weights)
+            # Tables pay off for many resamples of few clusters.
+            few = len(weights) > 2 * weights.shape[1] and len(y) * weights.shape[1] <= _TABLED
+            rank = _ranked_by_cluster if few else _ranked
+            made["spearman"], untied = rank(x, y, codes, weights)
         if "kendall" in names and weights.shape[1] ** 2 > _SUMMED:
             # So many clusters have too many pairs: each resample by scipy, whose time and memory grow with the units.
             repeats = [np.repeat(np.arange(len(y)), times[codes].astype(np.intp)) for times in weights]
@@ -226,50 +231,103 @@ def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
 
 
 class _Column:
-    """A column in order of its values: ``starts`` of groups of equal ones, and the cluster of each unit in this order."""
+    """A column in order of its values.
 
-    def __init__(self, values: Floats, codes: Integers) -> None:
+    Attributes
+    ----------
+    order, codes
+        Which unit is in each place, and its cluster.
+    starts, group
+        Where groups of equal values begin, and the group of each unit.
+    several, alone
+        Groups of more than one unit, and how many units of each cluster are in none of them.
+    """
+
+    def __init__(self, values: Floats, codes: Integers, clusters: int) -> None:
         self.order = np.argsort(values, kind="stable")
+        self.codes = codes[self.order]
         new = np.diff(values[self.order], prepend=-np.inf) > 0
-        self.starts, self.codes = np.flatnonzero(new), codes[self.order]
+        self.starts, place = np.flatnonzero(new), np.cumsum(new) - 1
         self.group = np.empty(len(values), dtype=np.intp)
-        self.group[self.order] = np.cumsum(new) - 1
+        self.group[self.order] = place
+        sizes = np.bincount(place)
+        self.several = np.flatnonzero(sizes > 1)
+        self.alone = np.bincount(self.codes[sizes[place] == 1], minlength=clusters).astype(np.float64)
 
     def grouped(self, by_unit: Floats) -> Floats:
-        """Sum what is given in this order, (resamples, n), over groups of equal values."""
-        if len(self.starts) == by_unit.shape[1]:
-            return by_unit
-        return np.asarray(np.add.reduceat(by_unit, self.starts, axis=1))
+        """Sum what is given in this order, (n, resamples), over groups of equal values."""
+        return np.asarray(np.add.reduceat(by_unit, self.starts, axis=0)) if len(self.several) else by_unit
 
-    def ranks(self, tied: Floats, total: Floats) -> Floats:
-        """Return the middle rank of each group less the mean rank, given the weights of groups, (resamples, groups)."""
-        ranks = np.cumsum(tied, axis=1)
-        ranks -= tied / 2
-        ranks -= total[:, np.newaxis] / 2
-        return ranks
+    def powers(self, tied: Floats, times: Floats) -> tuple[Floats, Floats]:
+        """Return the sums over groups of the squares and of the cubes of their weights."""
+        tied, squares = tied[self.several], times * times
+        squared = tied * tied
+        of_groups = squared.sum(axis=0), np.einsum("gr,gr->r", squared, tied)
+        return of_groups[0] + self.alone @ squares, of_groups[1] + self.alone @ (squares * times)
 
 
-def _powers(tied: Floats) -> tuple[Floats, Floats]:
-    squared = tied * tied
-    return squared.sum(axis=1), np.asarray(np.vecdot(squared, tied))
+def _ranked_by_cluster(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Do what :func:`_ranked` does where there are few clusters.
+
+    A rank is a sum of the weights of clusters, and the sum of products of ranks is one over the units of a rating and a
+    cluster: how these rank is counted once, whatever the resamples.
+    """
+    clusters = weights.shape[1]
+
+    def tabled(side: Floats) -> tuple[Integers, Floats, Floats]:
+        """Return the level of each unit; of each level and cluster, the units, and what they add to the level's rank."""
+        level = np.unique(side, return_inverse=True)[1]
+        counts = np.bincount(level * clusters + codes, minlength=(int(level.max()) + 1) * clusters)
+        counts = counts.reshape(-1, clusters).astype(np.float64)
+        return level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2
+
+    def powers(counts: Floats) -> tuple[Floats, Floats]:
+        tied = counts.sum(axis=1) > 1
+        of_ties, alone = weights @ counts[tied].T, counts[~tied].sum(axis=0)
+        squares, of_weights = of_ties * of_ties, weights * weights
+        return squares.sum(axis=1) + of_weights @ alone, np.vecdot(squares, of_ties) + (of_weights * weights) @ alone
+
+    level, counts, ranks = tabled(y)
+    total, (squares_y, cubes_y) = weights @ counts.sum(axis=0), powers(counts)
+    cells, cell_of = np.unique(level * clusters + codes, return_inverse=True)
+    order, starts = np.argsort(cell_of, kind="stable"), np.append(0, np.cumsum(np.bincount(cell_of))[:-1])
+    of_level, of_cluster = np.divmod(cells, clusters)
+    found, untied_x = (np.empty((len(weights), len(x))) for _ in range(2))
+    for row, values in enumerate(x):
+        level, counts, of_values = tabled(values)
+        by_cell = np.add.reduceat(of_values[level[order]], starts, axis=0)
+        squares_x, cubes_x = powers(counts)
+        for part in blocks(len(weights), len(cells)):
+            times = weights[part]
+            of_cells = (times @ ranks.T)[:, of_level] * times[:, of_cluster]
+            product = np.vecdot(of_cells @ by_cell, times)
+            found[part, row] = ratio(product, (total**3 - cubes_x)[part] / 12, (total**3 - cubes_y)[part] / 12)
+        untied_x[:, row] = total**2 - squares_x
+    return found, (untied_x, np.broadcast_to((total**2 - squares_y)[:, np.newaxis], untied_x.shape))
 
 
 def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
     """Return Spearman's coefficients, (resamples, metrics), and how many pairs are untied in either side."""
     found, untied_x, untied_y = (np.empty((len(weights), len(x))) for _ in range(3))
-    rated, columns = _Column(y, codes), [_Column(row, codes) for row in x]
+    clusters = weights.shape[1]
+    rated, columns = _Column(y, codes, clusters), [_Column(row, codes, clusters) for row in x]
     for part in blocks(len(weights), len(y)):
-        times = weights[part]
-        tied = rated.grouped(times[:, rated.codes])
-        total = tied.sum(axis=1)
-        of_rating = rated.ranks(tied, total)
-        squares_y, cubes_y = _powers(tied)
+        # Units come first here: numpy adds whole rows of resamples at a time.
+        times = np.ascontiguousarray(weights[part].T)
+        tied = rated.grouped(times[rated.codes])
+        total = tied.sum(axis=0)
+        # The middle rank of each rating less the mean rank.
+        ranks = np.cumsum(tied, axis=0) - tied / 2 - total / 2
+        squares_y, cubes_y = rated.powers(tied, times)
         for row, column in enumerate(columns):
-            by_unit = times[:, column.codes]
+            by_unit = times[column.codes]
             tied = column.grouped(by_unit)
-            squares_x, cubes_x = _powers(tied)
-            by_unit = by_unit * of_rating.take(rated.group[column.order], axis=1)
-            product = np.vecdot(column.ranks(tied, total), column.grouped(by_unit))
+            of_rating = column.grouped(by_unit * ranks[rated.group[column.order]])
+            # Ranks of ratings sum to 0, so that those of scores need not be centred.
+            of_scores = np.cumsum(tied, axis=0)
+            of_scores -= tied / 2
+            squares_x, cubes_x = column.powers(tied, times)
+            product = np.einsum("gr,gr->r", of_scores, of_rating)
             found[part, row] = ratio(product, (total**3 - cubes_x) / 12, (total**3 - cubes_y) / 12)
             untied_x[part, row], untied_y[part, row] = total**2 - squares_x, total**2 - squares_y
     return found, (untied_x, untied_y)

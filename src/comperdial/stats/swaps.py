@@ -54,8 +54,6 @@ _RANKED_TOGETHER = 4
 _RANKED = 2**18
 # Pairs of systems looked at for one pair of metrics, where each swap looks at them all.
 _WORK = 2**24
-# With so few pairs that people tie, thresholds are tried one by one.
-_FEW_TIED = 24
 # Groups of ties that change the spread by no more than this share of it, all together, are bounded; what is bounded is sure
 # where it is this much farther out, or less far, than what it is compared with.
 _BOUNDED, _CAUTION = 1e-2, 1e-9
@@ -629,15 +627,7 @@ def _calibrated(x: Floats, y: Floats) -> Floats:
     """Return acc_eq of each row of scores (rows, n) with ratings (n,), its threshold calibrated for the row."""
     apart, rated, slack = _pairs_apart(x, y)
     alike = np.sign(apart) == rated
-    gaps, tied = np.abs(apart), np.flatnonzero(rated == 0)
-    right = alike.sum(axis=1)
-    if len(tied) <= _FEW_TIED:
-        # Only at the difference of a pair that people tie can a threshold gain anything.
-        best = np.zeros(len(x), dtype=np.intp)
-        for threshold in gaps[:, tied].T:
-            below = gaps <= threshold[:, np.newaxis] + slack
-            best = np.maximum(best, below[:, tied].sum(axis=1) - (below & alike).sum(axis=1))
-        return np.asarray((right + best) / len(rated))
+    gaps, right = np.abs(apart), alike.sum(axis=1)
     order = np.argsort(gaps, axis=1)
     gaps = np.take_along_axis(gaps, order, axis=1)
     gain = np.take_along_axis((rated == 0).astype(np.int8) - alike.astype(np.int8), order, axis=1)
