@@ -122,7 +122,7 @@ def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
     a, b = (side - np.nanmean(side, axis=1, keepdims=True) for side in (a, b))
     # Divided by the largest first, so that the squares of tiny or huge scores neither vanish nor overflow.
     a, b = (np.where(missing, 0.0, side / np.nanmax(np.abs(side), axis=1, keepdims=True)) for side in (a, b))
-    value = np.vecdot(a, b) / np.sqrt(np.vecdot(a, a) * np.vecdot(b, b))
+    value = (a * b).sum(axis=1) / np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     found[varies] = np.clip(value, -1, 1)
     return found
 
