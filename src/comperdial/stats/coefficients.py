@@ -277,9 +277,13 @@ def _ranked_by_cluster(x: Floats, y: Floats, codes: Integers, weights: Floats) -
     def tabled(side: Floats) -> tuple[Integers, Floats, Floats]:
         """Return the level of each unit; of each level and cluster, the units, and what they add to the level's rank."""
         level = np.unique(side, return_inverse=True)[1]
-        counts = np.bincount(level * clusters + codes, minlength=(int(level.max()) + 1) * clusters)
-        counts = counts.reshape(-1, clusters).astype(np.float64)
-        return level, counts, np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2
+        units = np.bincount(level * clusters + codes, minlength=(int(level.max()) + 1) * clusters)
+        counts = units.reshape(-1, clusters).astype(np.float64)
+        return (
+            level.astype(np.intp),
+            counts,
+            np.asarray(np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2),
+        )
 
     def powers(counts: Floats) -> tuple[Floats, Floats]:
         tied = counts.sum(axis=1) > 1

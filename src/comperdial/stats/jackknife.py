@@ -54,8 +54,10 @@ class Replicates:
     residuals: Floats | None = None
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:
-        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: None if part is None else change(part) for name, part in parts.items()})
+        changed: dict[str, Any] = {
+            field.name: None if (part := getattr(self, field.name)) is None else change(part) for field in fields(self)
+        }
+        return replace(self, **changed)
 
     def rows(self, chosen: Sequence[int]) -> Replicates:
         """Return those of some of the metrics."""
