@@ -32,6 +32,8 @@ def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
     coefficient
         As in :func:`comperdial.stats.correlation.correlate`.
     """
+    if ratings.ndim != 2 or ratings.shape[1] < 2:
+        raise ValueError(f"expected items x raters with two raters or more, got shape {ratings.shape}")
     pairs = combinations(ratings.T, 2)
     return float(np.mean([correlate(one, other, coefficient).value for one, other in pairs]))
 
