@@ -36,15 +36,15 @@ def convert_pickles(folder: Path) -> list[Path]:
     pickles = sorted(folder.glob("pytorch_model*.bin"))
     for path in pickles:
         try:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
             # Its class is pickle's, zipfile's or torch's, depending on the fault.
             raise _refusal(
                 path, f"cannot be read ({next(iter(str(error).splitlines()), type(error).__name__)})"
             ) from error
-        if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+        if not isinstance(content, dict) or not all(isinstance(value, torch.Tensor) for value in content.values()):
             raise _refusal(path, "has more than tensors by name")
-        tensors |= found
+        tensors |= content
     if not pickles:
         raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     places: set[int] = set()

@@ -157,12 +157,12 @@ class Vectors:
         return self._get(text)
 
     def _read(self, text: str) -> Encoded:
-        found = self._store.get(text)
-        if found is None:
+        encoded = self._store.get(text)
+        if encoded is None:
             [row] = self._encode([text])
             self._store.put([row])
-            found = row[1]
-        return found
+            encoded = row[1]
+        return encoded
 
     @cached_property
     def _tokenizer(self) -> Any:  # noqa: ANN401
@@ -185,10 +185,10 @@ class Vectors:
         tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
         _ = self._network  # Else two threads would load it.
         batches = _of_one_length(self._rows(texts), tokens)
-        made = _in_threads(lambda batch: self._forward(batch, tokens), batches)
+        outputs = _in_threads(lambda batch: self._forward(batch, tokens), batches)
         # Closed on an error too: threads are at work.
-        with closing(made), tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
-            for batch, (states, pooled) in made:
+        with closing(outputs), tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
+            for batch, (states, pooled) in outputs:
                 for place, row in enumerate(batch):
                     # Copied: a part would keep the whole batch in memory.
                     vectors, special = states[place].copy(), np.array(row.special, dtype=np.bool_)
@@ -219,9 +219,9 @@ class Vectors:
         inputs = torch.tensor([row.ids for row in filled], device=place)
         bf16 = torch.autocast(place.type, torch.bfloat16, enabled=self.encoder.dtype == "bf16")
         with torch.inference_mode(), bf16:
-            found = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
-        pooled = found.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
-        return found.last_hidden_state.float().cpu().numpy(), pooled
+            output = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+        pooled = output.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
+        return output.last_hidden_state.float().cpu().numpy(), pooled
 
 
 class _Row(NamedTuple):
@@ -264,10 +264,10 @@ def _in_threads(
             waiting.append((batch, pool.submit(forward, batch)))
             # One more each than it works at, so that no thread waits.
             if len(waiting) >= 2 * count:
-                first, found = waiting.popleft()
-                yield first, found.result()
-        for first, found in waiting:
-            yield first, found.result()
+                first, future = waiting.popleft()
+                yield first, future.result()
+        for first, future in waiting:
+            yield first, future.result()
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)

@@ -27,7 +27,7 @@ _WEIGHTS = {
 
 
 def fetch(name: str, *, allow_pickle: bool = False) -> store.Model:
-    """Bring a model of the registry into the store; change nothing if it is there and every byte is right.
+    """Bring a model of the registry into the store; change nothing if it is present and every byte is right.
 
     ``COMPERDIAL_MIRROR`` names a folder laid out ``<owner>/<repository>/<file>``; with it the network is never tried.
 
@@ -72,12 +72,12 @@ def fetch(name: str, *, allow_pickle: bool = False) -> store.Model:
 def _from_package(name: str, entry: Entry, folder: Path) -> store.Manifest:
     [(file, pin)] = entry.pins.items()
     path = (store.package_folder(entry) or Path(entry.package)) / file
-    found = store.pin_of(path) if path.is_file() else None
-    if found is None:
+    actual = store.pin_of(path) if path.is_file() else None
+    if actual is None:
         raise MissingResourceError(f"{file} of the package {entry.package} is missing", hint=entry.remedy(name))
-    if found != pin:
+    if actual != pin:
         wanted = f"sha256 {pin.sha256}"
-        raise SourceError(f"{path} has sha256 {found.sha256}", expected=wanted, hint=entry.remedy(name))
+        raise SourceError(f"{path} has sha256 {actual.sha256}", expected=wanted, hint=entry.remedy(name))
     convert_gguf(path, folder)
     return store.Manifest(revision=store.CONVERSION, files={}, converted=entry.pins)
 
@@ -135,8 +135,8 @@ def _download(name: str, entry: Entry, folder: Path, wanted: list[str]) -> str:
         # Else the next fetch would keep it.
         (folder / file["path"]).unlink()
     if wrong:
-        found = "{path} has {algorithm} {actual}".format(**wrong[0])
-        raise SourceError(found, where=entry.repository, expected=wrong[0]["expected"], hint="Run the command again")
+        problem = "{path} has {algorithm} {actual}".format(**wrong[0])
+        raise SourceError(problem, where=entry.repository, expected=wrong[0]["expected"], hint="Run the command again")
     if commit != entry.revision:
         log.warning("%s: %s is commit %s; put it into registry.yaml as revision", name, entry.revision, commit)
     return commit

@@ -62,10 +62,10 @@ def names() -> tuple[str, ...]:
 
 def entry(name: str) -> Entry:
     """Return the registry's entry of a model, or raise :class:`UnknownNameError` with the nearest names."""
-    known = _read(REGISTRY)
-    if name not in known:
-        raise UnknownNameError("model", name, known)
-    return known[name]
+    entries = _read(REGISTRY)
+    if name not in entries:
+        raise UnknownNameError("model", name, entries)
+    return entries[name]
 
 
 @cache

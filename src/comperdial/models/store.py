@@ -101,13 +101,13 @@ def find(name: str) -> Model:
     else:
         manifest = _parse(Manifest, folder / MANIFEST)
         files, problem = manifest.files, _mismatch(entry, manifest)
-    there = set(counted(folder)) if folder.is_dir() else set()
-    for file in sorted(there ^ set(files)):
-        problem = problem or f"{file} is {'unexpected' if file in there else 'missing'}"
-    for file in sorted(there & set(files)):
+    present = set(counted(folder)) if folder.is_dir() else set()
+    for file in sorted(present ^ set(files)):
+        problem = problem or f"{file} is {'unexpected' if file in present else 'missing'}"
+    for file in sorted(present & set(files)):
         if (size := (folder / file).stat().st_size) != files[file].bytes:
             problem = problem or f"{file} has {size:,} bytes, not {files[file].bytes:,}"
-    if problem := problem or _tokenizer_problem(there):
+    if problem := problem or _tokenizer_problem(present):
         raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=hint)
     return Model(name, folder, pinned(name) or digest_of(files), files)
 
@@ -159,9 +159,9 @@ def verified(name: str) -> Model:
     """Return :func:`find`'s model after reading every byte of it; raise as it does, or if a checksum is wrong."""
     model = find(name)
     for file, pin in model.files.items():
-        if (found := pin_of(model.path / file)) != pin:
+        if (actual := pin_of(model.path / file)) != pin:
             raise AlteredError(
-                f"model {name!r} is altered: {file} has sha256 {found.sha256}",
+                f"model {name!r} is altered: {file} has sha256 {actual.sha256}",
                 where=str(model.path),
                 expected=f"sha256 {pin.sha256}",
                 hint=registry.entry(name).remedy(name),
@@ -178,19 +178,19 @@ def is_folder(name: str) -> bool:
 
 def _own(name: str) -> Model:
     folder, hint = Path(name).expanduser(), None
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     weights = weight_files(folder)
-    problem = _tokenizer_problem(there)
-    if "adapter_config.json" in there:
+    problem = _tokenizer_problem(present)
+    if "adapter_config.json" in present:
         problem, hint = "is an adapter, which is not read", "Merge it into its model, and save the whole"
-    elif "config.json" not in there:
+    elif "config.json" not in present:
         problem = "is not present"
-    elif not weights and any(file.endswith((".bin", ".pt")) for file in there):
+    elif not weights and any(file.endswith((".bin", ".pt")) for file in present):
         problem = "has its weights in a pickle, which is not read"
         hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
     elif not weights:
         problem = "has no weights"
-    elif lacking := set(weights) - there:
+    elif lacking := set(weights) - present:
         problem = f"lacks {', '.join(sorted(lacking))}"
     if problem:
         expected = "a folder with config.json, a tokenizer and safetensors"

@@ -76,8 +76,8 @@ class VectorStore:
             places = ", ".join("?" * len(block))
             query = f"SELECT hash FROM vectors WHERE hash IN ({places})"  # noqa: S608
             with self._errors():
-                known = {key for (key,) in self._connection.execute(query, list(block))}
-            yield from (text for key, text in block.items() if key not in known)
+                present = {key for (key,) in self._connection.execute(query, list(block))}
+            yield from (text for key, text in block.items() if key not in present)
 
     def get(self, text: str) -> Encoded | None:
         """Return a text's vectors; None if they are missing or their checksum is wrong."""
@@ -96,9 +96,9 @@ class VectorStore:
     def put(self, encoded: Iterable[tuple[str, Encoded]]) -> None:
         """Add texts in one transaction, or replace them."""
         rows = []
-        for text, found in encoded:
-            key, data = _key(text), found.vectors.astype("<f4", copy=False).tobytes() + found.special.tobytes()
-            rows.append((key, found.cut, data, _checksum(key, found.cut, data)))
+        for text, one in encoded:
+            key, data = _key(text), one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes()
+            rows.append((key, one.cut, data, _checksum(key, one.cut, data)))
         with self._errors(), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
