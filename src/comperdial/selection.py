@@ -27,7 +27,7 @@ from comperdial.core.scripts import Writing
 from comperdial.data.catalogue import Catalogue, load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.readers.table import rated, texts
-from comperdial.data.recorded.entries import read_entries
+from comperdial.data.recorded import read_entries
 from comperdial.judges.recorded import find as answer_format
 from comperdial.judges.recorded import read_recorded_judges
 from comperdial.judges.scores import slug

@@ -4,7 +4,6 @@ import pytest
 
 from comperdial.data.continuations import samples, splits
 from comperdial.data.readers import chitchat
-from comperdial.data.readers.chitchat import ChitChat
 
 
 def test_convai2(real_tables):
@@ -25,7 +24,7 @@ def test_convai2(real_tables):
 def test_chitchat():
     if chitchat.located() is None:
         pytest.skip("package chitchat-dataset is not installed")
-    found = ChitChat("chitchat", {}).conversations()
+    found = chitchat.conversations("chitchat", {})
     assert len(found) == 4_018
     assert len({user for conversation in found for user in conversation.users.values()}) == 1_196
     assert set(splits(found).values()) == {"train", "validation", "test"}

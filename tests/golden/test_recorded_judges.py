@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.recorded._usr_items import DIMENSIONS, human_means
-from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.judges.parsing import parse
 from comperdial.judges.recorded import find
 from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
@@ -87,8 +86,8 @@ def files(judge):
 
 
 def people(rated, quality):
-    dimension = DIMENSIONS[quality]
-    return {key[:2]: mean for key, mean in human_means(rated).items() if key[2] == dimension}
+    found = rated.ratings[(rated.ratings["source"] == "human") & (rated.ratings["dimension"] == DIMENSIONS[quality])]
+    return found.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
 
 
 def test_every_answer_is_taken(said):

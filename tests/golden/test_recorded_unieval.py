@@ -8,8 +8,7 @@ from scipy import stats
 
 from comperdial import evaluation, schema
 from comperdial.core.errors import SchemaError
-from comperdial.data.recorded.importing import import_scores
-from comperdial.data.recorded.unieval import DIMENSIONS
+from comperdial.data.recorded import DIMENSIONS, import_scores
 
 # Of all 360 responses, the references among them: Pearson, Spearman, Kendall, each with the people's rating of the
 # dimension of the same name.

@@ -371,7 +371,7 @@ def test_fetch_read_score_a_dataset(tmp_path, monkeypatch, capsys):
     [
         (json.dumps(mini_items()).encode()[:-500], "truncated"),
         (b'[{"context": "caf\xe9"}]', "is not UTF-8"),
-        (b"[{}]", "item 0: no field 'responses'"),
+        (b"[{}]", "KeyError ('responses') while reading"),
         (b"[" * 100_000, "nested too deeply"),
     ],
 )

@@ -12,9 +12,8 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, SchemaError
-from comperdial.data import readers
 from comperdial.data.continuations import Conversation, Message, merged, samples, splits
-from comperdial.data.readers.chitchat import ChitChat
+from comperdial.data.readers import chitchat
 from comperdial.evaluation import continuing
 from comperdial.evaluation.perspective import by_person, in_whose_eye, simple_scores
 from comperdial.stats import classification
@@ -65,52 +64,12 @@ def talks(count, speakers=("a", "b"), gap=3600.0):
 
 
 def test_a_reply_is_positive_if_its_user_goes_on_within_half_an_hour(tmp_path):
-    asked = list(samples(ChitChat("m", chats_file(tmp_path, [CHAT])).conversations()))
+    asked = list(samples(chitchat.conversations("m", chats_file(tmp_path, [CHAT]))))
     assert [(one.reply.text, one.continued) for one in asked] == [
         ("hi how are you?", False),
         ("fine still there?", True),
         ("yes", False),
     ]
-    with pytest.raises(SchemaError, match="conversation 1, message 2: timestamp is 'noon'") as error:
-        ChitChat("m", chats_file(tmp_path, [[CHAT[0], {**CHAT[1], "timestamp": "noon"}]])).conversations()
-    assert "secret" not in str(error.value)
-
-
-def convai(number, marks=(1, 0), **changed):
-    said = [
-        ("Bot", "yo", None),
-        ("Human", "hi", None),
-        ("Bot", "tea?", marks[0]),
-        ("Human", "yes", None),
-        ("Bot", "ok", marks[1]),
-    ]
-    names = {"Human": "participant1", "Bot": "participant2"}
-    return {
-        "dialog": [
-            {"id": at, "sender": names[who], "text": text, "sender_class": who, "evaluation_score": mark}
-            for at, (who, text, mark) in enumerate(said)
-        ],
-        "start_time": f"2018-07-{number:02d} 10:00:00",
-        "bot_profile": ["i am a bot."],
-        "user_profile": ["i like tea.", " "],
-        "eval_score": 4,
-        "participant1_id": {"class": "User", "user_id": f"User secret {number % 2}"},
-        "participant2_id": {"class": "Bot", "user_id": "Bot 1"},
-        **changed,
-    }
-
-
-def test_in_a_conversation_with_a_bot_only_the_person_goes_on(tmp_path):
-    path = tmp_path / "chats.json"
-    path.write_text(json.dumps([convai(n) for n in range(1, 11)]))
-    tables = readers.read("convai2", "mini", {"any": path})
-    went = tables["continuations"].query("began == 0")
-    assert went["continued"].tolist() == [1, 0]
-    assert set(tables["continuations"]["user_id"]) == {"1", "2"}
-    assert "secret" not in "".join(frame.to_json() for frame in tables.values())
-    path.write_text(json.dumps([convai(1, eval_score=6)]))
-    with pytest.raises(SchemaError, match="item 1: eval_score is 6"):
-        readers.read("convai2", "mini", {"any": path})
 
 
 @pytest.mark.parametrize("waves", [False, True])
@@ -221,7 +180,7 @@ def test_cross_fitting_leaves_a_conversation_out_of_its_own_model(monkeypatch):
 
 def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
     chats = [[{**m, "timestamp": sent("", "", 60 * n)["timestamp"]} for m in CHAT] for n in range(20)]
-    found = ChitChat("chitchat", chats_file(tmp_path, chats)).conversations()
+    found = chitchat.conversations("chitchat", chats_file(tmp_path, chats))
     monkeypatch.setattr("comperdial.data.continuations.read_conversations", lambda *_: found)
     paths = {name: str(tmp_path / f"{name}.parquet") for name in ("output", "scores", "continuations")}
     options = [text for name, path in paths.items() for text in (f"--{name}", path)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ from comperdial.cli import main
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import write_table
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.preferences import preference_reader
+from comperdial.data.preferences import read_dialogues
+from comperdial.data.preferences import read_preferences as read_votes
 from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
 from comperdial.stats.bradley_terry import cycles
 from comperdial.stats.bradley_terry import strengths as bradley_terry
@@ -27,10 +29,10 @@ MIRROR = os.environ.get("COMPERDIAL_MIRROR")
 needs_mirror = pytest.mark.skipif(not MIRROR, reason="COMPERDIAL_MIRROR is not set")
 
 
-def reader(root, name):
+def real(root, name, read=read_votes):
     files = load_catalogue(root / "data/sources.yaml").dataset(name).files
     at = {role: Path(str(MIRROR)) / source.relative for role, source in files.items()}
-    return preference_reader(name, catalogue=root / "data/sources.yaml", files=at)
+    return read(name, catalogue=root / "data/sources.yaml", files=at)
 
 
 def test_the_planner_s_numbers():
@@ -137,8 +139,7 @@ def test_a_seed_below_0_is_refused(command, capsys):
 
 @needs_mirror
 def test_ieval(root):
-    data = reader(root, "ieval")
-    votes = votes_of(data.preferences())
+    votes = votes_of(real(root, "ieval"))
     assert (len(votes.strict), len(votes.frame)) == (2125, 2880)
     p = win_matrix(votes).set_index(["a", "b"])["p"]
     known = {("Green", "Pink"): 0.676, ("Green", "Yellow"): 0.138, ("Pink", "Yellow"): 0.092}
@@ -146,7 +147,7 @@ def test_ieval(root):
     scores = pd.DataFrame(
         {"metric": "words", "output": "words", "dialogue_id": one.dialogue_id, "system_id": one.system_id,
          "value": len(" ".join(one.said_by_judged()).split())}
-        for one in data.dialogues()
+        for one in real(root, "ieval", read_dialogues)
     )  # fmt: skip
     found = metric_choices(votes, scores, dominant="Purple").set_index("of")
     assert found.loc["all", "value"] == pytest.approx(0.731, abs=5e-4)
@@ -160,22 +161,23 @@ def test_one_vote_is_one_vote(tmp_path, capsys):
 
 
 @needs_mirror
-def test_spot_the_bot(root):
-    count = people = strict = 0
+def test_spot_the_bot(root, caplog):
+    caplog.set_level(logging.INFO, "comperdial")
+    count = strict = 0
     for domain in ("convai2", "dailydialog", "empathetic"):
-        data = reader(root, f"spot_the_bot_{domain}")
-        votes = votes_of(data.preferences(), question="humanness")
-        count, people, strict = count + len(votes.frame), people + data.of_people, strict + len(votes.strict)
+        votes = votes_of(real(root, f"spot_the_bot_{domain}"), question="humanness")
+        count, strict = count + len(votes.frame), strict + len(votes.strict)
         assert votes.frame["annotator_id"].str.fullmatch(r"\d+").all()
         if domain == "convai2":
             table = win_matrix(votes)
             assert [int((table[p] < 0.05).sum()) for p in ("p", "p_holm", "p_dialogue")] == [13, 12, 12]
+    people = sum(map(int, re.findall(r"(\d+) of \d+ judgements are of two people", caplog.text)))
     assert (count + people, count, strict) == (10_217, 8_210, 2_615)
 
 
 @needs_mirror
 def test_llmfao_s_strengths_are_evalica_s(root):
-    votes = votes_of(reader(root, "llmfao").preferences())
+    votes = votes_of(real(root, "llmfao"))
     assert (len(votes.frame), votes.frame["pair_id"].nunique()) == (8_931, 2_139)
     found = strengths(votes).set_index("system")["strength"]
     golden = pd.read_csv(Path(str(MIRROR)) / "dustalov/evalica/llmfao-golden.csv")

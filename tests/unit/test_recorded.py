@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError, UnknownNameError
+from comperdial.core.errors import ComperdialError
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.recorded import find, formats
-from comperdial.data.recorded.entries import origin, read_entries
-from comperdial.data.recorded.importing import import_scores, signature
+from comperdial.data.recorded import import_scores, origin, read_entries, signature
 from comperdial.metrics import create, scoring
 from comperdial.selection import Selection
 from minidata import mini_items, write_mirror
@@ -54,7 +52,6 @@ def unieval_items():
                     "system_id": answer["model"],
                     "system_output": answer["response"],
                     "context": item["fact"],
-                    "scores": {name: round(sum(answer[ours]) / 3, 10) for name, ours in OURS.items()},
                     "predict_scores": {name: number + rank / 10 for rank, name in enumerate(OURS)},
                 }
             )
@@ -70,14 +67,6 @@ def take(folder, content, format="unieval", suffix="json", **options):
 
 def values(frame):
     return frame.set_index(["item_id", "system_id", "output"])["value"].sort_index()
-
-
-def test_the_formats_are_the_files_of_the_package():
-    assert formats() == ("table", "unieval")
-    with pytest.raises(
-        UnknownNameError, match=r"unknown format 'univeal'; expected one of table, unieval\. Did you mean"
-    ):
-        find("univeal")
 
 
 def test_the_signature_says_where_scores_come_from(tmp_path):
@@ -159,16 +148,10 @@ def altered(number, **fields):
         (altered(3, system_id=4), "item 3: field 'system_id' holds 4; expected a str"),
         (
             [*unieval_items(), unieval_items()[3]],
-            "item 30: context 'mini-000', system 'Wanderer', output 'overall' was scored in item 3 already",
+            "item 30: context 'mini-000', system 'Wanderer', output 'naturalness' was scored in item 3 already",
         ),
-        (altered(3, scores={"overall": 4.5}), "item 3: the human score of 'overall' is 4.5; expected 2, which is our"),
-        (altered(3, scores={"relevance": 1}), "item 3: unknown dimension 'relevance'"),
-        (altered(3, scores={"overall": "2"}), "item 3: the score of 'overall' is '2'; expected a finite number"),
-        (altered(3, scores={}), "item 3: `scores` is of nothing"),
-        (altered(3, predict_scores={"overall": 1.0}), "item 3: `predict_scores` is of overall; expected overall, nat"),
-        (altered(0, predict_scores={}), "item 0: `predict_scores` is of nothing; expected naturalness, "),
-        (altered(3, predict_scores=dict.fromkeys(OURS, float("nan"))), "item 3: the score of 'overall' is nan"),
-        (altered(3, predict_scores=dict.fromkeys(OURS, True)), "item 3: the score of 'overall' is True"),
+        (altered(3, predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
+        (altered(3, predict_scores=dict.fromkeys(OURS, True)), "item 3: the score is True"),
         ([item for item in unieval_items() if item["system_id"] == REFERENCE], "no score of a response that is eval"),
     ],
 )
@@ -187,18 +170,6 @@ def test_a_text_that_was_said_twice_is_not_guessed_at(tmp_path):
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
         take(tmp_path, unieval_items()[:5])
-
-
-@pytest.mark.parametrize("source", [None, "simulated"])
-def test_without_human_ratings_the_join_is_not_checked_and_that_is_said(folder, tmp_path, caplog, source):
-    ratings = None
-    if source:
-        ratings = tmp_path / "ratings.parquet"
-        theirs = schema.read(folder / "ratings.parquet", "ratings").assign(source=source)
-        schema.write(ratings, theirs, "ratings")
-    found = take(folder, altered(3, scores={"overall": 4.5}), ratings=ratings)
-    assert len(found) == 6 * 4 * 6
-    assert "no human ratings of mini to check the items with" in caplog.text
 
 
 TABLE = pd.DataFrame(
@@ -251,7 +222,7 @@ HEAD = "context_id,system_id,value"
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
         (f"{HEAD}\nmini-000,dull,1\n", "record 1: context 'mini-000', system 'dull': no such response; expected names"),
-        (f"{HEAD}\nmini-000,Dull,good\n", "record 1: column 'value' holds 'good'; expected a number"),
+        (f"{HEAD}\nmini-000,Dull,good\n", "record 1: the score is 'good'; expected a finite number"),
         (f"{HEAD}\nmini-000,Dull,inf\n", "record 1: the score is inf; expected a finite number"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
         (f"{HEAD},dataset\nmini-000,Dull,1,maxi\n", "record 1: column 'dataset' holds 'maxi'; expected 'mini', or no"),

@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import sha256
 from comperdial.data import readers
-from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded import Rated
 from comperdial.judges.parsing import PARSER_VERSION
 from comperdial.judges.recorded import find, formats
 from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
@@ -162,7 +162,6 @@ def without(item, field):
         (lambda found: [{**found[0], "prompt": "Rate it."}], "does not hold 'source'"),
         (lambda found: [{**found[0], "context": "something else"}], "does not hold 'context'"),
         (lambda found: [{**found[0], "system_output": "another text"}], "item 0: no response of 'mini'"),
-        (lambda found: [{**found[0], "scores": {"coherence": 1.1}}], "the human score of 'coherence' is 1.1"),
     ],
 )
 def test_what_is_not_such_a_file_is_refused(tmp_path, rated, change, message):
@@ -228,22 +227,3 @@ def test_rounds_are_read_by_line_without_tables(tmp_path):
     assert set(values.index.get_level_values("dimension")) == {
         "coherence", "diversity", "engagingness", "informativeness", "overall",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], "holds list"),
-        (without(rounds(), "inf_3"), "no field 'inf_3'"),
-        (rounds(eng_2=[1.0]), r"eng_2: 1 ratings; expected 4, as in coh_1"),
-        (rounds(eng_2=[1.0, 2.0, None, 4.0]), "eng_2: entry 2 is None; expected a number"),
-        (rounds(eng_2=[1.0, 2.0, True, 4.0]), "entry 2 is True"),
-        (rounds(indices=[1, 2, 3]), "`indices` has 3 entries; expected 4 different"),
-        (rounds(indices=[1, 2, 3, 3]), "expected 4 different line numbers"),
-        (rounds(indices=[1, 2, 3, -3]), "expected 4 different line numbers"),
-        (rounds(indices=[1, 2, 3, "x"]), "expected 4 different line numbers"),
-    ],
-)
-def test_what_is_no_file_of_rounds_is_refused(tmp_path, content, message):
-    with pytest.raises(ComperdialError, match=message):
-        ratings(gpt4(tmp_path, content))

@@ -1,6 +1,5 @@
 """Public files from a mirror or over HTTPS: checked, and recorded where nobody has seen their checksum yet."""
 
-import dataclasses
 import hashlib
 import io
 import threading
@@ -23,7 +22,8 @@ COMMIT = "a" * 40
 
 
 def make_source(url, content=CONTENT):
-    return Source(
+    # Not checked, so that it can have the address of a server here.
+    return Source.model_construct(
         name="thing",
         repository="own/repo",
         commit=COMMIT,
@@ -72,6 +72,10 @@ def server(monkeypatch):
     made.http.server_close()
 
 
+def replace(source, **changes):
+    return source.model_copy(update=changes)
+
+
 def debris(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
 
@@ -86,7 +90,7 @@ def test_download(server, tmp_path):
 
 
 def test_a_member_of_an_archive(server, tmp_path):
-    source = dataclasses.replace(make_source(server.url), member="inside/thing.txt")
+    source = replace(make_source(server.url), member="inside/thing.txt")
     target = tmp_path / "thing.bin"
     with pytest.raises(SourceError, match=r"is not in the archive.*expected a zip archive with inside/thing\.txt"):
         sources.fetch(source, target)
@@ -242,7 +246,22 @@ def test_unknown_names_in_the_catalogue(tmp_path):
 def test_the_repository_s_own_catalogue_is_right(root):
     catalogue = load_catalogue(root / "data/sources.yaml")
     assert set(catalogue.datasets) >= {"usr_persona", "usr_topical"}
-    assert all(source.commit in source.url for source in catalogue.files.values())
+    assert all((source.commit or str(source.revision)) in source.url for source in catalogue.files.values())
+
+
+def test_a_data_set_may_say_what_is_rated(tmp_path, root):
+    known = load_catalogue(root / "data/sources.yaml").datasets
+    assert known["comperdial"].levels == ("turn", "dialogue")
+    assert known["usr_topical"].levels == ("turn",)
+    assert known["fed_dial"].levels == ("dialogue",)
+    assert known["fed_turn"].levels == ("turn",)
+    assert known["turn_perturbations"].levels == ()
+    path = tmp_path / "sources.yaml"
+    for wrong in ("turn", ["system"], ["dialogue", "turn"], ["turn", "turn"], None):
+        entry = {"reader": "usr", "title": "X", "files": {}, "levels": wrong}
+        path.with_name(f"{wrong}.yaml").write_text(yaml.safe_dump({"files": {}, "datasets": {"x": entry}}))
+        with pytest.raises(ConfigError, match=r"datasets\.x\.levels.*: got"):
+            load_catalogue(path.with_name(f"{wrong}.yaml"))
 
 
 # --- files whose checksum nobody has seen: recorded at the first download, held to at every later one
@@ -321,7 +340,7 @@ def load(path):
 def at(source, hub):
     """Return the source with the hub's address: the catalogue takes https only, and the hub here has none."""
     revision = source.commit or source.revision
-    return dataclasses.replace(source, url=f"{hub}/{revision}/{source.path}")
+    return replace(source, url=f"{hub}/{revision}/{source.path}")
 
 
 def test_the_first_download_is_recorded_and_held_to(catalogue, hub, tmp_path):
@@ -363,7 +382,7 @@ def test_first_downloads_at_the_same_time_are_all_recorded(catalogue, hub, tmp_p
     names = [f"copy-{number}" for number in range(8)]
     with ThreadPoolExecutor(len(names)) as pool:
         for name in names:
-            source = dataclasses.replace(one, name=name)
+            source = replace(one, name=name)
             pool.submit(sources.fetch, source, tmp_path / name, lock_file=lock_path(catalogue))
     assert sorted(read_lock(lock_path(catalogue))) == names
 
@@ -383,7 +402,7 @@ def test_a_slow_start_is_waited_for_and_a_cut_answer_is_no_file(catalogue, hub, 
 
 
 def test_a_missing_file_is_one_message(catalogue, hub, tmp_path):
-    source = dataclasses.replace(load(catalogue).files["one"], url=f"{hub}/main/three.json")
+    source = replace(load(catalogue).files["one"], url=f"{hub}/main/three.json")
     with pytest.raises(SourceError, match="the server answers 404"):
         sources.fetch(source, tmp_path / "one.json", lock_file=lock_path(catalogue))
 
@@ -438,17 +457,11 @@ def test_a_file_of_unknown_size_has_a_limit(catalogue, hub, tmp_path, monkeypatc
     """Else an address that was taken over fills the disk."""
     Hub.name_size = name_size
     source = at(load(catalogue).files["two"], hub)
-    size = len(FILES["two.json"])
-    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", f"{(size - 1) / 2**30!r}")
-    with pytest.raises(SourceError, match=r"'two' has more than .*limit.*Set COMPERDIAL_MAX_DOWNLOAD"):
+    monkeypatch.setattr(sources, "_LIMIT", len(FILES["two.json"]) - 1)
+    with pytest.raises(SourceError, match=r"'two' has more than .*limit for a file of unknown size"):
         sources.fetch(source, tmp_path / "two.json", lock_file=lock_path(catalogue))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
     assert len(Hub.requested) == 1, "no further attempt would change it"
-    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", f"{size / 2**30!r}")
-    sources.fetch(source, tmp_path / "two.json", lock_file=lock_path(catalogue))
-    monkeypatch.setenv("COMPERDIAL_MAX_DOWNLOAD", "much")
-    with pytest.raises(ConfigError, match="COMPERDIAL_MAX_DOWNLOAD: 'much'; expected a number of GiB"):
-        sources.fetch(source, tmp_path / "two.json", lock_file=lock_path(catalogue))
 
 
 @pytest.fixture
@@ -475,7 +488,7 @@ def test_https_never_leads_to_http(catalogue, redirecting, tmp_path, pinned):
     with pytest.raises(SourceError, match=r"source 'one': the server redirects .*; expected HTTPS"):
         if pinned:
             digest = hashlib.sha256(FILES["one.json"]).hexdigest()
-            sources.fetch(dataclasses.replace(source, sha256=digest, bytes=8), tmp_path / "one.json")
+            sources.fetch(replace(source, sha256=digest, bytes=8), tmp_path / "one.json")
         else:
             sources.fetch(source, tmp_path / "one.json", lock_file=lock_path(catalogue))
     assert Hub.requested == []

@@ -23,10 +23,14 @@ def fake(folder: Path, version="3.0", lexnames=True) -> Path:
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """Return a machine's folder without WordNet anywhere and without a network or apt."""
+
+    def no_network():
+        raise OSError("no network")
+
     monkeypatch.setattr(wordnet, "own_root", lambda: tmp_path / "nltk_data")
     monkeypatch.setattr(wordnet, "roots", lambda: [tmp_path / "nltk_data"])
     monkeypatch.setattr(wordnet, "DEBIAN", tmp_path / "debian")
-    monkeypatch.setattr(wordnet, "_from_nltk", lambda: "no network")
+    monkeypatch.setattr(wordnet, "_from_nltk", no_network)
     monkeypatch.setattr("shutil.which", lambda name: None)
     return tmp_path
 

@@ -12,7 +12,7 @@ rule read:
         dataset=one_of(READ),
     params:
         how=read_how,
-        code=lambda wildcards: code(f"data/readers/{reader_of(wildcards.dataset)}.py", "data/readers/__init__.py"),
+        code=lambda wildcards: code(f"data/readers/{reader_of(wildcards.dataset)}.py", "data/readers/base.py"),
     shell:
         "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 

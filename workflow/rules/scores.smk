@@ -105,7 +105,7 @@ rule import_scores:
         format=lambda wildcards: S.recorded[wildcards.metric].format,
         about=lambda wildcards: S.recorded[wildcards.metric].about,
         origin=lambda wildcards: S.recorded[wildcards.metric].origin,
-        code=lambda wildcards: code(f"data/recorded/{S.recorded[wildcards.metric].format}.py"),
+        code=code("data/recorded.py"),
     shell:
         "comperdial recorded data/tables/{wildcards.dataset} --name {wildcards.metric} --format {params.format}"
         " {params.file:q} --about {params.about:q} --ratings data/tables/{wildcards.dataset}/ratings.parquet"

@@ -90,10 +90,10 @@ def _exchanges(options: argparse.Namespace) -> None:
     from comperdial.core.files import write_table
     from comperdial.data import sources
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.readers.hazumi import Hazumi
+    from comperdial.data.readers.hazumi import annotators, exchanges
 
-    files = load_catalogue(options.catalogue).dataset(options.dataset).files
-    reader = Hazumi(options.dataset, {role: sources.require(source) for role, source in files.items()})
+    files = sources.require_all(load_catalogue(options.catalogue).dataset(options.dataset).files)
+    there = exchanges(options.dataset, files)
     rows = [
         {
             "dialogue_id": one.dialogue_id,
@@ -102,9 +102,9 @@ def _exchanges(options: argparse.Namespace) -> None:
             "participant_characters": len(one.participant),
             "lacks": "+".join(one.lacks),
         }
-        for one in reader.exchanges
+        for one in there
     ]
-    schema.write(options.annotators, reader.annotators(), "annotators")
+    schema.write(options.annotators, annotators(options.dataset, there), "annotators")
     write_table(options.output, pd.DataFrame(rows))
 
 

@@ -30,7 +30,9 @@ def _sources(options: argparse.Namespace) -> int:
     states = {}
     for name, source in load_catalogue(options.catalogue).files.items():
         states[name] = sources.status(source, sources.raw_path(source))
-        print(f"{states[name]:8} {source.bytes:>10,} bytes  {name}  ({source.relative}; licence: {source.licence})")
+        print(
+            f"{states[name]:8} {source.bytes or 0:>10,} bytes  {name}  ({source.relative}; licence: {source.licence})"
+        )
     return int("altered" in states.values())
 
 

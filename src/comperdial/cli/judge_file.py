@@ -222,7 +222,7 @@ def _read_pairs(options: argparse.Namespace) -> tuple[Dialogues, Pairs]:
     """Return the dialogues and the pairs that the options name."""
     from comperdial.challenge.pairs.dialogues import read_dialogues
     from comperdial.core.errors import ConfigError
-    from comperdial.data.preferences import preference_reader
+    from comperdial.data import preferences
     from comperdial.judges.pairs import of_votes, read_pairs
 
     if (options.data is None) != (options.pairs is not None):
@@ -233,8 +233,9 @@ def _read_pairs(options: argparse.Namespace) -> tuple[Dialogues, Pairs]:
         )
     if options.data is None:
         return read_dialogues(options.dialogues), read_pairs(options.pairs)
-    reader = preference_reader(options.data, catalogue=options.catalogue)
-    return {one.key: one for one in reader.dialogues()}, of_votes(reader.preferences(), options.data)
+    votes = preferences.read_preferences(options.data, catalogue=options.catalogue)
+    dialogues = preferences.read_dialogues(options.data, catalogue=options.catalogue)
+    return {one.key: one for one in dialogues}, of_votes(votes, options.data)
 
 
 def _recorded(options: argparse.Namespace) -> None:

@@ -6,15 +6,13 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import add_catalogue, output_folder, output_table, whole
 from comperdial.core.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from comperdial.data.readers.ieval import IEval
 
 _UNITS = ("annotator", "dialogue")
 # What the planner simulates: so many studies, of at most so many times the votes that a fixed number of them needs.
@@ -84,15 +82,20 @@ def _rated_dialogues(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from comperdial.core.files import write_table
-    from comperdial.data.preferences import preference_reader
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.readers import ieval
+    from comperdial.data.sources import require_all
     from comperdial.evaluation.preferences import properties
 
-    reader = cast("IEval", preference_reader(options.dataset, catalogue=options.catalogue))
+    files = require_all(load_catalogue(options.catalogue).dataset(options.dataset).files)
     key = ["dialogue_id", "system_id"]
     counted = pd.DataFrame(
-        [{"dialogue_id": one.dialogue_id, "system_id": one.system_id, **properties(one)} for one in reader.dialogues()]
+        [
+            {"dialogue_id": one.dialogue_id, "system_id": one.system_id, **properties(one)}
+            for one in ieval.dialogues(files)
+        ]
     )
-    rated = reader.ratings()[[*key, "annotator_id", "seconds", "likert"]]
+    rated = ieval.ratings(files)[[*key, "annotator_id", "seconds", "likert"]]
     write_table(options.output, rated.merge(counted, on=key, validate="one_to_one"))
 
 
@@ -135,7 +138,7 @@ def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
     """Return the preferences, and what they are called."""
     from comperdial.challenge.pairs.preferences import read_preferences
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.preferences import preference_reader
+    from comperdial.data.preferences import read_preferences as read_votes
 
     if (options.input is None) == (options.data is None):
         raise ConfigError(
@@ -143,7 +146,7 @@ def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
         )
     if options.input is not None:
         return read_preferences(options.input), options.input.stem
-    made = preference_reader(options.data, catalogue=options.catalogue).preferences()
+    made = read_votes(options.data, catalogue=options.catalogue)
     return made, load_catalogue(options.catalogue).dataset(options.data).title
 
 

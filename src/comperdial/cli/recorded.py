@@ -29,8 +29,7 @@ def _recorded(options: argparse.Namespace) -> None:
     from comperdial import schema
     from comperdial.data import sources
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.recorded.entries import origin
-    from comperdial.data.recorded.importing import import_scores
+    from comperdial.data.recorded import import_scores, origin
 
     if options.source:
         source = load_catalogue(options.catalogue).file(options.source)

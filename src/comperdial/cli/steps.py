@@ -56,7 +56,6 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     from comperdial.data import readers, sources
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.export import published_files
-    from comperdial.data.preferences import preference_reader, preference_sets
 
     given, path = rated_file_options(options), Path(options.dataset)
     if path.suffix in TABLE_SUFFIXES or path.is_file():
@@ -77,11 +76,8 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     catalogue = load_catalogue(params.get("catalogue", "data/sources.yaml"))
     if name not in catalogue.datasets:
         raise UnknownNameError("dataset", name, [*own, *catalogue.datasets])
-    if name in preference_sets(catalogue):
-        return name, {"preferences": preference_reader(name, catalogue=catalogue.path).preferences()}
     entry = catalogue.dataset(name)
-    files = {role: sources.require(source) for role, source in entry.files.items()}
-    return name, readers.read(entry.reader, name, files, params.get(entry.reader, {}))
+    return name, readers.read(entry.reader, name, sources.require_all(entry.files), params.get(entry.reader, {}))
 
 
 def _params() -> Mapping[str, Any]:

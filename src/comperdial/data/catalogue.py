@@ -1,7 +1,7 @@
 """``data/sources.yaml``: every public file, pinned, and which data set is read from which of them.
 
-A file whose checksum nobody here has seen names a ``revision`` instead of commit, sha256 and bytes. Its first download
-records these in ``sources.lock.yaml`` beside the catalogue, and every later one is held to them.
+A file whose checksum is not known has a ``revision`` instead of commit, sha256 and bytes. Its first download records
+these in ``sources.lock.yaml`` beside the catalogue, and every later one must match.
 """
 
 from __future__ import annotations
@@ -23,76 +23,6 @@ from comperdial.core.names import RATED_LEVELS
 CATALOGUE = Path("data/sources.yaml")
 
 
-@dataclass(frozen=True)
-class Source:
-    """A public file: where it comes from, what its bytes are, who may use it.
-
-    ``revision`` is the branch or tag that was asked for, of a file that is pinned by the lock file; without an entry
-    there, ``sha256`` is empty and the file is not pinned. ``member`` names the file inside the zip archive that the URL
-    gives; all else said here is then of the member.
-    """
-
-    name: str
-    repository: str
-    commit: str
-    path: str
-    url: str
-    sha256: str
-    bytes: int
-    licence: str
-    citation: str
-    revision: str | None = None
-    member: str | None = None
-
-    @property
-    def pinned(self) -> bool:
-        """Return whether the bytes are known."""
-        return bool(self.sha256)
-
-    @property
-    def relative(self) -> PurePosixPath:
-        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
-        return PurePosixPath(self.repository) / self.path
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset as the catalogue has it: which reader, which files under the reader's names for them.
-
-    ``levels`` says what is rated: ``turn``, ``dialogue``, both or (of pairs without ratings) neither; ``source`` by
-    whom and ``target`` in which dimension, where that is not what ``evaluation`` in ``params.yaml`` says of all.
-    """
-
-    name: str
-    reader: str
-    title: str
-    files: Mapping[str, Source]
-    levels: tuple[str, ...] = ("turn",)
-    source: str | None = None
-    target: str | None = None
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What ``data/sources.yaml`` says."""
-
-    files: Mapping[str, Source]
-    datasets: Mapping[str, Dataset]
-    path: Path
-
-    def file(self, name: str) -> Source:
-        """Return a file by name, or raise :class:`UnknownNameError`."""
-        if name not in self.files:
-            raise UnknownNameError("source", name, self.files, where=str(self.path))
-        return self.files[name]
-
-    def dataset(self, name: str) -> Dataset:
-        """Return a dataset by name, or raise :class:`UnknownNameError`."""
-        if name not in self.datasets:
-            raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
-        return self.datasets[name]
-
-
 # What becomes the name of a file, a word of a command or a pattern of Snakemake's.
 _FileName = Annotated[
     str,
@@ -106,6 +36,8 @@ _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$"), Expected("one line
 
 
 class _File(Strict):
+    """A file as the catalogue has it."""
+
     repository: _Repository
     path: Annotated[str, Field(pattern=r"^[^{}\x00-\x1f\x7f]+$"), Expected("a path without braces")]
     url: Annotated[str, Field(pattern="^https://.+"), Expected("https://…")]
@@ -135,6 +67,65 @@ class _File(Strict):
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
         return self
+
+
+class Source(_File):
+    """A public file: its origin, checksum, licence and citation.
+
+    ``revision`` is the branch or tag of a file that the lock file pins; without an entry there, ``sha256`` is None and
+    the file is not pinned. ``member`` names the file inside the zip archive that the URL gives; checksum and size
+    are those of the member.
+    """
+
+    name: _FileName
+
+    @property
+    def pinned(self) -> bool:
+        """Return whether the checksum is known."""
+        return self.sha256 is not None
+
+    @property
+    def relative(self) -> PurePosixPath:
+        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
+        return PurePosixPath(self.repository) / self.path
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set of the catalogue: its reader, and its files by the reader's names for them.
+
+    ``levels`` are the rated ones: ``turn``, ``dialogue``, both or (of pairs without ratings) neither. ``source`` is who
+    rated and ``target`` the dimension, if ``evaluation`` in ``params.yaml`` does not hold for this data set.
+    """
+
+    name: str
+    reader: str
+    title: str
+    files: Mapping[str, Source]
+    levels: tuple[str, ...] = ("turn",)
+    source: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The content of ``data/sources.yaml``."""
+
+    files: Mapping[str, Source]
+    datasets: Mapping[str, Dataset]
+    path: Path
+
+    def file(self, name: str) -> Source:
+        """Return a file by name, or raise :class:`UnknownNameError`."""
+        if name not in self.files:
+            raise UnknownNameError("source", name, self.files, where=str(self.path))
+        return self.files[name]
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a dataset by name, or raise :class:`UnknownNameError`."""
+        if name not in self.datasets:
+            raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
+        return self.datasets[name]
 
 
 def _in_order(levels: list[str]) -> list[str]:
@@ -192,7 +183,7 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             "no such file",
             where=str(path),
             expected="the catalogue of public files",
-            hint="Run this in the repository's root, or say --catalogue FILE",
+            hint="Run this in the repository's root, or pass --catalogue FILE",
         )
     lock = lock_path(path)
     stamps = tuple((file.absolute(), file.stat().st_mtime_ns) for file in (path, lock) if file.is_file())
@@ -221,14 +212,14 @@ def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
 
 
 def _levels(entry: _Dataset) -> tuple[str, ...]:
-    """Return which levels an entry says are rated; if it does not say, what its reader is known to read."""
+    """Return the rated levels: those of the entry, or else those that its reader reads."""
     if entry.levels is not None:
         return tuple(entry.levels)
     return RATED_LEVELS if entry.reader == "comperdial" else ("turn",)
 
 
 def lock_path(catalogue: str | Path) -> Path:
-    """Return where the lock file of a catalogue lies."""
+    """Return the path of a catalogue's lock file."""
     return Path(catalogue).with_name("sources.lock.yaml")
 
 
@@ -257,11 +248,11 @@ def updating_lock(path: Path, head: str) -> Iterator[dict[str, dict[str, Any]]]:
             write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
 
 
-def _source(name: str, entry: _File, pins: Mapping[str, Any] | None) -> Source:
+def _source(name: str, entry: _File, pin: Mapping[str, Any] | None) -> Source:
+    """Return a file of the catalogue, with what the lock file records of it."""
     given = entry.model_dump()
     if entry.revision is not None:
-        given |= pins or {"commit": None, "sha256": "", "bytes": 0}
-        given["repository"] = entry.repository
+        given |= {key: value for key, value in (pin or {}).items() if key != "repository"}
         given["url"] = entry.url.replace("{revision}", given["commit"] or entry.revision)
-        given["commit"] = given["commit"] or ""
-    return Source(name, **given)
+    # Not checked again: with a pin it has both `revision` and checksum.
+    return Source.model_construct(name=name, **given)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
 
 from comperdial.core.errors import ConfigError
-from comperdial.core.plugins import load_class
-from comperdial.data import sources
-from comperdial.data.catalogue import CATALOGUE, load_catalogue
-from comperdial.data.readers.base import Reader, Tables
+from comperdial.data import readers, sources
+from comperdial.data.catalogue import CATALOGUE, Source, load_catalogue
+from comperdial.data.readers import base
+from comperdial.data.readers.base import Files, Row, Tables
 
 PATIENCE = 30 * 60
 """Seconds within which a user who goes on begins, as in section 4.2 of the paper."""
@@ -20,7 +18,6 @@ SHARES = (0.7, 0.1)
 """Of conversations in the order of their beginning: to train and to validate; the rest are the test."""
 _WAVE = 14 * 24 * 3600
 _DIMENSION = "Overall"
-_TABLES = ("systems", "contexts", "personas", "responses", "ratings", "annotators", "continuations")
 
 
 @dataclass(frozen=True)
@@ -164,84 +161,72 @@ def splits(conversations: Sequence[Conversation], *, waves: bool = False) -> dic
     return found
 
 
-class ConversationReader(Reader):
-    """Turns upstream files into conversations of two speakers, and these into tables."""
+def conversation_tables(
+    dataset: str,
+    files: Files,
+    conversations: Sequence[Conversation],
+    scales: Mapping[str, base.Scale],
+    *,
+    history: int | None = None,
+) -> Tables:
+    """Make a context for each reply that a user can answer, the reply, and whether the user went on.
 
-    history: ClassVar[int | None] = None
-    """How many utterances before a reply table ``contexts`` holds, the last ones; None for all."""
-    scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
-    """Lowest and highest rating of a ``turn`` and of a ``dialogue``, where users rated them."""
-
-    @abstractmethod
-    def conversations(self) -> list[Conversation]:
-        """Return the conversations, in the order of their beginning."""
-
-    def read(self) -> Tables:
-        """Return a context for each reply that a user can answer, the reply, and whether the user went on."""
-        found = self.conversations()
-        split = splits(found)
-        systems: dict[str, dict[str, Any]] = {}
-        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _TABLES}
-        for conversation in found:
-            asked = list(samples([conversation]))
-            for sample in asked:
-                kind = "human" if sample.reply.speaker in conversation.users else "agent"
-                system_id = conversation.systems[sample.reply.speaker]
-                systems[system_id] = {"system_id": system_id, "kind": kind, "track": None, "description": ""}
-                item = {"context_id": sample.id, "system_id": system_id}
-                rows["contexts"].append(self._context(sample))
-                rows["responses"].append({**item, "response": sample.reply.text})
-                came = {"continued": int(sample.continued), "seconds": sample.seconds}
-                when = {"began": conversation.began, "split": split[conversation.id]}
-                rows["continuations"].append({**item, "user_id": sample.user_id, **came, **when})
-                if sample.reply.rating is not None:
-                    rows["ratings"].append(self._rated("turn", sample.id, system_id, sample, sample.reply.rating))
-            if not asked or len(conversation.users) > 1:
-                continue
-            # One who is under evaluation and one who judges: whose profile and whose rating it is is plain.
-            system_id = conversation.systems[asked[0].reply.speaker]
-            if conversation.rating is not None:
-                rating = self._rated("dialogue", conversation.id, system_id, asked[0], conversation.rating)
-                rows["ratings"].append(rating)
-            for speaker, sentences in conversation.profiles.items():
-                side = "A" if speaker in conversation.users else "B"
-                told = {"sentences": list(sentences), "kinds": ["profile"] * len(sentences)}
-                rows["personas"].append({"dialogue_id": conversation.id, "speaker": side, **told})
-        rows["systems"] = [systems[name] for name in sorted(systems)]
-        raters = dict.fromkeys(row["annotator_id"] for row in rows["ratings"])
-        rows["annotators"] = [{"annotator_id": name, "role": "interlocutor"} for name in raters]
-        origin = next(iter(self.files.values()), Path(self.dataset))
-        return {name: self.frame(name, content, origin) for name, content in rows.items()}
-
-    def _context(self, sample: Sample) -> dict[str, Any]:
-        said = sample.conversation.utterances
-        start = 0 if self.history is None else max(0, sample.turn - self.history)
-        return {
-            "context_id": sample.id,
-            "dialogue_id": sample.conversation.id,
-            "turn": sample.turn,
-            "history": [
-                {"speaker": "B" if before.speaker == sample.reply.speaker else "A", "text": before.text}
-                for before in said[start : sample.turn]
-            ],
-            "references": [],
-            "facts": [],
-        }
-
-    def _rated(self, level: str, item: str, system_id: str, sample: Sample, rating: float) -> dict[str, Any]:
-        low, high = self.scales[level]
-        return {
-            "level": level,
-            "item_id": item,
-            "system_id": system_id,
-            "annotator_id": sample.user_id,
-            "position": None,
-            "dimension": _DIMENSION,
-            "rating": rating,
-            "scale_min": low,
-            "scale_max": high,
-            "source": "human",
-        }
+    Parameters
+    ----------
+    dataset, files
+        As a reader gets them.
+    conversations
+        All of the data set.
+    scales
+        Lowest and highest rating of a ``turn`` and of a ``dialogue``, where users rated them.
+    history
+        How many utterances before a reply table ``contexts`` holds, the last ones; None for all.
+    """
+    split = splits(conversations)
+    systems: dict[str, Row] = {}
+    rows: dict[str, list[Row]] = {
+        name: [] for name in ("contexts", "personas", "responses", "ratings", "continuations")
+    }
+    for conversation in conversations:
+        said, asked = conversation.utterances, list(samples([conversation]))
+        for sample in asked:
+            speaker = sample.reply.speaker
+            system = conversation.systems[speaker]
+            systems[system] = base.system(system, "human" if speaker in conversation.users else "agent")
+            start = 0 if history is None else max(0, sample.turn - history)
+            before = [
+                {"speaker": base.CHATBOT if one.speaker == speaker else base.PERSON, "text": one.text}
+                for one in said[start : sample.turn]
+            ]
+            rows["contexts"].append(base.context(sample.id, conversation.id, sample.turn, before))
+            rows["responses"].append(base.response(sample.id, system, sample.reply.text))
+            rows["continuations"].append(
+                {
+                    "context_id": sample.id,
+                    "system_id": system,
+                    "user_id": sample.user_id,
+                    "continued": int(sample.continued),
+                    "seconds": sample.seconds,
+                    "began": conversation.began,
+                    "split": split[conversation.id],
+                }
+            )
+            if sample.reply.rating is not None:
+                item = ("turn", sample.id, system, sample.user_id)
+                rows["ratings"].append(base.rating(*item, _DIMENSION, sample.reply.rating, scales["turn"]))
+        if not asked or len(conversation.users) > 1:
+            continue
+        # One who is under evaluation and one who judges: whose profile and whose rating it is is plain.
+        if conversation.rating is not None:
+            item = ("dialogue", conversation.id, conversation.systems[asked[0].reply.speaker], asked[0].user_id)
+            rows["ratings"].append(base.rating(*item, _DIMENSION, conversation.rating, scales["dialogue"]))
+        rows["personas"] += [
+            base.persona(conversation.id, base.PERSON if speaker in conversation.users else base.CHATBOT, sentences)
+            for speaker, sentences in conversation.profiles.items()
+        ]
+    raters = dict.fromkeys(row["annotator_id"] for row in rows["ratings"])
+    annotators = [{"annotator_id": name, "role": "interlocutor"} for name in raters]
+    return base.tables(dataset, files, systems=systems.values(), annotators=annotators, **rows)
 
 
 RATED = "topical_chat"
@@ -255,17 +240,13 @@ def read_conversations(dataset: str, catalogue: str | Path = CATALOGUE) -> list[
     Raises
     ------
     ComperdialError
-        When the package is not installed, a file cannot be fetched or breaks its format.
+        When the package is not installed, or a file cannot be fetched.
     """
     known = load_catalogue(catalogue)
-    wanted = {
-        "chitchat": lambda: {},
-        "convai2": lambda: known.dataset(dataset).files,
-        RATED: lambda: {name: known.file(name) for name in RATED_FILES},
-    }[dataset]()
-    files = {role: sources.raw_path(source) for role, source in wanted.items()}
-    for role, source in wanted.items():
-        sources.fetch(source, files[role])
-    kind: type[ConversationReader] = ConversationReader  # type: ignore[type-abstract]
-    reader = load_class("comperdial.data.readers", dataset, kind, kind="reader", helpers=frozenset({"base"}))
-    return reader(dataset, files).conversations()
+    wanted: Mapping[str, Source] = {}
+    if dataset == RATED:
+        wanted = {name: known.file(name) for name in RATED_FILES}
+    elif dataset != "chitchat":
+        wanted = known.dataset(dataset).files
+    found: list[Conversation] = readers.find(dataset).conversations(dataset, sources.require_all(wanted))
+    return found

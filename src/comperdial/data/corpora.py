@@ -1,4 +1,4 @@
-"""Dialogues to train on: public corpora in their own formats, our tables, and files of a user's own."""
+"""Dialogues to train on: public corpora in their own formats, our tables, and a user's own files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.core.errors import FileError, SchemaError, UnknownNameError
-from comperdial.core.files import parse_json, read_json, read_text
+from comperdial.core.files import read_json, read_jsonl, read_text
+from comperdial.data import readers, sources
+from comperdial.data.catalogue import Catalogue
+from comperdial.data.preferences import preference_sets
+from comperdial.data.readers import base
 
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A conversation between people, in the order in which it was said.
+    """A conversation between people, in order.
 
     Attributes
     ----------
@@ -32,6 +36,12 @@ class Dialogue:
     speakers: tuple[str, ...]
     texts: tuple[str, ...]
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Utterances = Sequence[tuple[str, str]]
+"""Speaker and text of each utterance."""
+Record = tuple[Utterances, Mapping[str, Sequence[str]]]
+"""What a format yields: the utterances of a dialogue, and facts by speaker."""
 
 
 def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
@@ -51,15 +61,12 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
     UnknownNameError
         When there is no such format.
     FileError, SchemaError
-        When the file is not of this format, or holds no dialogue of two utterances or more.
+        When the file does not have this format, or has no dialogue of two utterances or more.
     """
     if format not in FORMATS:
         raise UnknownNameError("format of a corpus", format, FORMATS)
-    found = [
-        dialogue
-        for number, (speakers, texts, facts) in enumerate(FORMATS[format](path))
-        if len((dialogue := _dialogue(name, number, speakers, texts, facts)).texts) > 1
-    ]
+    made = (_dialogue(name, number, *record) for number, record in enumerate(FORMATS[format](path)))
+    found = [dialogue for dialogue in made if len(dialogue.texts) > 1]
     if not found:
         raise FileError(
             "no dialogue of two utterances or more", where=str(path), expected=f"dialogues in the format {format!r}"
@@ -67,28 +74,27 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
     return found
 
 
-Record = tuple[Sequence[str], Sequence[str], Mapping[str, Sequence[str]]]
-
-
-def _dialogue(
-    corpus: str, number: int, speakers: Sequence[str], texts: Sequence[str], facts: Mapping[str, Sequence[str]]
-) -> Dialogue:
+def _dialogue(corpus: str, number: int, utterances: Utterances, facts: Mapping[str, Sequence[str]]) -> Dialogue:
     """Make a dialogue; what one speaker says in a row is one utterance, and empty ones are left out."""
-    said: list[tuple[str, str]] = []
-    for speaker, text in zip(speakers, (" ".join(text.split()) for text in texts), strict=True):
-        if text and said and said[-1][0] == speaker:
-            said[-1] = speaker, f"{said[-1][1]} {text}"
+    kept: list[tuple[str, str]] = []
+    for speaker, text in ((speaker, " ".join(text.split())) for speaker, text in utterances):
+        if text and kept and kept[-1][0] == speaker:
+            kept[-1] = speaker, f"{kept[-1][1]} {text}"
         elif text:
-            said.append((speaker, text))
-    told = {speaker: tuple(filter(None, map(str.strip, lines))) for speaker, lines in facts.items()}
-    return Dialogue(corpus, str(number), tuple(s for s, _ in said), tuple(t for _, t in said), told)
+            kept.append((speaker, text))
+    by_speaker = {speaker: tuple(filter(None, map(str.strip, lines))) for speaker, lines in facts.items()}
+    return Dialogue(corpus, str(number), tuple(s for s, _ in kept), tuple(t for _, t in kept), by_speaker)
+
+
+def _in_turn(texts: Sequence[str]) -> Utterances:
+    """Give texts the speakers A and B in turn, A first."""
+    return base.alternating(texts, "BA"[len(texts) % 2])
 
 
 def _dailydialog(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line, its utterances ended by ``__eou__``; two speakers take turns."""
     for line in read_text(path).splitlines():
-        texts = [text for text in line.split("__eou__") if text.strip()]
-        yield ["AB"[place % 2] for place in range(len(texts))], texts, {}
+        yield _in_turn([text for text in line.split("__eou__") if text.strip()]), {}
 
 
 # A person whom the generator forgot to name.
@@ -97,61 +103,51 @@ _PLACEHOLDER = re.compile(r"\[[^\]]*\]")
 
 def _synthetic_persona_chat(path: Path) -> Iterator[Record]:
     """Yield a dialogue a record: ``User 1: …`` lines and both users' persona sentences."""
-    columns = ("user 1 personas", "user 2 personas", "Best Generated Conversation")
-    reader = csv.DictReader(read_text(path).splitlines(keepends=True))
-    for number, record in enumerate(reader, start=1):
-        where = f"{path}, record {number}"
-        if lacking := [column for column in columns if record.get(column) is None]:
-            raise SchemaError(f"no {lacking[0]!r}", where=where, expected="the columns " + ", ".join(columns))
-        if _PLACEHOLDER.search(record[columns[2]]):
+    for record in _records(path, ("user 1 personas", "user 2 personas", "Best Generated Conversation")):
+        text = record["Best Generated Conversation"]
+        if _PLACEHOLDER.search(text):
             continue
         # Some generated conversations name their speakers otherwise: nobody can tell whose persona is whose.
-        said: list[tuple[str, str]] = []
-        for line in filter(str.strip, record[columns[2]].splitlines()):
-            speaker, colon, text = line.partition(":")
+        utterances: list[tuple[str, str]] = []
+        for line in filter(str.strip, text.splitlines()):
+            speaker, colon, rest = line.partition(":")
             if colon and re.fullmatch(r"User \d", speaker):
-                said.append((speaker, text))
-            elif said:
+                utterances.append((speaker, rest))
+            elif utterances:
                 # An utterance of several lines.
-                said.append((said[-1][0], line))
-        facts = {f"User {user}": record[columns[user - 1]].splitlines() for user in (1, 2)}
-        yield [speaker for speaker, _ in said], [text for _, text in said], facts
+                utterances.append((utterances[-1][0], line))
+        yield utterances, {f"User {user}": record[f"user {user} personas"].splitlines() for user in (1, 2)}
 
 
 def _topical_chat(path: Path) -> Iterator[Record]:
     """Yield a conversation an entry, messages by ``agent_1`` and ``agent_2``."""
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise SchemaError(f"holds {type(content).__name__}", where=str(path), expected="conversations by id")
-    for name, entry in content.items():
+    for name, entry in read_json(path).items():
         try:
-            messages = [(message["agent"], message["message"]) for message in entry["content"]]
+            yield [(message["agent"], message["message"]) for message in entry["content"]], {}
         except (TypeError, KeyError) as error:
             raise SchemaError(
                 "no conversation", where=f"{path}, {name}", expected="content: a list of {agent, message}"
             ) from error
-        yield [agent for agent, _ in messages], [text for _, text in messages], {}
 
 
 def _jsonl(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line: ``{"utterances": [text or {"speaker", "text"}, …], "facts": {speaker: [text, …]}}``."""
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        if not line.strip():
-            continue
+    for number, record in read_jsonl(path):
         where = f"{path}, line {number}"
-        record = parse_json(line, where, expected="a JSON object")
-        given = record.get("utterances") if isinstance(record, dict) else None
+        given, facts = record.get("utterances"), record.get("facts") or {}
         if not isinstance(given, list) or not all(map(_is_utterance, given)):
             raise SchemaError(
                 "no list of utterances", where=where, expected='"utterances": texts, or {"speaker": …, "text": …}'
             )
-        facts = record.get("facts") or {}
         if not isinstance(facts, dict) or not all(isinstance(lines, list) for lines in facts.values()):
             raise SchemaError(f"facts are {facts!r}", where=where, expected="a list of texts for each speaker")
-        said = [
-            ("AB"[place % 2], u) if isinstance(u, str) else (u["speaker"], u["text"]) for place, u in enumerate(given)
-        ]
-        yield [speaker for speaker, _ in said], [text for _, text in said], facts
+        yield (
+            [
+                (u["speaker"], u["text"]) if isinstance(u, dict) else ("AB"[place % 2], u)
+                for place, u in enumerate(given)
+            ],
+            facts,
+        )
 
 
 def _is_utterance(given: Any) -> bool:  # noqa: ANN401
@@ -162,18 +158,21 @@ def _is_utterance(given: Any) -> bool:  # noqa: ANN401
 
 def _csv(path: Path) -> Iterator[Record]:
     """Yield the dialogues of a table with a row an utterance: ``dialogue_id``, ``speaker``, ``text``, in order."""
-    reader = csv.DictReader(read_text(path).splitlines(keepends=True))
     dialogues: dict[str, list[tuple[str, str]]] = {}
-    for number, record in enumerate(reader, start=1):
-        if lacking := [column for column in ("dialogue_id", "speaker", "text") if record.get(column) is None]:
-            raise SchemaError(
-                f"no {lacking[0]!r}",
-                where=f"{path}, record {number}",
-                expected="the columns dialogue_id, speaker, text",
-            )
+    for record in _records(path, ("dialogue_id", "speaker", "text")):
         dialogues.setdefault(record["dialogue_id"], []).append((record["speaker"], record["text"]))
-    for said in dialogues.values():
-        yield [speaker for speaker, _ in said], [text for _, text in said], {}
+    for utterances in dialogues.values():
+        yield utterances, {}
+
+
+def _records(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Yield the records of a CSV file that has these columns."""
+    for number, record in enumerate(csv.DictReader(read_text(path).splitlines(keepends=True)), start=1):
+        if lacking := [column for column in columns if record.get(column) is None]:
+            raise SchemaError(
+                f"no {lacking[0]!r}", where=f"{path}, record {number}", expected="the columns " + ", ".join(columns)
+            )
+        yield record
 
 
 def _tables(path: Path) -> Iterator[Record]:
@@ -183,12 +182,12 @@ def _tables(path: Path) -> Iterator[Record]:
     contexts = schema.read(path / "contexts.parquet", "contexts")
     last = contexts.loc[contexts.groupby("dialogue_id", sort=True)["turn"].idxmax()]
     for history, references, facts in zip(last["history"], last["references"], last["facts"], strict=True):
-        speakers = [utterance["speaker"] for utterance in history]
-        texts = [utterance["text"] for utterance in history]
-        if texts and references:
-            speakers.append(next((s for s in reversed(speakers) if s != speakers[-1]), f"{speakers[-1]}'s partner"))
-            texts.append(references[0])
-        yield speakers, texts, {speakers[-1]: facts} if speakers and facts else {}
+        utterances = [(utterance["speaker"], utterance["text"]) for utterance in history]
+        if utterances and references:
+            before = utterances[-1][0]
+            others = (speaker for speaker, _ in reversed(utterances) if speaker != before)
+            utterances.append((next(others, f"{before}'s partner"), references[0]))
+        yield utterances, {utterances[-1][0]: facts} if utterances and facts else {}
 
 
 FORMATS: Mapping[str, Callable[[Path], Iterable[Record]]] = {
@@ -200,3 +199,31 @@ FORMATS: Mapping[str, Callable[[Path], Iterable[Record]]] = {
     "tables": _tables,
 }
 """Formats of corpora, by the name that ``training`` in ``params.yaml`` gives them."""
+
+
+def evaluation_texts(catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
+    """Return the texts of a catalogue's data sets, which no model that is evaluated on them may be trained on.
+
+    Missing files are fetched.
+
+    Returns
+    -------
+    tuple
+        Lists of utterances in order: histories, and the last utterance with each reference or response to it;
+        and the data sets that were not searched, because the checksums of their files are not known.
+    """
+    texts: list[list[str]] = []
+    unknown = []
+    for name, entry in catalogue.datasets.items():
+        if not all(source.pinned for source in entry.files.values()):
+            unknown.append(name)
+        elif name not in preference_sets(catalogue):
+            tables = readers.read(entry.reader, name, sources.require_all(entry.files))
+            last: dict[str, list[str]] = {}
+            for row in tables["contexts"].to_dict("records"):
+                history = [utterance["text"] for utterance in row["history"]]
+                last[row["context_id"]] = history[-1:]
+                texts += [history, *([*history[-1:], reference] for reference in row["references"])]
+            responses = zip(tables["responses"]["context_id"], tables["responses"]["response"], strict=True)
+            texts += [[*last[context], response] for context, response in responses]
+    return texts, unknown

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
-from comperdial.challenge.dialogues import SPEAKERS, Dialogue, context_id, to_data
+from comperdial.challenge.dialogues import to_data
 from comperdial.challenge.tables import dialogues_of
-from comperdial.core.errors import ConfigError, SchemaError
-from comperdial.core.files import write_json
-from comperdial.data.readers.comperdial import SOURCE_FIELD
+from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
+from comperdial.core.files import write_json, write_text
+from comperdial.data.readers import comperdial
 from comperdial.schema.dimensions import AXES, OVERALL
 
 FILES = {
@@ -27,8 +28,8 @@ FILES = {
     "systems": "ComperDial_systems.json",
 }
 
-# How the rated files written here call things: the default column maps of ``params.yaml``. ComperDial_systems.json says
-# it too, so that these files are read as they are, whatever ``params.yaml`` says of others.
+# How the rated files written here call things: the default column maps of ``params.yaml``. ComperDial_systems.json has
+# them too, so that these files are read as they are, whatever ``params.yaml`` says of others.
 COLUMNS: dict[str, dict[str, Any]] = {
     "turn": {
         "dialogue_id": "dialogue_id",
@@ -41,12 +42,21 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "dialogue": {"dialogue_id": "dialogue_id", "system_id": "system_id", "ratings": "ratings", "marks": "marks"},
 }
 
-
-_RATED = ["item_id", "system_id"]
+# What must come back as it was. Kinds of persona sentences and positions of annotators are not in the files.
+_COMPARED = {
+    "systems": ("system_id", "kind", "track", "description"),
+    "contexts": ("context_id", "dialogue_id", "turn", "history", "references", "facts"),
+    "personas": ("dialogue_id", "speaker", "sentences"),
+    "responses": ("context_id", "system_id", "response"),
+    "ratings": (
+        "level", "item_id", "system_id", "annotator_id", "dimension", "rating", "scale_min", "scale_max", "source",
+    ),
+}  # fmt: skip
+_RATED = ["item_id", "system_id", "annotator_id"]
 
 
 def published_files(folder: str | Path) -> dict[str, Path]:
-    """Return the published files that a folder holds, by the name that the reader has for each.
+    """Return the published files that a folder holds, by the reader's names for them.
 
     Raises
     ------
@@ -74,163 +84,111 @@ def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str 
     Raises
     ------
     SchemaError
-        When the data set cannot be told in this form: a dialogue is not A and B in turn with gold history, a rated
+        When the files, read back, are not the same tables: a dialogue is not A and B in turn with gold history, a rated
         dimension or scale is not ComperDial's, or something is rated that was not answered.
     """
-    folder = Path(folder)
-    _check_answers(tables)
-    dialogues = _dialogues(tables)
-    source = _source(tables)
-    data = [to_data(dialogue) for dialogue in dialogues]
-    ids = {dialogue.dialogue_id: entry["dialogue_id"] for dialogue, entry in zip(dialogues, data, strict=True)}
+    dataset = str(tables["contexts"]["dataset"].iloc[0]) if len(tables["contexts"]) else ""
+    with TemporaryDirectory() as scratch:
+        try:
+            _write(tables, Path(scratch), note)
+            problem = _difference(tables, comperdial.read(dataset, published_files(scratch)))
+        except ComperdialError as error:
+            problem = error.problem
+        except (LookupError, ValueError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            raise SchemaError(
+                f"ComperDial's form does not hold this data set: {problem}",
+                where=f"data set {dataset!r}",
+                expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns; ratings "
+                f"of responses by one source, {OVERALL} from 1 to 5, and at dialogue level 0 or 1 on all axes",
+            )
+        for name in FILES.values():
+            write_text(Path(folder) / name, (Path(scratch) / name).read_text(encoding="utf-8"))
+
+
+def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
+    data = [to_data(dialogue) for dialogue in dialogues_of(tables["contexts"], tables["personas"])]
+    sources = sorted(set(tables["ratings"]["source"])) or ["human"]
     systems = tables["systems"].sort_values("system_id")
-    records = systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records")
-    said = {} if source == "human" else {SOURCE_FIELD: source}
-    turn_level = [record | said for record in _turn_level(tables, ids)]
-    dialogue_level = [record | said for record in _dialogue_level(tables, ids)]
-    write_json(folder / FILES["data"], data)
-    write_json(folder / FILES["dialogue_data"], data)
-    write_json(folder / FILES["turn_level"], turn_level)
-    write_json(folder / FILES["dialogue_level"], dialogue_level)
-    about = {"source": source, "note": note, "columns": COLUMNS, "systems": records}
-    write_json(folder / FILES["systems"], about)
-
-
-def _check_answers(tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check that there are responses, and that every response and rating is of something that the tables hold."""
-    responses, contexts = tables["responses"], tables["contexts"]
-    where = f"data set {contexts['dataset'].iloc[0]!r}" if len(contexts) else None
-    if responses.empty:
-        raise SchemaError("no responses", where=where, expected="at least one")
-    answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    for name, frame, key, known in (
-        ("responses", responses, ["context_id"], contexts),
-        ("responses", responses, ["system_id"], tables["systems"]),
-        ("ratings", _of_level(tables, "turn", "context_id"), ["context_id", "system_id"], responses),
-        ("ratings", _of_level(tables, "dialogue", "dialogue_id"), ["dialogue_id", "system_id"], answered),
-    ):
-        have = set(known[key].itertuples(index=False, name=None))
-        lost = [found for found in frame[key].itertuples(index=False, name=None) if found not in have]
-        if lost:
-            raise SchemaError(
-                f"{len(lost)} records of {name} are of nothing in the tables, the first: {', '.join(lost[0])}",
-                where=where,
-                expected=f"{' and '.join(key)} of {'a response' if len(key) > 1 else 'the tables'}",
-            )
-
-
-def _of_level(tables: Mapping[str, pd.DataFrame], level: str, item: str = "item_id") -> pd.DataFrame:
+    about = {
+        "source": sources[0],
+        "note": note,
+        "columns": COLUMNS,
+        "systems": systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records"),
+    }
+    whose: dict[str, str] = {} if sources[0] == "human" else {comperdial.SOURCE_FIELD: sources[0]}
+    ids: dict[Any, Any] = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
     ratings = tables["ratings"]
-    return ratings[ratings["level"] == level].rename(columns={"item_id": item})
-
-
-def _dialogues(tables: Mapping[str, pd.DataFrame]) -> list[Dialogue]:
-    contexts = tables["contexts"]
-    if bare := [row for row in contexts.to_dict("records") if not row["references"]]:
-        raise _untold(bare[0])
-    found = dialogues_of(contexts, tables["personas"])
-    for dialogue in found:
-        rows = contexts[contexts["dialogue_id"] == dialogue.dialogue_id].sort_values("turn")
-        for turn, row in enumerate(rows.to_dict("records")):
-            same = (
-                row["turn"] == turn
-                and row["context_id"] == context_id(dialogue.dialogue_id, turn)
-                and row["history"] == dialogue.history(turn)
-                and row["references"] == [dialogue.reference(turn)]
-                and row["facts"] == dialogue.personas["B"]
-            )
-            if not same or not all(dialogue.personas[s] for s in SPEAKERS):
-                raise _untold(row)
-    return found
-
-
-def _untold(row: Mapping[Any, Any]) -> SchemaError:
-    return SchemaError(
-        f"dialogue {row['dialogue_id']!r}, turn {row['turn']} cannot be told in ComperDial's form",
-        where=f"data set {row['dataset']!r}",
-        expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns",
-    )
-
-
-def _source(tables: Mapping[str, pd.DataFrame]) -> str:
-    sources = set(tables["ratings"]["source"])
-    if len(sources) > 1:
-        raise SchemaError(f"ratings by {', '.join(sorted(sources))}", expected="one source of ratings")
-    return sources.pop() if sources else "human"
-
-
-def _checked(ratings: pd.DataFrame, dimensions: tuple[str, ...]) -> pd.DataFrame:
-    for dimension, group in ratings.groupby("dimension"):
-        scale = (1.0, 5.0) if dimension == OVERALL else (0.0, 1.0)
-        if dimension not in dimensions or {*zip(group["scale_min"], group["scale_max"], strict=True)} != {scale}:
-            raise SchemaError(
-                f"dimension {dimension!r} from {group['scale_min'].min():g} to {group['scale_max'].max():g}",
-                expected=f"{', '.join(dimensions)}; {OVERALL} from 1 to 5, the axes 0 or 1",
-            )
-    return ratings
-
-
-def _number(value: float) -> float | int:
-    return int(value) if value == int(value) else value
-
-
-def _by_annotator(ratings: pd.DataFrame) -> dict[Any, dict[str, float | int]]:
-    found: dict[Any, dict[str, float | int]] = {}
-    for *names, annotator, rating in ratings[[*_RATED, "annotator_id", "rating"]].itertuples(index=False, name=None):
-        found.setdefault(tuple(names), {})[annotator] = _number(rating)
-    return found
-
-
-def _turn_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> list[dict[str, Any]]:
-    ratings = _by_annotator(_checked(_of_level(tables, "turn"), (OVERALL,)))
+    overall = _by_item(ratings[ratings["dimension"] == OVERALL])
+    marked = ratings[(ratings["dimension"] != OVERALL) & (ratings["rating"] == 0)]
+    # Who marked nothing was asked too.
+    marks = _by_item(ratings[ratings["dimension"] != OVERALL].drop_duplicates(_RATED).assign(rating=None))
+    for by_annotator in marks.values():
+        for annotator in by_annotator:
+            by_annotator[annotator] = []
+    for item, system, annotator, axis in marked[[*_RATED, "dimension"]].itertuples(index=False, name=None):
+        marks[item, system][annotator].append(axis)
     rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
     rows = rows.sort_values(["dialogue_id", "turn", "system_id"])
-    return [
+    turn_level = [
         {
             "dialogue_id": ids[row["dialogue_id"]],
             "turn": int(row["turn"]),
             "system_id": row["system_id"],
             "response": row["response"],
-            "ratings": ratings.get((row["context_id"], row["system_id"]), {}),
+            "ratings": overall.get((row["context_id"], row["system_id"]), {}),
+            **whose,
         }
         for row in rows.to_dict("records")
     ]
-
-
-def _check_marks(axes: pd.DataFrame) -> None:
-    """Check that they are marks, and that who marked an axis was asked for all: the form says which were marked."""
-    for names, group in axes.groupby([*_RATED, "annotator_id"]):
-        if set(group["dimension"]) != set(AXES) or not group["rating"].isin([0, 1]).all():
-            given = ", ".join(f"{d} {r:g}" for d, r in zip(group["dimension"], group["rating"], strict=True))
-            raise SchemaError(
-                f"dialogue {names[0]!r}, system {names[1]!r}, annotator {names[2]!r} has {given}",
-                expected=f"0 or 1 on each of {', '.join(AXES)}",
-            )
-
-
-def _dialogue_level(tables: Mapping[str, pd.DataFrame], ids: Mapping[str, Any]) -> list[dict[str, Any]]:
-    ratings = _checked(_of_level(tables, "dialogue"), (OVERALL, *AXES))
-    overall = _by_annotator(ratings[ratings["dimension"] == OVERALL])
-    axes = ratings[ratings["dimension"] != OVERALL]
-    _check_marks(axes)
-    asked = set(axes[[*_RATED, "annotator_id"]].itertuples(index=False, name=None))
-    marks: dict[Any, dict[str, list[str]]] = {}
-    for *names, annotator in sorted(asked):
-        marks.setdefault(tuple(names), {})[annotator] = []
-    marked = axes[axes["rating"] == 0]
-    for *names, annotator, axis in marked[[*_RATED, "annotator_id", "dimension"]].itertuples(index=False, name=None):
-        marks[tuple(names)][annotator].append(axis)
-    rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
-    texts: dict[Any, list[str]] = (
-        rows.sort_values("turn").groupby(["dialogue_id", "system_id"])["response"].agg(list).to_dict()
-    )
-    return [
+    dialogue_level = [
         {
-            "dialogue_id": ids[str(name)],
+            "dialogue_id": ids[dialogue],
             "system_id": system,
-            "responses": responses,
-            "ratings": overall.get((name, system), {}),
-            "marks": {who: sorted(found, key=AXES.index) for who, found in marks.get((name, system), {}).items()},
+            "responses": texts.tolist(),
+            "ratings": overall.get((dialogue, system), {}),
+            "marks": {
+                who: sorted(found, key=AXES.index) for who, found in sorted(marks.get((dialogue, system), {}).items())
+            },
+            **whose,
         }
-        for (name, system), responses in sorted(texts.items(), key=str)
+        for (dialogue, system), texts in rows.groupby(["dialogue_id", "system_id"])["response"]
     ]
+    contents = {
+        "data": data,
+        "dialogue_data": data,
+        "turn_level": turn_level,
+        "dialogue_level": dialogue_level,
+        "systems": about,
+    }
+    for role, content in contents.items():
+        write_json(folder / FILES[role], content)
+
+
+def _by_item(ratings: pd.DataFrame) -> dict[Any, dict[str, Any]]:
+    """Return the ratings by item and system, then by annotator; whole numbers are written as such."""
+    found: dict[Any, dict[str, Any]] = {}
+    for item, system, annotator, rating in ratings[[*_RATED, "rating"]].itertuples(index=False, name=None):
+        whole = rating is not None and rating == int(rating)
+        found.setdefault((item, system), {})[annotator] = int(rating) if whole else rating
+    return found
+
+
+def _difference(tables: Mapping[str, pd.DataFrame], back: Mapping[str, pd.DataFrame]) -> str | None:
+    """Return what was not read back as it was, in words; dialogues that no system answered need not be."""
+    contexts = tables["contexts"]
+    answered = set(contexts.loc[contexts["context_id"].isin(tables["responses"]["context_id"]), "dialogue_id"])
+    for name, columns in _COMPARED.items():
+        frame = tables[name]
+        if name in ("contexts", "personas"):
+            frame = frame[frame["dialogue_id"].isin(answered)]
+        read, given = (set(map(repr, _records(part, columns))) for part in (back[name], frame))
+        if lost := sorted(given ^ read):
+            return f"of {name}, {lost[0]}"
+    return None
+
+
+def _records(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Any, Any]]:
+    part = frame[[*columns]].astype(object)
+    return part.where(part.notna(), None).to_dict("records")

@@ -1,56 +1,27 @@
-"""Public data in which people chose between two dialogues: its readers give table ``preferences``, and the dialogues."""
+"""Public data in which people chose between two dialogues: table ``preferences``, and the dialogues."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
 from comperdial.core.errors import UnknownNameError
-from comperdial.core.plugins import load_class
-from comperdial.data import sources
-from comperdial.data.catalogue import CATALOGUE, Catalogue, load_catalogue
-from comperdial.data.readers.base import Reader, Tables
+from comperdial.data import readers, sources
+from comperdial.data.catalogue import CATALOGUE, Catalogue, Dataset, load_catalogue
+from comperdial.data.readers.base import Files
 
-_READERS = ("ieval", "llmbar", "llmfao", "spot_the_bot")
-# What stands for an utterance that is empty in the file: people saw it, and it is part of what they judged.
-EMPTY = "<EMPTY>"
-
-
-class PreferenceReader(Reader):
-    """Turns a data set's upstream files into table ``preferences`` and the dialogues that it compares."""
-
-    @abstractmethod
-    def preferences(self) -> pd.DataFrame:
-        """Return table ``preferences``. Annotators are numbers, or judges' names."""
-
-    @abstractmethod
-    def dialogues(self) -> list[Dialogue]:
-        """Return the dialogues, one for each system that is judged in it; ``preferences`` names no other."""
-
-    def read(self) -> Tables:
-        """Return systems and preferences, and the tables of rated responses, which are empty."""
-        made = self.preferences()
-        names = pd.unique(made[["first_system_id", "second_system_id"]].to_numpy().ravel())
-        origin = next(iter(self.files.values()))
-        rows = [{"system_id": name, "kind": "agent", "track": None, "description": ""} for name in sorted(names)]
-        empty = {name: schema.empty(name) for name in ("contexts", "personas", "responses", "ratings")}
-        return {"systems": self.frame("systems", rows, origin), **empty, "preferences": made}
+READERS = ("ieval", "llmbar", "llmfao", "spot_the_bot")
 
 
 def preference_sets(catalogue: Catalogue) -> list[str]:
     """Return the names of the data sets of preferences in a catalogue."""
-    return [name for name, entry in catalogue.datasets.items() if entry.reader in _READERS]
+    return [name for name, entry in catalogue.datasets.items() if entry.reader in READERS]
 
 
-def preference_reader(
-    name: str, *, catalogue: str | Path = CATALOGUE, files: Mapping[str, Path] | None = None
-) -> PreferenceReader:
-    """Return the reader of a data set of preferences; files that are not here yet are fetched.
+def read_preferences(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> pd.DataFrame:
+    """Read the votes of a data set as table ``preferences``; annotators are numbers, or judges' names.
 
     Parameters
     ----------
@@ -59,34 +30,32 @@ def preference_reader(
     catalogue
         The catalogue's file.
     files
-        The fetched files, where they do not lie under ``data/raw``.
+        The fetched files, if they are not under ``data/raw``; else missing ones are fetched.
 
     Raises
     ------
     UnknownNameError
         When the catalogue has no such data set of preferences.
     SourceError
-        When a file cannot be had.
+        When a file cannot be fetched.
     """
+    entry = _entry(name, catalogue)
+    return readers.read(entry.reader, name, files or sources.require_all(entry.files))["preferences"]
+
+
+def read_dialogues(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> list[Dialogue]:
+    """Read the dialogues that a data set compares, one for each system that is judged in it.
+
+    Parameters and errors are those of :func:`read_preferences`.
+    """
+    entry = _entry(name, catalogue)
+    found: list[Dialogue] = readers.find(entry.reader).dialogues(files or sources.require_all(entry.files))
+    return found
+
+
+def _entry(name: str, catalogue: str | Path) -> Dataset:
     known = load_catalogue(catalogue)
     sets = preference_sets(known)
     if name not in sets:
         raise UnknownNameError("data set of preferences", name, sets, where=str(catalogue))
-    entry = known.dataset(name)
-    if files is None:
-        files = {role: sources.raw_path(source) for role, source in entry.files.items()}
-        for role, source in entry.files.items():
-            sources.fetch(source, files[role])
-    found = load_class(
-        "comperdial.data.readers",
-        entry.reader,
-        PreferenceReader,  # type: ignore[type-abstract]
-        kind="reader",
-        helpers=frozenset({"base"}),
-    )
-    return found(name, files)
-
-
-def numbered(names: list[str]) -> dict[str, str]:
-    """Return a number for each name, from 1 in the order of first appearance: what a table calls a crowd worker."""
-    return {name: str(number) for number, name in enumerate(dict.fromkeys(names), start=1)}
+    return known.dataset(name)

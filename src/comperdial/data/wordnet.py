@@ -15,7 +15,6 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -99,42 +98,42 @@ def lexnames() -> str:
 
 
 def set_up() -> WordNet:
-    """Return the WordNet at hand, or get one: from nltk's server, Debian's files on this machine, or Debian's packages.
+    """Return the WordNet of this machine, or get one: from nltk's server, Debian's files here, or Debian's packages.
 
     Raises
     ------
     MissingResourceError
-        When no road leads to one; says what each of them answered.
+        When every way fails; says how each of them did.
     """
-    found = locate()
-    if found:
+    if found := locate():
         return found
-    roads: tuple[tuple[str, Callable[[], str | None]], ...] = (
+    failures = []
+    for name, bring in (
         ("nltk download", _from_nltk),
         (f"Debian's files in {DEBIAN}", lambda: _copy_from(DEBIAN)),
         ("Debian's packages " + " and ".join(PACKAGES), _from_debian_packages),
-    )
-    answers = []
-    for name, road in roads:
+    ):
         try:
-            failure = road()
-            found = locate() if failure is None else None
-            if found:
+            bring()
+            if found := locate():
                 place = Path(found.path)
                 write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": found.version})
                 return replace(found, source=name)
-        except OSError as error:
-            failure = f"{error.strerror or error} ({error.filename})"
-        answers.append(f"{name}: {failure or 'brought no WordNet'}")
-        log.info(answers[-1])
+            failures.append(f"{name}: brought no WordNet")
+        except subprocess.CalledProcessError as error:
+            lines = [line for line in error.stderr.splitlines() if line.strip()]
+            failures.append(f"{name}: {lines[-1] if lines else f'exit status {error.returncode}'}")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            failures.append(f"{name}: {error}")
+        log.info(failures[-1])
     raise MissingResourceError(
-        "WordNet is not on this machine and could not be brought (" + "; ".join(answers) + ")",
+        "WordNet is not on this machine and could not be fetched (" + "; ".join(failures) + ")",
         expected="nltk's corpora/wordnet under one of " + ", ".join(map(str, roots()[:3])),
         hint="Copy it there, or install Debian's " + " and ".join(PACKAGES) + " and run `comperdial wordnet` again",
     )
 
 
-def _from_nltk() -> str | None:
+def _from_nltk() -> None:
     import io
     import socket
 
@@ -142,58 +141,46 @@ def _from_nltk() -> str | None:
 
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(20)
-    said = io.StringIO()
     try:
-        done = nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=said)
+        if not nltk.download("wordnet", download_dir=str(own_root()), quiet=True, print_error_to=io.StringIO()):
+            raise OSError("no answer from nltk's server")
     finally:
         socket.setdefaulttimeout(before)
-    log.debug("%s", said.getvalue())
-    return None if done else "no answer from nltk's server"
 
 
-def _copy_from(folder: Path) -> str | None:
-    missing = [name for name in _FILES if not (folder / name).is_file()]
-    if missing:
-        return f"{folder} lacks {', '.join(missing[:3])}" if len(missing) < len(_FILES) else "not there"
+def _copy_from(folder: Path) -> None:
+    if missing := [name for name in _FILES if not (folder / name).is_file()]:
+        raise FileNotFoundError(f"{folder} lacks {', '.join(missing[:3])}" if folder.is_dir() else "not there")
     target = own_root() / "corpora" / "wordnet"
     target.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copyfile(folder / name, target / name)
     # Last: locate() takes the folder for complete once this file is there.
     write_text(target / "lexnames", lexnames())
-    return None
 
 
-def _from_debian_packages() -> str | None:
+def _from_debian_packages() -> None:
     """Download the packages with apt (which checks their signatures) and unpack them; nothing is installed."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if not apt or not dpkg:
-        return "no apt-get on this machine"
+        raise FileNotFoundError("no apt-get on this machine")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        download = [apt, "-q", "download", *PACKAGES]
-        if failure := _run(download, folder):
+
+        def run(*command: str) -> None:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=300)  # noqa: S603
+
+        try:
+            run(apt, "-q", "download", *PACKAGES)
+        except subprocess.CalledProcessError:
             # Package lists may be absent or old: fetch private ones, which needs no root.
             (folder / "lists" / "partial").mkdir(parents=True)
-            private = ["-o", f"Dir::State::Lists={folder / 'lists'}"]
-            failure = _run([apt, "-q", *private, "update"], folder) or _run([*download, *private], folder)
-            if failure:
-                return failure
+            private = ("-o", f"Dir::State::Lists={folder / 'lists'}")
+            run(apt, "-q", *private, "update")
+            run(apt, "-q", "download", *PACKAGES, *private)
         for package in folder.glob("*.deb"):
-            if failure := _run([dpkg, "-x", str(package), str(folder / "unpacked")], folder):
-                return failure
-        return _copy_from(folder / "unpacked" / DEBIAN.relative_to("/"))
-
-
-def _run(command: list[str], folder: Path) -> str | None:
-    try:
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if result.returncode == 0:
-        return None
-    lines = [line for line in result.stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else f"exit status {result.returncode}"
+            run(dpkg, "-x", str(package), str(folder / "unpacked"))
+        _copy_from(folder / "unpacked" / DEBIAN.relative_to("/"))
 
 
 def require(version: str) -> WordNet:

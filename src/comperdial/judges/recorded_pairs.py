@@ -16,7 +16,7 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.data import sources
 from comperdial.data.catalogue import CATALOGUE, load_catalogue
-from comperdial.data.preferences import preference_reader
+from comperdial.data.preferences import read_preferences
 from comperdial.data.readers.base import get
 from comperdial.judges.pairs import PAIR, Judged, Pairs, agreement, combine, majority, of_votes
 from comperdial.judges.requests import unfinished
@@ -85,7 +85,7 @@ def judged_pairs(
         return sources.raw_path(source)
 
     given = None if files is None else {role: files[one.name] for role, one in known.dataset(dataset).files.items()}
-    votes = preference_reader(dataset, catalogue=catalogue, files=given).preferences()
+    votes = read_preferences(dataset, catalogue=catalogue, files=given)
     people = votes[votes["source"] == _HUMAN]
     pairs = of_votes(people)
     judges = (

@@ -219,7 +219,7 @@ def cells(frame: pd.DataFrame) -> pd.Series[Any]:
 def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame:
     """Return the first answer to each item of a judge whose answers others recorded: item_id, system_id, rationale."""
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.recorded.base import Rated
+    from comperdial.data.recorded import Rated
     from comperdial.data.sources import raw_path
     from comperdial.judges.recorded import find
 

@@ -13,10 +13,9 @@ from typing import Any
 import pandas as pd
 
 from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
-from comperdial.data.preferences import EMPTY, PreferenceReader
-from comperdial.data.readers.base import get
+from comperdial.data.readers import base
+from comperdial.data.readers.base import Files, Tables
 
 BOTS = ("Green", "Pink", "Purple", "Yellow")
 MOODS = ("positive", "negative")
@@ -26,83 +25,59 @@ REVERSED = ("^P", "^A", "R")
 PERSON, BOT = "person", "bot"
 
 
-class IEval(PreferenceReader):
-    """Reader of ``ratings``."""
-
-    def preferences(self) -> pd.DataFrame:
-        """Return a vote for each two bots of a ranking; which of them a worker met first is not known."""
-        rows = []
-        for worker, dialogue_id, where, entry in self._rankings():
-            ranks = {bot: get(get(entry, bot, dict, where), "Rating", int, f"{where}, {bot}") for bot in BOTS}
-            for bot, rank in ranks.items():
-                if rank not in (1, 2, 3):
-                    raise SchemaError(f"Rating is {rank}", where=f"{where}, {bot}", expected="1, 2 or 3")
-            for first, second in combinations(BOTS, 2):
-                apart = ranks[first] - ranks[second]
-                rows.append(
-                    {
-                        "pair_id": f"{dialogue_id}-{first}-{second}",
-                        "first_dialogue_id": dialogue_id,
-                        "first_system_id": first,
-                        "second_dialogue_id": dialogue_id,
-                        "second_system_id": second,
-                        "annotator_id": worker,
-                        "question": "overall",
-                        "choice": "first" if apart > 0 else "second" if apart < 0 else "tie",
-                        "source": "human",
-                    }
-                )
-        return self.frame("preferences", rows, self.files["ratings"])
-
-    def dialogues(self) -> list[Dialogue]:
-        """Return the dialogues, four of each conversation id: the same person with each of the bots."""
-        return [
-            Dialogue(dialogue_id, bot, BOT, _utterances(get(entry[bot], "chat_log", str, where), where))
-            for _, dialogue_id, where, entry in self._rankings()
-            for bot in BOTS
-        ]
-
-    def ratings(self) -> pd.DataFrame:
-        """Return the Likert ratings beside the rankings.
-
-        Returns
-        -------
-        DataFrame
-            A row for each dialogue: ``annotator_id``, ``dialogue_id``, ``system_id``, a column for each of
-            ``STATEMENTS`` (1 to 5), ``likert`` (their mean, reversed where a statement says something bad) and
-            ``seconds``, what the worker took for all eight dialogues with their ratings and rankings.
-        """
-        rows = []
-        for worker, dialogue_id, where, entry in self._rankings():
-            for bot in BOTS:
-                said = {name: get(entry[bot], name, int, f"{where}, {bot}") for name in STATEMENTS}
-                total = sum(6 - value if name in REVERSED else value for name, value in said.items())
-                key = {"annotator_id": worker, "dialogue_id": dialogue_id, "system_id": bot}
-                rows.append({**key, **said, "likert": total / len(said), "seconds": entry["seconds"]})
-        return pd.DataFrame(rows)
-
-    def _rankings(self) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-        """Yield worker, dialogue, where it stands, and the entry with the worker's seconds."""
-        path = self.files["ratings"]
-        workers = read_json(path)
-        if not isinstance(workers, list) or not workers:
-            raise SchemaError("no list of workers", where=str(path), expected="a JSON list of two rankings each")
-        for number, record in enumerate(workers, start=1):
-            where = f"{path}, item {number}"
-            seconds = get(record, "elapsed_sec", int, where)
-            for mood in MOODS:
-                entry = get(record, mood, dict, where)
-                yield str(number), f"{number}-{mood}", f"{where}, {mood}", {**entry, "seconds": seconds}
+def read(dataset: str, files: Files) -> Tables:
+    """Read ``ratings``: a vote for each two bots of a ranking; which of them a worker met first is not known."""
+    votes = [
+        base.vote(
+            f"{dialogue_id}-{first}-{second}",
+            (dialogue_id, dialogue_id),
+            (first, second),
+            worker,
+            "overall",
+            entry[first]["Rating"] - entry[second]["Rating"],
+        )
+        for worker, dialogue_id, _, entry in _rankings(files)
+        for first, second in combinations(BOTS, 2)
+    ]
+    return base.make_tables(dataset, files, preferences=votes)
 
 
-def _utterances(log: str, where: str) -> tuple[tuple[str, str], ...]:
-    """Split a log: each line that begins with a hyphen is an utterance, the worker's first."""
-    texts: list[str] = []
-    for line in log.split("\n"):
-        if line.startswith("- "):
-            texts.append(line.removeprefix("- ").strip())
-        elif texts:
-            texts[-1] = f"{texts[-1]} {line.strip()}".strip()
-        else:
-            raise SchemaError(f"chat_log begins with {line!r}", where=where, expected="a line that begins with '- '")
-    return tuple((PERSON if at % 2 == 0 else BOT, text or EMPTY) for at, text in enumerate(texts))
+def dialogues(files: Files) -> list[Dialogue]:
+    """Return the dialogues, four of each conversation id: the same person with each of the bots."""
+    return [
+        Dialogue(dialogue_id, bot, BOT, _utterances(entry[bot]["chat_log"]))
+        for _, dialogue_id, _, entry in _rankings(files)
+        for bot in BOTS
+    ]
+
+
+def ratings(files: Files) -> pd.DataFrame:
+    """Return the Likert ratings beside the rankings.
+
+    Returns
+    -------
+    DataFrame
+        A row for each dialogue: ``annotator_id``, ``dialogue_id``, ``system_id``, ``likert`` (the mean of
+        ``STATEMENTS``, reversed where a statement says something bad) and ``seconds``, what the worker took for all
+        eight dialogues with their ratings and rankings.
+    """
+    rows = []
+    for worker, dialogue_id, seconds, entry in _rankings(files):
+        for bot in BOTS:
+            given = [6 - entry[bot][name] if name in REVERSED else entry[bot][name] for name in STATEMENTS]
+            key = {"annotator_id": worker, "dialogue_id": dialogue_id, "system_id": bot}
+            rows.append({**key, "likert": sum(given) / len(given), "seconds": seconds})
+    return pd.DataFrame(rows)
+
+
+def _rankings(files: Files) -> Iterator[tuple[str, str, int, Any]]:
+    """Yield worker, dialogue, the worker's seconds, and the entry with the four bots."""
+    for number, record in enumerate(read_json(files["ratings"]), start=1):
+        for mood in MOODS:
+            yield str(number), f"{number}-{mood}", record["elapsed_sec"], record[mood]
+
+
+def _utterances(log: str) -> tuple[tuple[str, str], ...]:
+    """Split a log: each line that begins with a hyphen is an utterance, the worker's first; others continue one."""
+    texts = [" ".join(part.strip() for part in text.split("\n")).strip() for text in f"\n{log}".split("\n- ")[1:]]
+    return tuple((PERSON if at % 2 == 0 else BOT, text or base.EMPTY) for at, text in enumerate(texts))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.data.own_files import (
@@ -28,7 +27,8 @@ from comperdial.data.own_files import (
     spoken,
     utterances,
 )
-from comperdial.data.readers.base import Reader, Tables
+from comperdial.data.readers import base
+from comperdial.data.readers.base import Files, Tables
 from comperdial.schema.tables import SYSTEM_KINDS
 
 log = logging.getLogger(__name__)
@@ -113,13 +113,23 @@ class _Rating:
     source: str
 
 
-class RatedFile(Reader):
+def read(dataset: str, files: Files, options: Mapping[str, Any] | None = None) -> Tables:
+    """Read a user's file, as :class:`RatedFile` says."""
+    return RatedFile(dataset, files, options).read()
+
+
+class RatedFile:
     """Reader of one CSV, JSONL or Parquet file of rated responses, whose columns are :data:`COLUMNS`.
 
     Files: ``table``. Options: ``columns``, our name -> the file's (for ``rating`` it may be a list of columns, one a
     dimension), and ``scale``, ``[low, high]`` or dimension -> ``[low, high]``. ``docs/adding-a-dataset.md`` says what
     is taken for what a file leaves out.
     """
+
+    def __init__(self, dataset: str, files: Files, options: Mapping[str, Any] | None = None) -> None:
+        self.dataset = dataset
+        self.files = files
+        self.options = options or {}
 
     def read(self) -> Tables:
         """Return all tables; what was understood otherwise than said is logged."""
@@ -394,10 +404,9 @@ class RatedFile(Reader):
                 raise self._twice(one, before[key])
             before[key] = one.number
             rows.append(
-                {"level": level, "item_id": item}
-                | {"system_id": one.system, "annotator_id": one.annotator, "position": None}
-                | {"dimension": one.dimension, "rating": one.rating}
-                | {"scale_min": low, "scale_max": high, "source": one.source}
+                base.rating(
+                    level, item, one.system, one.annotator, one.dimension, one.rating, (low, high), source=one.source
+                )
             )
         answered = {(c["dialogue_id"], r["system_id"]) for c, r in responses}
         if lost := sorted(self._dialogues - answered):
@@ -405,17 +414,14 @@ class RatedFile(Reader):
                 "%s: %d rated dialogues have no response in the file, the first: %s by %s",
                 self._path, len(lost), *lost[0],
             )  # fmt: skip
-        systems = [
-            {"system_id": name, "kind": kind or "agent", "track": None, "description": ""}
-            for name, kind in self._kinds.items()
-        ]
-        return {
-            "systems": self.frame("systems", systems, self._path),
-            "contexts": self.frame("contexts", contexts, self._path),
-            "personas": schema.empty("personas"),
-            "responses": self.frame("responses", [response for _, response in responses], self._path),
-            "ratings": self.frame("ratings", rows, self._path),
-        }
+        return base.tables(
+            self.dataset,
+            self.files,
+            systems=[base.system(name, kind or "agent") for name, kind in self._kinds.items()],
+            contexts=contexts,
+            responses=[response for _, response in responses],
+            ratings=rows,
+        )
 
     def _twice(self, one: _Rating, first: int) -> SchemaError:
         what = "a dialogue" if one.context is None else "a response"

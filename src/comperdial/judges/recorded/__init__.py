@@ -12,7 +12,7 @@ import pandas as pd
 
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.data.catalogue import Catalogue, Source
-from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded import Rated
 from comperdial.judges.parsing import Form
 
 _FORMATS = {"chiang2023": "Chiang2023", "gpt4_rounds": "Gpt4Rounds"}

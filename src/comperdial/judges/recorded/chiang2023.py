@@ -10,8 +10,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.data.readers.base import get
-from comperdial.data.recorded._usr_items import DIMENSIONS, read_items
-from comperdial.data.recorded.base import Rated
+from comperdial.data.recorded import DIMENSIONS, Rated, read_items
 from comperdial.judges.recorded import AnswerFormat, Row, frame
 
 # What a prompt is given, in the order in which it stands there.

@@ -8,9 +8,9 @@ from typing import ClassVar
 import pandas as pd
 
 from comperdial.core.errors import SchemaError
-from comperdial.data.readers._comp import numbered
-from comperdial.data.readers._rounds import ROUNDS, SHORT, read_rounds
-from comperdial.data.recorded.base import Rated
+from comperdial.data.readers._comp import ROUNDS, SHORT, read_rounds
+from comperdial.data.readers.base import numbered
+from comperdial.data.recorded import Rated
 from comperdial.judges.recorded import AnswerFormat, Row, frame, systems_of
 
 

@@ -19,8 +19,7 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import sha256, write_text
 from comperdial.data import sources
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.recorded.base import Rated
-from comperdial.data.recorded.entries import origin
+from comperdial.data.recorded import Rated, origin
 from comperdial.judges.parsing import PARSER_VERSION, parse
 from comperdial.judges.recorded import find, systems_of
 from comperdial.stats.correlation import correlate

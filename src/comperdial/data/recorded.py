@@ -1,0 +1,413 @@
+"""Scores computed elsewhere, taken as they are, with their origin (docs/recorded-scores.md)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from comperdial import schema
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.files import check_columns, read_json, read_table, sha256
+from comperdial.core.names import plain_name
+from comperdial.data.catalogue import Catalogue, Source
+from comperdial.data.readers.base import get
+
+log = logging.getLogger(__name__)
+
+DIMENSIONS = {
+    "naturalness": "Natural",
+    "coherence": "Maintains Context",
+    "engagingness": "Engaging",
+    "groundedness": "Uses Knowledge",
+    "understandability": "Understandable",
+    "overall": "Overall",
+}
+"""UniEval's names of the dimensions that people rated, and USR's."""
+
+
+@dataclass(frozen=True)
+class Rated:
+    """The tables of the data set that scores belong to; ``ratings`` may be None."""
+
+    contexts: pd.DataFrame
+    responses: pd.DataFrame
+    systems: pd.DataFrame
+    ratings: pd.DataFrame | None = None
+
+    @property
+    def dataset(self) -> str:
+        """Return the data set's name."""
+        return str(self.contexts["dataset"].iloc[0])
+
+    @property
+    def references(self) -> frozenset[str]:
+        """Return the systems that others are compared with, which are never evaluated."""
+        return frozenset(self.systems.loc[self.systems["kind"] == "reference", "system_id"])
+
+    def items(self, level: str) -> frozenset[tuple[str, str]]:
+        """Return item and system of each response (level ``turn``) or of each dialogue."""
+        names = self.responses["context_id"]
+        if level == "dialogue":
+            names = names.map(self.contexts.set_index("context_id")["dialogue_id"])
+        return frozenset(zip(names, self.responses["system_id"], strict=True))
+
+    def rated_items(self, level: str) -> frozenset[tuple[str, str]] | None:
+        """Return which of them were rated; None without ratings of the level."""
+        if self.ratings is None:
+            return None
+        ratings = self.ratings[self.ratings["level"] == level]
+        return frozenset(zip(ratings["item_id"], ratings["system_id"], strict=True)) if len(ratings) else None
+
+
+# The section `recorded` of params.yaml
+
+
+def origin(file: Source | Path) -> str:
+    """Return where a file comes from, for a signature: ``owner/name@commit/file``, or a local file's name."""
+    if isinstance(file, Path):
+        return file.name
+    commit = f"@{file.commit[:7]}" if file.commit else ""
+    return f"{file.repository}{commit}/{PurePosixPath(file.path).name}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Scores computed elsewhere: of which data set, in which format, whose, in which file."""
+
+    name: str
+    dataset: str
+    format: str
+    about: str
+    file: Source | Path
+
+    @property
+    def origin(self) -> str:
+        """Return where the file comes from, for a signature."""
+        return origin(self.file)
+
+
+def read_entries(
+    section: Mapping[str, Mapping[str, Any]] | None,
+    *,
+    taken: Collection[str],
+    datasets: Collection[str],
+    catalogue: Catalogue,
+) -> dict[str, Entry]:
+    """Check the section and return its entries by name.
+
+    Parameters
+    ----------
+    section
+        As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
+    taken
+        Names that scores made elsewhere may not have: those of the configured metrics, and of all kinds of metric.
+    datasets
+        The names of all data sets there can be.
+    catalogue
+        Where ``source`` is looked up.
+
+    Raises
+    ------
+    ConfigError
+        When a name is taken.
+    UnknownNameError
+        When there is no such data set, format or source.
+    """
+    found = {}
+    for name, entry in (section or {}).items():
+        where = f"params.yaml, recorded.{name}"
+        if name in taken:
+            raise ConfigError(
+                f"{name!r} is the name of a metric that is computed here",
+                where=where,
+                expected="another name, so that nobody takes recorded scores for computed ones",
+                hint=f"Call it {name}_recorded",
+            )
+        for kind, known in (("dataset", datasets), ("format", FORMATS)):
+            if entry[kind] not in known:
+                raise UnknownNameError(kind, entry[kind], known, where=where)
+        file = catalogue.file(entry["source"]) if "source" in entry else Path(entry["path"])
+        found[name] = Entry(name, entry["dataset"], entry["format"], entry["about"], file)
+    return found
+
+
+# From a file to table `scores`
+
+
+def signature(path: str | Path, *, format: str, origin: str, about: str) -> str:
+    """Return where scores come from: ``recorded|format:…|from:…|sha256:…|about:…|v:1``.
+
+    Parameters
+    ----------
+    path
+        The file; the signature has twelve digits of its sha256.
+    format, origin, about
+        As in :func:`import_scores`.
+
+    Raises
+    ------
+    ConfigError
+        When a part is empty, or holds a line break or the bar that separates the parts.
+    """
+    for part, text in (("origin", origin), ("about", about)):
+        if not text.strip() or set(text) & set("|\n\r"):
+            raise ConfigError(f"`{part}` of recorded scores is {text!r}", expected="one line of text without a bar (|)")
+    return f"recorded|format:{format}|from:{origin}|sha256:{sha256(path)[:12]}|about:{about}|v:1"
+
+
+def import_scores(
+    name: str,
+    folder: str | Path,
+    path: str | Path,
+    *,
+    format: str,
+    origin: str,
+    about: str,
+    ratings: str | Path | None = None,
+) -> pd.DataFrame:
+    """Read recorded scores of a data set's responses, of its dialogues, or of both.
+
+    Parameters
+    ----------
+    name
+        What to call the metric in the table: never the name under which this package computes one.
+    folder
+        The data set's ``contexts``, ``responses`` and ``systems`` as Parquet. Scores of systems of kind ``reference``
+        are left out.
+    path
+        The file of scores.
+    format
+        One of :data:`FORMATS`.
+    origin
+        Where it comes from, for the signature: repository, commit and file, or the file's name. Never a machine's path.
+    about
+        Who computed the scores, with what; for the signature.
+    ratings
+        Table ``ratings``, to log how many of the scored items were rated.
+
+    Returns
+    -------
+    DataFrame
+        Table ``scores``; what has no recorded score is absent.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such format.
+    FileError, SchemaError
+        When the file does not have its format, or scores an item that is in no table, or one twice: names file and item.
+    """
+    folder, path = Path(folder), Path(path)
+    if format not in FORMATS:
+        raise UnknownNameError("format", format, FORMATS)
+    rated = Rated(
+        contexts=schema.read(folder / "contexts.parquet", "contexts"),
+        responses=schema.read(folder / "responses.parquet", "responses"),
+        systems=schema.read(folder / "systems.parquet", "systems"),
+        ratings=schema.read(ratings, "ratings") if ratings else None,
+    )
+    made_by = signature(path, format=format, origin=origin, about=about)
+    found = FORMATS[format](path, rated)
+    _check(found, rated, path)
+    kept = found[~found["system_id"].isin(rated.references) & found["value"].notna()]
+    if kept.empty:
+        raise SchemaError(
+            "no score of a response that is evaluated", where=str(path), expected=f"scores of {rated.dataset!r}"
+        )
+    for level, scored in found.groupby("level", sort=False):
+        _report(name, scored, str(level), rated)
+    frame = kept.drop(columns="place").assign(dataset=rated.dataset, metric=name, signature=made_by)
+    return schema.validate(frame, "scores", where=f"{path}, as table 'scores'")
+
+
+def _report(name: str, found: pd.DataFrame, level: str, rated: Rated) -> None:
+    """Log how much of a level is scored and rated, and what was left out."""
+    items = "responses" if level == "turn" else "dialogues"
+    of_references = found["system_id"].isin(rated.references)
+    empty = found["value"].isna()
+    scored = set(_items(found[~of_references & ~empty]))
+    known = rated.rated_items(level)
+    counted = "" if known is None else f", {len(scored & known)} of them rated"
+    log.info(
+        "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
+        name, len(scored), sum(system not in rated.references for _, system in rated.items(level)), items,
+        rated.dataset, counted, len(set(_items(found[of_references]))), items, int(empty.sum()),
+    )  # fmt: skip
+    if scored and known is not None and not scored & known:
+        log.warning("%s: none of the %d scored %s was rated as such", name, len(scored), items)
+
+
+def _items(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(found["item_id"], found["system_id"], strict=True)
+
+
+def _check(found: pd.DataFrame, rated: Rated, path: Path) -> None:
+    """Refuse an item that does not exist or is scored twice, and an output of two levels."""
+    known = {level: rated.items(level) for level in found["level"].unique()}
+    seen: dict[tuple[str, ...], str] = {}
+    for place, level, item, system, output in found[[*_COLUMNS[:-1]]].itertuples(index=False, name=None):
+        kind, what = ("context", "response") if level == "turn" else ("dialogue", "dialogue")
+        where, name = f"{path}, {place}", f"{kind} {item!r}, system {system!r}"
+        if (item, system) not in known[level]:
+            raise SchemaError(
+                f"{name}: no such {what}", where=where, expected=f"names of data set {rated.dataset!r}'s {what}s"
+            )
+        first = seen.setdefault((level, item, system, output), place)
+        if first != place:
+            raise SchemaError(
+                f"{name}, output {output!r} was scored in {first} already", where=where, expected="each once"
+            )
+    levels = found.groupby("output", sort=False)["level"].nunique()
+    if (levels > 1).any():
+        raise SchemaError(
+            f"output {levels.idxmax()!r} is of turns and of dialogues",
+            where=str(path),
+            expected="one level for each output",
+            hint="Name them apart in the column `output`",
+        )
+
+
+# The formats. Each returns one row a score; `place` is the item as messages name it ("item 3").
+
+_COLUMNS = ("place", "level", "item_id", "system_id", "output", "value")
+
+
+def _frame(path: Path, rows: Iterable[tuple[str, str, str, str, str, Any]]) -> pd.DataFrame:
+    """Make what a format returns; a value may be NaN, and ``cut`` is 0 unless the file has it."""
+    found = list(rows)
+    for place, *_, value in found:
+        if isinstance(value, bool) or not isinstance(value, Real) or math.isinf(value):
+            raise SchemaError(f"the score is {value!r}", where=f"{path}, {place}", expected="a finite number")
+    return pd.DataFrame(found, columns=_COLUMNS).astype({"value": "float64"}).assign(cut=0)
+
+
+# The column that names what is scored, and of which levels it can be.
+_ITEMS = {"context_id": ("turn",), "dialogue_id": ("dialogue",), "item_id": ("turn", "dialogue")}
+_NEEDED = ("system_id", "value")
+_KNOWN = (*_ITEMS, *_NEEDED, "dataset", "level", "metric", "output", "signature", "cut")
+
+
+def _table(path: Path, rated: Rated) -> pd.DataFrame:
+    """Read a JSONL, CSV or Parquet file with a row a score, such as ``comperdial score`` writes.
+
+    ``context_id`` names a turn, ``dialogue_id`` a dialogue, ``item_id`` either: what a column ``level`` says, or a turn
+    without one. Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must then be
+    this data set. An empty value is a turn or a dialogue without a score. The name in a column ``metric`` is not used.
+    """
+    content = check_columns(read_table(path), _KNOWN, path)
+    items = [column for column in _ITEMS if column in content]
+    if len(items) > 1:
+        raise SchemaError(
+            f"columns {' and '.join(map(repr, items))}", where=str(path), expected="one of " + ", ".join(_ITEMS)
+        )
+    item, *_ = needed = (items[0] if items else "context_id", *_NEEDED)
+    if missing := [column for column in needed if column not in content]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}",
+            where=str(path),
+            expected=f"at least {', '.join(needed)}; dialogues are named by dialogue_id",
+        )
+    if path.suffix == ".csv":
+        content = schema.parse_cells(content, "scores", path)
+    for column, expected in (("dataset", (rated.dataset,)), ("level", _ITEMS[item])):
+        wrong = ~content[column].isin(expected).to_numpy() if column in content else None
+        if wrong is not None and wrong.any():
+            row = int(wrong.argmax())
+            raise SchemaError(
+                f"column {column!r} holds {content[column].iloc[row]!r}",
+                where=f"{path}, record {row + 1}",
+                expected=" or ".join(map(repr, expected)) + ", or no such column",
+            )
+    if "metric" in content and content["metric"].nunique() > 1:
+        names = ", ".join(map(repr, content["metric"].unique()))
+        raise SchemaError(f"column 'metric' holds {names}", where=str(path), expected="the scores of one metric a file")
+    cells = content["value"].astype(object)
+    values = cells.where(cells.notna() & (cells != ""), math.nan)
+    found = _frame(
+        path,
+        zip(
+            [f"record {number}" for number in range(1, len(content) + 1)],
+            content.get("level", [_ITEMS[item][0]] * len(content)),
+            content[item].map(plain_name).map(str),
+            content["system_id"].map(plain_name).map(str),
+            content["output"].map(str) if "output" in content else ["score"] * len(content),
+            values,
+            strict=True,
+        ),
+    )
+    return found.assign(cut=content["cut"].to_numpy()) if "cut" in content else found
+
+
+def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
+    """Read what UniEval's authors recorded for USR-TopicalChat (Zhong et al. 2022): ``predict_scores`` of each item."""
+    rows = (
+        (f"item {item.number}", "turn", item.context_id, item.system_id, output, score)
+        for item in read_items(path, rated)
+        for output, score in get(item.content, "predict_scores", dict, item.where).items()
+    )
+    return _frame(path, rows)
+
+
+FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval}
+"""Formats of files of scores, by the name that ``recorded`` in ``params.yaml`` gives them."""
+
+
+class Item(NamedTuple):
+    """One item of a file in UniEval's form, with the response that it scores; ``where`` names it in messages."""
+
+    number: int
+    content: dict[str, Any]
+    context_id: str
+    system_id: str
+    where: str
+
+
+def read_items(path: Path, rated: Rated) -> Iterator[Item]:
+    """Read a JSON list of ``{source, system_id, system_output, …}``, and join each item to its response.
+
+    ``source`` is the dialogue before the response, an utterance a line. An item belongs to the response that has the
+    same dialogue, system and text: its place in the list does not count.
+
+    Raises
+    ------
+    SchemaError
+        When the file is no such list, or an item fits no response or several.
+    """
+    items = read_json(path)
+    if not isinstance(items, list) or not items:
+        raise SchemaError("no list of items", where=str(path), expected="a JSON list of scored responses")
+    contexts = zip(rated.contexts["context_id"], rated.contexts["history"], strict=True)
+    histories = {key: _lines("\n".join(one["text"] for one in history)) for key, history in contexts}
+    known: dict[tuple[tuple[str, ...], str, str], list[str]] = {}
+    rows = rated.responses[["context_id", "system_id", "response"]]
+    for context_id, system, response in rows.itertuples(index=False, name=None):
+        known.setdefault((histories[context_id], system, response.strip()), []).append(context_id)
+    for number, item in enumerate(items):
+        where = f"{path}, item {number}"
+        lines = _lines(get(item, "source", str, where))
+        system, text = (get(item, field, str, where).strip() for field in ("system_id", "system_output"))
+        found = known.get((lines, system, text), [])
+        if len(found) != 1:
+            raise SchemaError(
+                f"{len(found) or 'no'} response{'s' if found else ''} of {rated.dataset!r} by {system!r} with this "
+                f"dialogue and text: {_short(text)}",
+                where=where,
+                expected="exactly one",
+                hint=f"The dialogue ends in {_short(lines[-1])}",
+            )
+        yield Item(number, item, found[0], system, where)
+
+
+def _lines(dialogue: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in dialogue.strip().split("\n"))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -1,0 +1,597 @@
+"""The catalogue's formats, each in a small file written by hand; the real files: test_comp_mirror.py and tests/golden."""
+
+import io
+import json
+import zipfile
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+
+import pytest
+
+from comperdial import schema
+from comperdial.core.errors import MissingResourceError, SchemaError, UnknownNameError
+from comperdial.data import readers
+from comperdial.data.readers import chitchat, hazumi, ieval, llmbar, llmfao, spot_the_bot, topical_chat
+from minidata import mini_items
+
+
+def write(folder, **contents):
+    """Write files by role: bytes and texts as they are, lists of tuples as lines with tabs, all else as JSON."""
+    files = {}
+    for role, content in contents.items():
+        files[role] = folder / role
+        if isinstance(content, list) and content and isinstance(content[0], tuple):
+            content = "".join("\t".join(line) + "\n" for line in content)
+        if not isinstance(content, bytes | str):
+            content = json.dumps(content)
+        files[role].write_bytes(content.encode() if isinstance(content, str) else content)
+    return files
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function: a reader's name and its files' contents -> its tables, which have been written and read."""
+
+    def tables(reader, **contents):
+        found = readers.read(reader, "mini", write(tmp_path, **contents))
+        for name, frame in found.items():
+            schema.write(tmp_path / f"{name}.parquet", frame, name)
+            assert len(schema.read(tmp_path / f"{name}.parquet", name)) == len(frame)
+        return found
+
+    return tables
+
+
+def contexts_of(tables):
+    return tables["contexts"].set_index("context_id")
+
+
+def texts_of(history):
+    return [(utterance["speaker"], utterance["text"]) for utterance in history]
+
+
+def ratings_of(tables, **where):
+    found = tables["ratings"]
+    for column, value in where.items():
+        found = found[found[column] == value]
+    return found.set_index(["item_id", "system_id", "annotator_id"])["rating"].to_dict()
+
+
+def test_readers_are_found_by_name():
+    assert {"usr", "comp_turns", "table"} <= set(readers.readers())
+    assert not any(name.startswith("_") or name == "base" for name in readers.readers())
+    with pytest.raises(UnknownNameError, match=r"unknown reader 'comp_turn'.* Did you mean 'comp_turns'"):
+        readers.read("comp_turn", "mini", {})
+
+
+@pytest.mark.parametrize(
+    ("reader", "role", "content"),
+    [
+        ("usr", "ratings", [{"context": "hello"}]),
+        ("usr", "ratings", {}),
+        ("usr", "ratings", {"a": 1}),
+        ("grade", "ratings", [7]),
+        ("hazumi", "one", "no XML"),
+        ("spot_the_bot", "convai2", "no archive"),
+    ],
+)
+def test_another_file_than_the_catalogue_s_is_one_message(tmp_path, reader, role, content):
+    with pytest.raises(SchemaError, match=rf"{role}: .*; expected (files of the format '{reader}'|at least one)"):
+        readers.read(reader, "mini", write(tmp_path, **{role: content}))
+
+
+# USR
+
+
+def test_usr(read):
+    items = mini_items()
+    items[0]["fact"] = "_nofact\n"
+    items[1]["fact"] = "did you know ? trains are old .\n"
+    tables = read("usr", ratings=items)
+    assert {name: len(frame) for name, frame in tables.items()} == {
+        "systems": 5, "contexts": 6, "personas": 4, "responses": 30, "ratings": 30 * 6 * 3,
+    }  # fmt: skip
+    kinds = tables["systems"].set_index("system_id")["kind"]
+    assert (kinds["Original Ground Truth"], kinds["New Human Generated"], kinds["Dull"]) == (
+        "reference", "human", "agent",
+    )  # fmt: skip
+    contexts = contexts_of(tables)
+    assert texts_of(contexts["history"]["mini-002"]) == [
+        ("A", "hello , how are you ?"), ("B", "i am well , and you ?"), ("A", "do you like gardens ?"),
+    ]  # fmt: skip
+    assert contexts["references"]["mini-002"] == ["yes , i have loved gardens since i was a child ."]
+    assert contexts["facts"].tolist()[:3] == [
+        [], ["did you know ? trains are old ."], ["i like gardens.", "i am number 2."],
+    ]  # fmt: skip
+    found = ratings_of(tables, dimension="Overall")
+    for number, item in enumerate(items):
+        for answer in item["responses"]:
+            given = {name: found[f"mini-00{number}", answer["model"], name] for name in item["annotators"]}
+            assert list(given.values()) == answer["Overall"]
+
+
+# Zhang et al. 2024: single responses
+
+DIMENSIONS = ("relevance", "specificity", "interestingness", "understandability", "overall")
+
+
+def turn_files(lines, key, **values):
+    numbers = {dimension: {"other": [1], key: values.get(dimension, [1.0] * len(lines))} for dimension in DIMENSIONS}
+    return {"texts": lines, **numbers}
+
+
+def test_zhao_s_slots_are_systems_and_the_truth_is_a_reference_of_the_others_only(read):
+    lines = [
+        (f"PERSONAZHAO-{6 * number + slot:06d}", "Hello.", f"Topic {number}?", f"Answer {number}.{slot}")
+        for number in range(2)
+        for slot in range(6)
+    ]
+    tables = read("comp_turns", **turn_files(lines, "persona-zhao", overall=[1 + place / 4 for place in range(12)]))
+    assert tables["systems"]["kind"].tolist() == ["human", *["agent"] * 5]
+    assert "negative" in tables["systems"]["description"].iloc[5]
+    contexts = contexts_of(tables)
+    assert sorted(contexts.index) == ["mini-0000", "mini-0000-truth", "mini-0001", "mini-0001-truth"]
+    assert (contexts["references"]["mini-0001"], contexts["references"]["mini-0001-truth"]) == (["Answer 1.0"], [])
+    assert texts_of(contexts["history"]["mini-0001"]) == [("B", "Hello."), ("A", "Topic 1?")]
+    people, machine = ratings_of(tables, source="human"), tables["ratings"].query("source == 'gpt-4'")
+    assert len(people) == 12 and set(machine["dimension"]) == {*DIMENSIONS} - {"overall"}
+    assert people["mini-0001-truth", "slot-0", "mean"] == 2.5
+    assert people["mini-0001", "slot-5", "mean"] == 3.75
+
+
+def test_the_sets_of_usr_take_systems_references_and_facts_from_usr_s_file(read):
+    items, lines, means = mini_items(), [], []
+    for item in items:
+        first, *others = item["responses"]
+        # The ground truth is the last there.
+        for answer in (*others, first):
+            lines.append((f"TOPICALUSR-{len(lines):06d}", *item["context"].strip().split("\n"), answer["response"]))
+            means.append(sum(answer["Overall"]) / 3)
+    tables = read("comp_turns", original=items, **turn_files(lines, "topical-usr", overall=means))
+    contexts = contexts_of(tables)
+    assert (len(contexts), len(tables["responses"]), len(tables["personas"])) == (12, 30, 6)
+    assert contexts["references"]["mini-002"] == ["yes , i have loved gardens since i was a child ."]
+    assert contexts["references"]["mini-002-truth"] == []
+    assert contexts["facts"]["mini-002-truth"] == ["i like gardens.", "i am number 2."]
+    assert tables["systems"].set_index("system_id")["kind"]["Original Ground Truth"] == "human"
+    found = ratings_of(tables, dimension="overall")
+    assert found["mini-002-truth", "Original Ground Truth", "mean"] == pytest.approx(
+        sum(items[2]["responses"][0]["Overall"]) / 3
+    )
+    assert tables["ratings"].groupby("dimension")["source"].first()["specificity"] == "gpt-4"
+
+
+def test_fed_s_models_come_from_the_rated_dialogues(read):
+    texts = ["Hi!", "Hello.", "How are you?", "Fine.  Italy: nice.", "Good."]
+    said = [{"speaker": ("human", "model")[place % 2], "text": text} for place, text in enumerate(texts)]
+    # The last response may come after the dialogue's end.
+    lines = [("FEDTURN-0", *texts[:2]), ("FEDTURN-1", *texts[:4]), ("FEDTURN-2", *texts, "Bye!")]
+    values = {dimension: [0.5, 1.0, 0.0] for dimension in DIMENSIONS}
+    for model, kind in (("Meena", "agent"), ("Human", "human")):
+        files = turn_files(lines, "fed-turn", **values)
+        tables = read("comp_turns", dialogues=[{"model": model, "dialog": said}], **files)
+        assert tables["systems"][["system_id", "kind"]].to_numpy().tolist() == [[model, kind]]
+    assert tables["responses"]["response"].tolist() == ["Hello.", "Fine.  Italy: nice.", "Bye!"]
+    assert contexts_of(tables)["turn"].to_dict() == {f"mini-0000-{turn}": turn for turn in range(3)}
+    assert [speaker for speaker, _ in texts_of(tables["contexts"]["history"].iloc[2])] == list("ABABA")
+    assert tables["ratings"].groupby("dimension")["scale_max"].first().to_dict() == {
+        "relevance": 2, "specificity": 2, "interestingness": 2, "understandability": 1, "overall": 4,
+    }  # fmt: skip
+
+
+def test_conture_s_ids_name_dialogue_and_turn(read):
+    lines = [
+        ("CONTURE-000000-0001", "Hi.", "<EMPTY>"),
+        ("CONTURE-000000-0003", "Hi.", "<EMPTY>", "Hello?", "User: yes."),
+        ("CONTURE-000007-0017", "a", "b", "c", "d"),
+    ]
+    tables = read("comp_turns", **turn_files(lines, "conture-turn", overall=[0, 1, 2]))
+    assert tables["contexts"]["context_id"].tolist() == ["mini-0000-0", "mini-0000-1", "mini-0007-8"]
+    # A rated response stays as it is; in a history the mark is no utterance.
+    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "User: yes.", "d"]
+    assert texts_of(tables["contexts"]["history"].iloc[1]) == [("A", "Hi."), ("A", "Hello?")]
+
+
+# Zhang et al. 2024: whole dialogues
+
+SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
+
+
+def rounds(count, **changes):
+    """Return five rounds; round r of dialogue d has 1 + (d + r) % 5 of every dimension."""
+    made = {
+        f"{short}_{number}": [float(1 + (place + number - 1) % 5) for place in range(count)]
+        for short in SHORT.values()
+        for number in range(1, 6)
+    }
+    return made | changes
+
+
+def test_fed_s_dialogues(read):
+    lines = [
+        ("FEDDIAL-000000", "human: Hi!", "model: Hello.", "human: So?", "model: model: it is a label.", "human: Bye."),
+        ("FEDDIAL-000001", "human: Hi!", "model: Good day."),
+        ("FEDDIAL-000002", "human: Oh", "model: <EMPTY>", "human: What?", "model: Sorry."),
+    ]
+    people = [
+        {
+            "model": model,
+            "annotations": {
+                name: [0, 1, 2, number] for name in ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
+            },
+        }
+        for number, model in enumerate(("Meena", "Human", "Mitsuku"))
+    ]
+    tables = read("comp_dialogues", texts=lines, rounds=rounds(3), ratings=people)
+    assert tables["responses"][["context_id", "system_id", "response"]].to_numpy().tolist() == [
+        ["mini-0000-0", "Meena", "Hello."],
+        ["mini-0000-1", "Meena", "model: it is a label."],
+        ["mini-0001-0", "Human", "Good day."],
+        ["mini-0002-1", "Mitsuku", "Sorry."],
+    ]
+    assert tables["systems"]["kind"].tolist() == ["agent", "human", "agent"]
+    contexts = contexts_of(tables)
+    assert texts_of(contexts["history"]["mini-0000-1"]) == [("A", "Hi!"), ("B", "Hello."), ("A", "So?")]
+    # An empty turn of the chatbot is neither response nor history, but it counts.
+    assert contexts["turn"]["mini-0002-1"] == 1
+    assert texts_of(contexts["history"]["mini-0002-1"]) == [("A", "Oh"), ("A", "What?")]
+    assert set(tables["ratings"]["level"]) == {"dialogue"}
+    machine, human = (ratings_of(tables, source=source, dimension="overall") for source in ("gpt-4", "human"))
+    assert (len(machine), len(human)) == (3 * 5, 3 * 4)
+    assert machine["mini-0001", "Human", "round-5"] == 1
+    assert [human["mini-0002", "Mitsuku", f"annotator-{number}"] for number in (1, 2, 3, 4)] == [0, 1, 2, 2]
+    scales = tables["ratings"].query("source == 'human'").groupby("dimension")["scale_max"].first()
+    assert scales.to_dict() == {**dict.fromkeys(SHORT, 2), "overall": 4}
+
+
+def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
+    lines = [(f"IEVAL-{number:06d}", "B: Hi!", "A: Hi!", f"B: {number}") for number in range(9)]
+    tables = read("comp_dialogues", texts=lines, rounds=rounds(3, indices=[6, 8, 1]))
+    found = tables["responses"].set_index("context_id").sort_index()
+    assert found["response"].tolist() == ["Hi!", "1", "Hi!", "6", "Hi!", "8"]
+    assert found["system_id"].tolist()[1::2] == ["Purple", "Green", "Pink"]
+    overall = ratings_of(tables, dimension="overall", annotator_id="round-1")
+    assert [overall[f"mini-000{line}", system, "round-1"] for line, system in ((6, "Green"), (8, "Pink"))] == [1, 2]
+    assert contexts_of(tables)["history"]["mini-0006-0"] == []
+
+
+# Zhang et al. 2024: perturbations
+
+
+def labelled(name, texts, chatbot="model"):
+    return (name, *(f"{('human', chatbot)[place % 2]}: {text}" for place, text in enumerate(texts)))
+
+
+def test_pairs_of_responses_are_joined_by_line(read):
+    tables = read(
+        "comp_perturbations",
+        pronouns_original=[("pronoun-0000", "Hi!", "Hello.", "Where is she?"), ("pronoun-0001", "alone")],
+        pronouns=[("contra-7", "Hi!", "Hello.", "Where are we?"), ("pronoun-0001", "alone")],
+        entities_original=[("ner-0", "Hi!", "I am in Canada ?")],
+        # A tab has split the response.
+        entities=[("ner-0", "Hi!", "I am in", "utah ?")],
+    )
+    assert tables["responses"][["system_id", "response"]].to_numpy().tolist() == [
+        ["original", "Where is she?"], ["perturbed", "Where are we?"], ["original", "alone"], ["perturbed", "alone"],
+        ["original", "I am in Canada ?"], ["perturbed", "I am in utah ?"],
+    ]  # fmt: skip
+    contexts = contexts_of(tables)
+    assert texts_of(contexts["history"]["pronouns-0000-perturbed-1"]) == [("B", "Hi!"), ("A", "Hello.")]
+    assert contexts["dialogue_id"]["entities-0000-perturbed-0"] == "entities-0000"
+    assert tables["ratings"].empty
+
+
+def test_dialogues_are_joined_with_the_originals(read):
+    first, second = ["Hi!", "Hello.", "How are you?", "Fine.", "Good."], ["Oh", "Yes?", "No."]
+    tables = read(
+        "comp_perturbations",
+        originals=[first, second],
+        order_shuffle=[
+            labelled("order_shuffle_00", first[::-1]),
+            labelled("order_shuffle_00", [*first[1:], first[0]]),
+            labelled("order_shuffle_01", second[::-1]),
+            labelled("order_shuffle_01", [*second[1:], second[0]]),
+        ],
+        # In rounds: all originals, then all of them again; the ids say nothing.
+        duplication=[
+            labelled("self_repeat_08", ["Hi!", "Hello. lo.", "How are you?", "Fine. Fine.", "Good."]),
+            labelled("self_repeat_08", ["Oh", "Yes? s?", "No."]),
+        ]
+        * 2,
+        generic_utterances=[
+            labelled("disengage_00", ["Hi!", "Ok.", "How are you?", "Ok."], "chatbot"),
+            labelled("disengage_01", ["Oh", "Ok.", "No.", "", "Why?", "I see."], "chatbot"),
+        ],
+        self_contradiction_original=[("c-0", "human: I have a dog.", "chatbot: Nice.")],
+        # Who contradicts themselves is the one evaluated.
+        self_contradiction=[("c-0", "human: I have a dog.", "chatbot: Nice.", "human: I have no dog.")],
+    )
+    joined = tables["responses"].merge(tables["contexts"], on="context_id")
+    found = joined.groupby(["dialogue_id", "system_id"])["response"].agg(list)
+    assert found["order_shuffle-0000", "original"] == ["Hello.", "Fine."]
+    assert found["order_shuffle-0001", "perturbed"] == ["How are you?", "Good."]
+    assert found["order_shuffle-0002", "original"] == ["Yes?"]
+    assert found["duplication-0001", "original"] == found["duplication-0003", "original"] == ["Yes?"]
+    assert found["duplication-0002", "perturbed"] == ["Hello. lo.", "Fine. Fine."]
+    # An empty turn is counted, and left out.
+    assert found["generic_utterances-0001", "perturbed"] == ["Ok.", "I see."]
+    history = contexts_of(tables)["history"]
+    assert [text for _, text in texts_of(history["generic_utterances-0001-perturbed-2"])] == [
+        "Oh",
+        "Ok.",
+        "No.",
+        "Why?",
+    ]
+    assert found["self_contradiction-0000", "original"] == ["I have a dog."]
+    assert found["self_contradiction-0000", "perturbed"] == ["I have a dog.", "I have no dog."]
+
+
+# GRADE
+
+
+def test_grade_s_texts_stay_as_they_are_and_every_rating_apart(read):
+    references = {"hi .|||how are you ?": "i am well .", "tea ?|||no .": "a pity ."}
+    rated = [
+        ("other", "ranker", "hello .|||who is  it ?", "nobody .", "[1]"),
+        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[3, 5, 1]"),
+        ("mine", "ranker", "tea ?|||no .", "why  not ?", "[2, 2]"),
+        # Rated anew.
+        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[4, 4]"),
+        ("mine", "writer", "hi .|||how are you ?", "so so .", "[1, 2, 3]"),
+    ]
+    names = ("Dataset", "DialogModel", "Context", "Response", "HumanScores")
+    files = {"ratings": [dict(zip(names, row, strict=True)) for row in rated]}
+    for model in ("ranker", "writer"):
+        rows = [row for row in rated if row[:2] == ("mine", model)]
+        files[f"{model}_contexts"] = "".join(f"{context}\n" for _, _, context, _, _ in rows)
+        files[f"{model}_responses"] = "".join(f"{response}\n" for _, _, _, response, _ in rows)
+        files[f"{model}_references"] = "".join(f"{references[context]}\n" for _, _, context, _, _ in rows)
+    tables = read("grade", **files)
+    contexts = contexts_of(tables)
+    assert contexts["dialogue_id"].to_dict() == {
+        "mini-0000": "mini-0000", "mini-0001": "mini-0001", "mini-0000-2": "mini-0000",
+    }  # fmt: skip
+    assert contexts["references"]["mini-0001"] == ["a pity ."]
+    assert texts_of(contexts["history"]["mini-0000"]) == [("B", "hi ."), ("A", "how are you ?")]
+    responses = tables["responses"].set_index(["context_id", "system_id"])["response"]
+    assert responses["mini-0001", "ranker"] == "why  not ?"
+    assert tables["ratings"].groupby(["item_id", "system_id"])["rating"].agg(list).to_dict() == {
+        ("mini-0000", "ranker"): [3, 5, 1],
+        ("mini-0000-2", "ranker"): [4, 4],
+        ("mini-0001", "ranker"): [2, 2],
+        ("mini-0000", "writer"): [1, 2, 3],
+    }
+
+
+# Hazumi
+
+
+def elan(head=""):
+    """Return an ELAN file of three exchanges, not in the order of time."""
+    outsiders = ("UI_F1", "UI_F2", "UI_F3", "UI_F5", "UI_M2")
+    said = [
+        (2000, " どうですか？", "(F えー)|(D よ)いいです(?)", " 4", ("5", "5", "6", "4", "5")),
+        (1000, "はじめます。", "", "E", ("4", "4", "4", "4", "(e)")),
+        (3000, "そうですか。", "はい", "7", ("7", "7", "7", "6", " 7")),
+    ]
+    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="ts{at}" TIME_VALUE="{at}"/>' for at in (1000, 2000, 3000, 4000))
+    tiers = ""
+    for tier in ("sys_utterance", "user_utterance", "UI_self", *outsiders, "TC_F1"):
+        tiers += f'<TIER TIER_ID="{tier}">'
+        for start, wizard, participant, own, others in said:
+            texts = {"sys_utterance": wizard, "user_utterance": participant, "UI_self": own, "TC_F1": own}
+            text = texts.get(tier) if tier in texts else others[outsiders.index(tier)]
+            tiers += (
+                f'<ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts{start}" TIME_SLOT_REF2="ts{start + 1000}">'
+                f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
+            )
+        tiers += "</TIER>"
+    return f"{head}<ANNOTATION_DOCUMENT><TIME_ORDER>{slots}</TIME_ORDER>{tiers}</ANNOTATION_DOCUMENT>"
+
+
+def test_hazumi_s_exchanges_in_the_order_of_time(read, tmp_path):
+    tables = read("hazumi", one=elan(), two=elan())
+    assert tables["responses"]["response"].tolist()[:3] == ["はじめます。", "どうですか？", "そうですか。"]
+    contexts = contexts_of(tables)
+    # An empty answer is in no history, marks of the transcript are taken off, a second dialogue begins anew.
+    assert texts_of(contexts["history"]["mini-1-002"]) == [
+        ("B", "はじめます。"), ("B", "どうですか？"), ("A", "えーよいいです"),
+    ]  # fmt: skip
+    assert contexts["history"]["mini-2-000"] == []
+    # A score that is missing is no rating.
+    by_item = tables["ratings"].groupby("item_id")["annotator_id"].agg(list)
+    assert by_item["mini-1-000"] == [f"outsider-{number}" for number in (1, 2, 3, 4)]
+    assert by_item["mini-2-001"] == ["interlocutor-2", *(f"outsider-{number}" for number in (1, 2, 3, 4, 5))]
+    own = ratings_of(tables, annotator_id="interlocutor-1")
+    assert list(own.values()) == [4, 7]
+    found = hazumi.exchanges("mini", {name: tmp_path / name for name in ("one", "two")})
+    assert [one.lacks for one in found][:3] == [("interlocutor", "outsider"), (), ()]
+
+
+def test_no_file_is_drawn_in_by_hazumi_s_xml(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    head = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
+    with pytest.raises(SchemaError, match="DTDForbidden"):
+        readers.read("hazumi", "mini", write(tmp_path, one=elan(head)))
+
+
+# Conversations
+
+
+def test_chitchat(tmp_path):
+    begin = datetime(2018, 5, 1, tzinfo=UTC)
+    chats = [
+        [("ada", "later", 90), ("bob", "yes", 91)],
+        [("ada", "hello", 0), ("cem", "hi", 1), ("cem", "how are you?", 2), ("ada", "  ", 3), ("ada", "fine", 33)],
+        [("ada", "alone", 5)],
+    ]
+    content = {
+        str(number): {
+            "messages": [
+                [{"sender": who, "text": text, "timestamp": (begin + timedelta(minutes=at)).isoformat()}]
+                for who, text, at in chat
+            ]
+        }
+        for number, chat in enumerate(chats)
+    }
+    found = chitchat.conversations("mini", write(tmp_path, conversations=content))
+    assert [(one.id, one.began) for one in found] == [("mini-0001", 0), ("mini-0002", 5400)]
+    assert [one.text for one in found[0].utterances] == ["hello", "hi how are you?", "fine"]
+    assert (found[0].users, found[1].users) == ({"ada": "1", "cem": "2"}, {"ada": "1", "bob": "3"})
+
+
+def test_another_version_of_chitchat_s_package_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "dataset.json").write_text("{}")
+    monkeypatch.setattr(chitchat, "located", lambda: tmp_path / "dataset.json")
+    with pytest.raises(MissingResourceError, match=r"expected version 0\.9\.0.*pip install"):
+        chitchat.conversations("mini", {})
+
+
+def convai(number):
+    said = [("Bot", "yo", None), ("Human", "hi", None), ("Bot", "tea?", 1), ("Human", "yes", None), ("Bot", "ok", 0)]
+    names = {"Human": "participant1", "Bot": "participant2"}
+    return {
+        "dialog": [{"sender": names[who], "text": text, "evaluation_score": mark} for who, text, mark in said],
+        "start_time": f"2018-07-{number:02d} 10:00:00",
+        "bot_profile": ["i am a bot."],
+        "user_profile": ["i like tea.", " "],
+        "eval_score": 4 if number % 2 else "",
+        "participant1_id": {"class": "User", "user_id": f"User secret {number % 2}"},
+        "participant2_id": {"class": "Bot", "user_id": "Bot 1"},
+    }
+
+
+def test_in_a_conversation_with_a_bot_only_the_person_goes_on(read):
+    tables = read("convai2", any=[convai(number) for number in range(1, 11)])
+    assert tables["continuations"].query("began == 0")["continued"].tolist() == [1, 0]
+    assert set(tables["continuations"]["user_id"]) == {"1", "2"}
+    assert tables["continuations"]["split"].value_counts().to_dict() == {"train": 14, "test": 4, "validation": 2}
+    found = tables["ratings"].groupby("level")["rating"].agg(list)
+    assert (found["dialogue"], found["turn"]) == ([4] * 5, [1, 0] * 10)
+    personas = tables["personas"].set_index(["dialogue_id", "speaker"])["sentences"]
+    assert (personas["mini-0001", "A"], personas["mini-0001", "B"]) == (["i like tea."], ["i am a bot."])
+    assert set(tables["annotators"]["role"]) == {"interlocutor"}
+    assert "secret" not in "".join(frame.to_json() for frame in tables.values())
+
+
+def test_topical_chat_s_messages_are_rated_by_the_partner(tmp_path):
+    messages = [("agent_1", "hi", ""), ("agent_2", "hello", "Good"), ("agent_1", "bye", "Poor")]
+    content = [{"agent": who, "message": text, "turn_rating": rating} for who, text, rating in messages]
+    files = write(
+        tmp_path, one={"x": {"content": content}, "y": {"content": content[:1]}}, two={"z": {"content": content}}
+    )
+    found = topical_chat.conversations("mini", files)
+    assert [(one.id, one.began, one.users) for one in found] == [
+        ("mini-0001", 0, {"agent_1": "1-1", "agent_2": "1-2"}),
+        ("mini-0002", 1, {"agent_1": "2-1", "agent_2": "2-2"}),
+    ]
+    assert [utterance.rating for utterance in found[0].utterances] == [None, 4, 1]
+
+
+# Preferences
+
+
+def votes_of(tables):
+    (frame,) = tables.values()
+    return frame[["pair_id", "first_system_id", "second_system_id", "annotator_id", "choice"]].to_numpy().tolist()
+
+
+def test_ieval_s_rankings_are_votes(read, tmp_path):
+    log = "- hi\n- hello\nthere\n- \n- bye"
+    statements = {name: 2 if name in ieval.REVERSED else 4 for name in ieval.STATEMENTS}
+    bots = {
+        bot: {"Rating": rank, "chat_log": log, **statements} for bot, rank in zip(ieval.BOTS, (2, 3, 2, 1), strict=True)
+    }
+    tables = read("ieval", ratings=[{"elapsed_sec": 60, "positive": bots, "negative": bots}])
+    assert votes_of(tables)[:6] == [
+        [f"1-positive-{first}-{second}", first, second, "1", choice]
+        for (first, second), choice in zip(
+            combinations(ieval.BOTS, 2), ("second", "tie", "first", "first", "first", "first"), strict=True
+        )
+    ]
+    files = {"ratings": tmp_path / "ratings"}
+    assert ieval.dialogues(files)[0].utterances == (
+        ("person", "hi"), ("bot", "hello there"), ("person", "<EMPTY>"), ("bot", "bye"),
+    )  # fmt: skip
+    rated = ieval.ratings(files)
+    assert rated.iloc[0].to_dict() == {
+        "annotator_id": "1", "dialogue_id": "1-positive", "system_id": "Green", "likert": 4, "seconds": 60,
+    }  # fmt: skip
+
+
+def test_llmbar_s_labels_are_votes(read, tmp_path):
+    pairs = [
+        {"input": "add", "output_1": "2", "output_2": "", "label": 1},
+        {"input": "", "output_1": "a", "output_2": "b", "label": 2},
+    ]
+    assert [row[-1] for row in votes_of(read("llmbar", pairs=pairs))] == ["first", "second"]
+    made = llmbar.dialogues({"pairs": tmp_path / "pairs"})
+    assert [one.utterances for one in made][1:3] == [
+        (("user", "add"), ("model", "<EMPTY>")), (("user", "<EMPTY>"), ("model", "a")),
+    ]  # fmt: skip
+
+
+def test_llmfao_s_workers_are_numbers_and_judges_are_sources(read, tmp_path):
+    head = "id,prompt,winner,left,right,worker,model_x,model_y\n"
+    crowd = (
+        f"{head}p1,0,left,GPT,Llama,secret-x,1,2\np1,0,tie,GPT,Llama,secret-y,1,2\np2,0,right,GPT,Llama,secret-x,1,2\n"
+    )
+    judge = "id,prompt,winner,left,right\np1,0,left,GPT,Llama\n"
+    answers = "".join(
+        json.dumps({"prompt": 0, "text": "Hi", "model_x": 1, "result_x": " yo ", "model_y": other, "result_y": ""})
+        + "\n"
+        for other in (2, 3)
+    )
+    tables = read("llmfao", crowd=crowd, gpt3=judge, gpt4=judge, answers=answers)
+    assert votes_of(tables) == [
+        ["p1", "GPT", "Llama", "1", "first"],
+        ["p1", "GPT", "Llama", "2", "tie"],
+        ["p2", "GPT", "Llama", "1", "second"],
+        ["p1", "GPT", "Llama", "gpt-3", "first"],
+        ["p1", "GPT", "Llama", "gpt-4", "first"],
+    ]
+    assert set(tables["preferences"]["left"]) == {"first"}
+    made = llmfao.dialogues({"crowd": tmp_path / "crowd", "answers": tmp_path / "answers"})
+    assert [(one.system_id, one.utterances[1][1]) for one in made] == [("GPT", "yo"), ("Llama", "<EMPTY>")]
+
+
+def test_spot_the_bot_s_judgements_are_votes_on_four_questions(read, tmp_path):
+    chats = [
+        {
+            "_id": {"$oid": name},
+            "is_human0": human,
+            "system_type0": "model",
+            "system_name0": "blender_90M",
+            "system_type1": "lost",
+            "system_name1": "lost",
+            "convo": [{"id": "model", "text": "hi"}, {"id": "lost", "text": " "}],
+        }
+        for name, human in (("c1", False), ("c2", True))
+    ]
+
+    def side(is_human, value):
+        fields = ("fluencyValue", "sensitivenessValue", "specificityValue")
+        return {"decision_turn": 3, "is_human": is_human, **dict.fromkeys(fields, value)}
+
+    judged = [
+        {
+            "convo_id": chat,
+            "user_name": "secret",
+            "elapsed_time": seconds,
+            "entity0_annotation": side(None, True),
+            "entity1_annotation": side(False, True),
+        }
+        for chat, seconds in (("c1", 2500), ("c2", 1), ("c1", {"$numberLong": "1"}))
+    ]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for kind, records in (("sampled", chats), ("annotated", judged)):
+            archive.writestr(f"{kind}-dialogues-full-convai2.json", "".join(json.dumps(one) + "\n" for one in records))
+    tables = read("spot_the_bot", convai2=packed.getvalue())
+    assert votes_of(tables)[:2] == [["c1-3", "blender", "lost", "1", "first"], ["c1-3", "blender", "lost", "1", "tie"]]
+    # Judged again; a chat of two people is none of systems.
+    assert tables["preferences"]["pair_id"].unique().tolist() == ["c1-3", "c1-3-2"]
+    assert tables["preferences"]["seconds"].dropna().tolist() == [2.5] * 4
+    first, second = spot_the_bot.dialogues({"convai2": tmp_path / "convai2"})
+    assert (first.judged, second.judged) == ("blender", "lost")
+    assert first.utterances == (("blender", "hi"), ("lost", "<EMPTY>"))
