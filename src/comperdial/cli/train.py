@@ -32,6 +32,7 @@ def _train(options: argparse.Namespace) -> None:
     from comperdial.core.files import sha256
     from comperdial.data import corpora, sources
     from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.evaluated import evaluation_texts
     from comperdial.models import runtime
     from comperdial.training.trained import TRAINED
 
@@ -55,7 +56,7 @@ def _train(options: argparse.Namespace) -> None:
         elif path.is_file():
             origin[name] = {"sha256": sha256(path)}
         dialogues += corpora.read_corpus(name, corpus.format, path)
-    evaluated, unknown = corpora.evaluation_texts(catalogue)
+    evaluated, unknown = evaluation_texts(catalogue)
     target = options.output or TRAINED / options.name
     card = density.train(
         options.name, settings, dialogues, evaluated, options.working, target, origin=origin, unknown=unknown

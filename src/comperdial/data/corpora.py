@@ -11,10 +11,6 @@ from typing import Any
 
 from comperdial.core.errors import FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_jsonl, read_text
-from comperdial.data import readers, sources
-from comperdial.data.catalogue import Catalogue
-from comperdial.data.preferences import preference_sets
-from comperdial.data.readers import base
 
 
 @dataclass(frozen=True)
@@ -86,15 +82,11 @@ def _dialogue(corpus: str, number: int, utterances: Utterances, facts: Mapping[s
     return Dialogue(corpus, str(number), tuple(s for s, _ in kept), tuple(t for _, t in kept), by_speaker)
 
 
-def _in_turn(texts: Sequence[str]) -> Utterances:
-    """Give texts the speakers A and B in turn, A first."""
-    return base.alternating(texts, "BA"[len(texts) % 2])
-
-
 def _dailydialog(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line, its utterances ended by ``__eou__``; two speakers take turns."""
     for line in read_text(path).splitlines():
-        yield _in_turn([text for text in line.split("__eou__") if text.strip()]), {}
+        texts = [text for text in line.split("__eou__") if text.strip()]
+        yield [("AB"[place % 2], text) for place, text in enumerate(texts)], {}
 
 
 # A person whom the generator forgot to name.
@@ -199,31 +191,3 @@ FORMATS: Mapping[str, Callable[[Path], Iterable[Record]]] = {
     "tables": _tables,
 }
 """Formats of corpora, by the name that ``training`` in ``params.yaml`` gives them."""
-
-
-def evaluation_texts(catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
-    """Return the texts of a catalogue's data sets, which no model that is evaluated on them may be trained on.
-
-    Missing files are fetched.
-
-    Returns
-    -------
-    tuple
-        Lists of utterances in order: histories, and the last utterance with each reference or response to it;
-        and the data sets that were not searched, because the checksums of their files are not known.
-    """
-    texts: list[list[str]] = []
-    unknown = []
-    for name, entry in catalogue.datasets.items():
-        if not all(source.pinned for source in entry.files.values()):
-            unknown.append(name)
-        elif name not in preference_sets(catalogue):
-            tables = readers.read(entry.reader, name, sources.require_all(entry.files))
-            last: dict[str, list[str]] = {}
-            for row in tables["contexts"].to_dict("records"):
-                history = [utterance["text"] for utterance in row["history"]]
-                last[row["context_id"]] = history[-1:]
-                texts += [history, *([*history[-1:], reference] for reference in row["references"])]
-            responses = zip(tables["responses"]["context_id"], tables["responses"]["response"], strict=True)
-            texts += [[*last[context], response] for context, response in responses]
-    return texts, unknown
