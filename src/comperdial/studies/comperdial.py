@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,12 +20,9 @@ from comperdial.evaluation.ratings import OVERALL, table13_cases
 from comperdial.metrics import Metric, create
 from comperdial.metrics.named import ABOUT
 from comperdial.report import correlations
-from comperdial.report.about import About
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, LEVELS, Record, groups, level_title, read_reported
-from comperdial.report.render import Section, Table, ending, number, rows_frame
-
-Inputs = Mapping[str, Sequence[Path]]
-Study = Mapping[str, Any]
+from comperdial.report.render import Section, Table, described, ending, number, rows_frame
 
 NONE, NOT_APPLICABLE = "–", "N/A"
 CEILING = "One rater against the mean of the others"
@@ -367,19 +363,16 @@ def metric_outputs(inputs: Inputs, study: Study) -> Table:
     names = ["metric", "kind", "needs", "outputs", "normalised"]
     paper = reported[["metric", "outputs", "normalised", "ours"]].rename(columns={"ours": "metric_here"})
     missing = reported[~reported["ours"].isin(list(made))]
-    return Table(
-        study["entry"]["title"],
-        study["entry"]["caption"],
+    return described(
+        study,
         pd.concat([paper.assign(table="paper"), rows_frame(names, ours).assign(table="ours")], ignore_index=True),
         [
             Section("The paper's metrics", rows_frame([*columns, ("Normalised", "ours")], rows)),
             Section("All metrics of params.yaml", rows_frame([name.capitalize() for name in names], ours)),
         ],
-        [
-            "Normalised: lower case, no ASCII punctuation, no a, an, the, single spaces",
-            *_noted(reported, ["metric"]),
-            *(f"{row['metric']}: params.yaml has no metric {row['ours']!r}" for row in missing.to_dict("records")),
-        ],
+        "Normalised: lower case, no ASCII punctuation, no a, an, the, single spaces",
+        *_noted(reported, ["metric"]),
+        *(f"{row['metric']}: params.yaml has no metric {row['ours']!r}" for row in missing.to_dict("records")),
     )
 
 
@@ -467,12 +460,7 @@ def _other_judges(
             outputs = {row.get("output", entry["output"]): row.get("name") for row in rows if row["variant"] == variant}
             for output, name in outputs.items():
                 label = f"{entry['label']}, {name}" if name else entry["label"]
-                yield {
-                    "section": f"CPDScore, judged by {judge}",
-                    "label": label,
-                    "metric": metric,
-                    "output": output,
-                } | {"optional": True}
+                yield _optional(f"CPDScore, judged by {judge}", label, metric, output)
 
 
 def _recorded(results: pd.DataFrame, judges: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -481,13 +469,11 @@ def _recorded(results: pd.DataFrame, judges: Mapping[str, Mapping[str, Any]]) ->
             for output in sorted(results.loc[results["metric"] == metric, "output"].unique()):
                 text = entry["label"]
                 label = text.replace("{output}", output) if "{output}" in text else f"{text}, {output}"
-                yield {
-                    "section": "Recorded answers",
-                    "label": label,
-                    "metric": metric,
-                    "output": output,
-                    "optional": True,
-                }
+                yield _optional("Recorded answers", label, metric, output)
+
+
+def _optional(section: str, label: str, metric: str, output: str) -> dict[str, Any]:
+    return {"section": section, "label": label, "metric": metric, "output": output, "optional": True}
 
 
 def _ceilings(inputs: Inputs, frame: pd.DataFrame, layout: Mapping[str, Any]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +20,15 @@ from comperdial.evaluation.rated import RatedSet
 from comperdial.evaluation.ratios import read_pairs
 from comperdial.judges.prompting import find_question
 from comperdial.perturbations import PERTURBATIONS
-from comperdial.report.about import About
-from comperdial.report.render import SIMULATED, Section, Table, grouped_notes, interval, number
+from comperdial.report.about import About, Inputs, Study
+from comperdial.report.correlations import MARK, halved
+from comperdial.report.plots.style import drawing, figure_and_axes, ink_on, sequential, short, titled
+from comperdial.report.render import SIMULATED, Section, Table, described, grouped_notes, interval, number
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats.agreement import krippendorff_alpha
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Inputs = Mapping[str, Sequence[Path]]
-Study = Mapping[str, Any]
 
 SHORT = {
     "relevance": "Rel", "specificity": "Spe", "interestingness": "Int", "understandability": "Und",
@@ -38,7 +38,6 @@ SHORT = {
 LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level"}
 RATERS = {"human": "people", "gpt-4": "GPT-4", "human or gpt-4": "people or GPT-4"}
 AVERAGE = "average"
-MARK = "‡"
 RULES = "service:rules"
 DROPS = {"above_delta": "a drop above δ", "any_drop": "any drop"}
 
@@ -180,10 +179,9 @@ def _table(
     known: _Known, frame: pd.DataFrame, sections: Mapping[str, pd.DataFrame], notes: Iterable[str] = ()
 ) -> Table:
     """Return a table with the title, the caption and the first notes of its entry, and the sections that have rows."""
-    entry = known.study["entry"]
     kept = [Section(title, cells) for title, cells in sections.items() if len(cells)]
-    caption = entry["caption"] + f" {SIMULATED}" * known.about.simulated
-    return Table(entry["title"], caption, frame, kept, [*entry.get("notes", ()), *notes])
+    made = described(known.study, frame, kept, *notes)
+    return replace(made, caption=made.caption + f" {SIMULATED}" * known.about.simulated)
 
 
 def _by_source(names: Iterable[str]) -> list[str]:
@@ -411,7 +409,7 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
     """Show Pearson of each evaluator, set and dimension with its interval; the CSV has all three coefficients."""
     frame, known = _correlations(inputs, study)
     found = known.shown(frame).dropna(subset="value")
-    found = found.assign(loso_halved=_halved(found), place=found["dimension"].map([*SHORT].index))
+    found = found.assign(loso_halved=halved(found), place=found["dimension"].map([*SHORT].index))
     pearson = found[found["coefficient"] == "pearson"].sort_values("value", ascending=False)
     texts = pearson.assign(
         group="Pearson", name=pearson["dimension"].map(SHORT), text=_with_intervals(pearson, "value", "loso_halved")
@@ -433,16 +431,6 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
     notes = [f"{', '.join(names)}, scores of {text}" for text, names in sets.items()]
     notes += [*known.sample_notes(found), *known.not_asked_notes(), *known.not_run_notes()]
     return _table(known, _every(found), sections, notes)
-
-
-def _halved(frame: pd.DataFrame) -> pd.Series:
-    """Return whether a correlation falls by more than half, towards 0 and beyond, without some system.
-
-    Missing if no system can be left out.
-    """
-    value, left = frame["value"], frame["loso_value"]
-    fell = left.isna() | ((left < value / 2) & (value > 0)) | ((left > value / 2) & (value <= 0))
-    return fell.astype("boolean").where(frame["loso_system"].notna())
 
 
 def _every(found: pd.DataFrame) -> pd.DataFrame:
@@ -753,8 +741,6 @@ def questions(inputs: Inputs, study: Study) -> Table:
 
 def between_dimensions(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw how the dimensions of one rater go together, a panel each for people, GPT-4 and judges."""
-    from comperdial.report.plots.style import drawing, figure_and_axes, sequential, titled
-
     entry, frame = study["entry"], _read(inputs["between"], "between_dimensions")
     frame = frame.sort_values(["dimension_a", "dimension_b"], key=lambda names: names.map([*SHORT].index))
     known, panels = _Known(inputs, study), _by_source(frame["who"])
@@ -793,21 +779,15 @@ def between_dimensions(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFra
 
 def _draw(ax: Any, frame: pd.DataFrame, colours: Any) -> None:  # noqa: ANN401
     """Draw the lower triangle: the upper is the same, and the diagonal is 1."""
-    from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    from comperdial.report.plots.style import ink_on, short
-
     rows, columns = _once(frame["dimension_a"]), _once(frame["dimension_b"])
-    cells, faces = [], []
     for one in frame.to_dict("records"):
         x, y, value = columns.index(one["dimension_b"]), rows.index(one["dimension_a"]), one["value"]
         face = (1.0, 1.0, 1.0, 1.0) if np.isnan(value) else colours.to_rgba(value)
-        cells.append(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96))
-        faces.append(face)
+        ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face, edgecolor="none"))
         ink = "#777777" if np.isnan(value) else ink_on(face)
         ax.text(x, y, short(value), ha="center", va="center", color=ink, fontsize=7.5)
-    ax.add_collection(PatchCollection(cells, facecolors=faces, edgecolors="none"))
     ax.set_xticks(range(len(columns)), [SHORT[name] for name in columns])
     ax.set_yticks(range(len(rows)), [SHORT[name] for name in rows])
     ax.set_xlim(-0.55, len(columns) - 0.45)

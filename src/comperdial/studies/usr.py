@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +12,13 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError
 from comperdial.evaluation import aggregate
 from comperdial.report import correlations
-from comperdial.report.about import About
+from comperdial.report.about import About, Inputs
 from comperdial.report.correlations import COEFFICIENTS, FEW
 from comperdial.report.plots.style import drawing, titled
-from comperdial.report.render import Section, Table, number, spread
+from comperdial.report.render import Section, Table, described, number, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Inputs = Mapping[str, Sequence[Path]]
 
 _MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
 _LEVELS = {"turn": "responses", "system": "systems"}
@@ -52,13 +49,8 @@ def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
         },
     )
     noted = frame[frame["note"].fillna("") != ""]
-    return Table(
-        title=study["entry"]["title"],
-        caption=study["entry"]["caption"],
-        frame=frame,
-        sections=[Section("Inter-annotator agreement", texts)],
-        notes=[f"{', '.join(row[name] for name in key)}: {row['note']}" for row in noted.to_dict("records")],
-    )
+    notes = (f"{', '.join(row[name] for name in key)}: {row['note']}" for row in noted.to_dict("records"))
+    return described(study, frame, [Section("Inter-annotator agreement", texts)], *notes)
 
 
 def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFrame]:
