@@ -285,7 +285,7 @@ def test_a_changed_result_changes_the_page(small, shown_before, monkeypatch, tmp
     found = pd.read_parquet(path)
     at = (found["metric"] == "bleu") & (found["coefficient"] == "spearman")
     found.loc[at, ["value", "low", "high"]] = [0.987, 0.98, 0.99]
-    found.to_parquet(path)
+    found.to_parquet(path, index=False)
     after = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "0.99" not in before and "bleu-1" in after and "0.99" in after
 
@@ -319,7 +319,7 @@ def test_people_s_dialogues_are_quoted_in_part_only(small, monkeypatch, tmp_path
     """Those of others are not ours to pass on: one utterance and the response."""
     shutil.copytree(small, tmp_path / "copy")
     for path in (tmp_path / "copy/data/tables/demo").glob("ratings.parquet"):
-        pd.read_parquet(path).assign(source="human").to_parquet(path)
+        pd.read_parquet(path).assign(source="human").to_parquet(path, index=False)
     shown = "".join(map(str, run("03", tmp_path / "copy", monkeypatch)))
     assert "told of itself" not in shown
     assert SIMULATED not in shown
@@ -332,10 +332,10 @@ def test_where_no_pair_was_compared_the_page_says_so(small, monkeypatch, tmp_pat
     folder = tmp_path / "copy/results/demo"
     found = pd.read_parquet(folder / "correlations.parquet")
     kept = found[found["metric"].isin(["bleu", "chrf", "f1"][:count])]
-    kept.to_parquet(folder / "correlations.parquet")
+    kept.to_parquet(folder / "correlations.parquet", index=False)
     for name in ("pairs", "curves", "power"):
         path = folder / f"{name}.parquet"
-        pd.read_parquet(path).head(0).to_parquet(path)
+        pd.read_parquet(path).head(0).to_parquet(path, index=False)
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "What is missing: compared metrics." in shown
     assert "No learning curves" in shown and "bleu-1" in shown
@@ -345,8 +345,8 @@ def test_one_metric_with_a_rank_is_shown(small, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
     folder = tmp_path / "copy/results/demo"
     found = pd.read_parquet(folder / "correlations.parquet")
-    found[found["metric"] == "bleu"].to_parquet(folder / "correlations.parquet")
-    pd.read_parquet(folder / "pairs.parquet").head(0).to_parquet(folder / "pairs.parquet")
+    found[found["metric"] == "bleu"].to_parquet(folder / "correlations.parquet", index=False)
+    pd.read_parquet(folder / "pairs.parquet").head(0).to_parquet(folder / "pairs.parquet", index=False)
     shown = "".join(map(str, run("02", tmp_path / "copy", monkeypatch)))
     assert "What is missing: tested pairs." in shown
 
@@ -356,7 +356,7 @@ def test_where_no_judge_has_values_the_page_says_so(small, monkeypatch, tmp_path
     path = tmp_path / "copy/results/demo/correlations.parquet"
     found = pd.read_parquet(path)
     found.loc[found["metric"] == "cpds-d_rules", "value"] = np.nan
-    found.to_parquet(path)
+    found.to_parquet(path, index=False)
     shown = run("03", tmp_path / "copy", monkeypatch)
     assert "What is missing: a judge" in shown[1]
 
@@ -364,7 +364,7 @@ def test_where_no_judge_has_values_the_page_says_so(small, monkeypatch, tmp_path
 def test_a_metric_with_other_settings_is_left_out(small, shown_before, monkeypatch, tmp_path):
     shutil.copytree(small, tmp_path / "copy")
     path = tmp_path / "copy/results/demo/scores/chrf.parquet"
-    pd.read_parquet(path).assign(signature="chrf|beta:3").to_parquet(path)
+    pd.read_parquet(path).assign(signature="chrf|beta:3").to_parquet(path, index=False)
     shown = "".join(map(str, run("04", tmp_path / "copy", monkeypatch)))
     assert "another signature: chrf." in shown
     assert '<td class="text">chrf' not in shown
