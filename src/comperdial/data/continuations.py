@@ -22,7 +22,7 @@ _DIMENSION = "Overall"
 
 @dataclass(frozen=True)
 class Message:
-    """What was sent at once; ``rating`` is what the other speaker said of it, ``seconds`` when, both where it is known."""
+    """One message; ``rating`` is the other speaker's, ``seconds`` its time, both if known."""
 
     speaker: str
     text: str
@@ -32,7 +32,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Utterance:
-    """What a speaker said in a row: when it began and ended, and the last rating of its messages."""
+    """A speaker's messages in a row: when they began and ended, and the last rating of its messages."""
 
     speaker: str
     text: str
@@ -60,7 +60,7 @@ class Conversation:
     profiles
         Profile sentences by speaker.
     rating
-        What the user said of the whole conversation.
+        The user's rating of the whole conversation.
     """
 
     id: str
@@ -115,12 +115,12 @@ def samples(conversations: Iterable[Conversation]) -> Iterator[Sample]:
     The first utterance is none: in a conversation of two speakers somebody always answers it.
     """
     for conversation in conversations:
-        said = conversation.utterances
-        for turn in range(1, len(said)):
-            reply, user = said[turn], said[turn - 1].speaker
+        utterances = conversation.utterances
+        for turn in range(1, len(utterances)):
+            reply, user = utterances[turn], utterances[turn - 1].speaker
             if user not in conversation.users:
                 continue
-            after = said[turn + 1] if turn + 1 < len(said) else None
+            after = utterances[turn + 1] if turn + 1 < len(utterances) else None
             seconds = None
             if after and after.began is not None and reply.ended is not None:
                 seconds = after.began - reply.ended
@@ -188,7 +188,7 @@ def conversation_tables(
         name: [] for name in ("contexts", "personas", "responses", "ratings", "continuations")
     }
     for conversation in conversations:
-        said, asked = conversation.utterances, list(samples([conversation]))
+        utterances, asked = conversation.utterances, list(samples([conversation]))
         for sample in asked:
             speaker = sample.reply.speaker
             system = conversation.systems[speaker]
@@ -196,7 +196,7 @@ def conversation_tables(
             start = 0 if history is None else max(0, sample.turn - history)
             before = [
                 {"speaker": base.CHATBOT if one.speaker == speaker else base.PERSON, "text": one.text}
-                for one in said[start : sample.turn]
+                for one in utterances[start : sample.turn]
             ]
             rows["contexts"].append(base.context(sample.id, conversation.id, sample.turn, before))
             rows["responses"].append(base.response(sample.id, system, sample.reply.text))

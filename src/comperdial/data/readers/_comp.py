@@ -12,7 +12,7 @@ from comperdial.data.readers import base
 GPT4 = "gpt-4"
 GPT4_SCALE = (1.0, 5.0)
 ROUNDS = 5
-# What the short names in the files of rounds stand for is inferred.
+# The meaning of the short names in the files of rounds is inferred.
 SHORT = {
     "coherence": "coh",
     "diversity": "div",

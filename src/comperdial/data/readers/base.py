@@ -140,7 +140,7 @@ def worker_numbers(names: Iterable[str]) -> dict[str, str]:
 
 
 def alternating(texts: Sequence[str], last: str = PERSON) -> list[tuple[str, str]]:
-    """Give texts their speakers: ``last`` said the last one, and the two take turns."""
+    """Give texts their speakers: the last one is by ``last``, and the two take turns."""
     other = PERSON if last == CHATBOT else CHATBOT
     return [((last, other)[(len(texts) - 1 - place) % 2], text) for place, text in enumerate(texts)]
 

@@ -45,7 +45,7 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
     """
     chats = []
     for record in read_json(files.get("conversations") or _packaged()).values():
-        # Some messages stand in groups.
+        # Some messages are in groups.
         groups = (group if isinstance(group, list) else [group] for group in record["messages"])
         messages = [
             Message(one["sender"], one["text"], datetime.fromisoformat(one["timestamp"]).timestamp())

@@ -77,11 +77,11 @@ def _responses(original: Line, perturbed: Line) -> tuple[_Turns, _Turns]:
 
 
 def _extended(original: Line, perturbed: Line) -> tuple[_Turns, _Turns]:
-    """Return a pair of dialogues of which one goes on; who speaks last there contradicts what they said, so is B."""
+    """Return a pair of dialogues of which one goes on; who speaks last there contradicts themselves, so is B."""
     before, after = labelled(original, _LABELS), labelled(perturbed, _LABELS)
     last = after[-1][0]
     first, second = (
-        [(base.CHATBOT if who == last else base.PERSON, text) for who, text in said] for said in (before, after)
+        [(base.CHATBOT if who == last else base.PERSON, text) for who, text in dialogue] for dialogue in (before, after)
     )
     return _turns(first), _turns(second)
 

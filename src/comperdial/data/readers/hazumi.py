@@ -59,19 +59,19 @@ def exchanges(dataset: str, files: Files) -> list[Exchange]:
 def read(dataset: str, files: Files) -> Tables:
     """Read one subset: an ELAN file a dialogue; a score that is missing is no rating."""
     contexts, responses, ratings = [], [], []
-    said: list[tuple[str, str]] = []
+    history: list[tuple[str, str]] = []
     for one in exchanges(dataset, files):
         if one.turn == 0:
-            said = []
+            history = []
         context_id = f"{one.dialogue_id}-{one.turn:03d}"
-        contexts.append(base.context(context_id, one.dialogue_id, one.turn, base.as_history(said)))
+        contexts.append(base.context(context_id, one.dialogue_id, one.turn, base.as_history(history)))
         responses.append(base.response(context_id, WIZARD, one.wizard))
         ratings += [
             base.rating("turn", context_id, WIZARD, annotator, DIMENSION, score, SCALE, position=position)
             for annotator, position, score in one.scores
             if score is not None
         ]
-        said += [(base.CHATBOT, one.wizard), (base.PERSON, one.participant)]
+        history += [(base.CHATBOT, one.wizard), (base.PERSON, one.participant)]
     systems = [base.system(WIZARD, "human", "a person in a system's place")]
     return base.tables(dataset, files, systems=systems, contexts=contexts, responses=responses, ratings=ratings)
 

@@ -1,6 +1,6 @@
 """Spot the Bot (Deriu et al. 2020): two bots chat with each other, and a crowd worker judges both.
 
-Workers saw a chat up to some utterance, and said of each side whether it is a person, whether they are unsure, or
+Workers saw a chat up to some utterance, and judged of each side whether it is a person, whether they are unsure, or
 whether it is a bot; and whether it is fluent, sensible and specific. A side that is judged better is preferred; person
 is better than unsure, and that is better than bot. Each worker's judgement of a chat is a vote on four questions.
 """

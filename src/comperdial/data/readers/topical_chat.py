@@ -20,7 +20,7 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
-    """Return the conversations of two agents, in the files' order, which stands for time."""
+    """Return the conversations of two agents, in the files' order, taken for their order in time."""
     found: list[Conversation] = []
     for record in (record for path in files.values() for record in read_json(path).values()):
         messages = [Message(m["agent"], m["message"], rating=RATINGS[m["turn_rating"]]) for m in record["content"]]
