@@ -142,9 +142,13 @@ def over_means(
                 )
                 for one, size in zip(sums, sizes, strict=True)
             )
-            for row, of_metric in zip(rows, x, strict=True):
-                for place, name in enumerate(names):
-                    found[part, row, place] = rowwise(of_metric, y, name)
+            for place, name in enumerate(names):
+                sides, of = [*x, y], name
+                if name == "spearman":
+                    # All metrics share the ranks of the ratings; a system without a mean has one on no side.
+                    sides = [stats.rankdata(side, axis=1, nan_policy="omit") for side in sides]
+                    of = "pearson"
+                found[part, rows, place] = np.stack([rowwise(side, sides[-1], of) for side in sides[:-1]], axis=1)
     return found
 
 

@@ -131,9 +131,11 @@ def _kendall(x: Floats, y: Floats) -> Floats:
     x, y = np.ascontiguousarray(x.T), np.ascontiguousarray(y.T)
     agree, untied_x, untied_y = np.zeros((3, x.shape[1]))
     for place in range(len(x) - 1):
-        a, b = (signs_of(side[place], side[place + 1 :]) for side in (x, y))
-        for total, pairs in ((agree, a * b), (untied_x, a * a), (untied_y, b * b)):
-            total += pairs.sum(axis=0, dtype=np.int32)
+        # The sum of 127 signs fits into a byte, and bytes are added fastest.
+        for start in range(place + 1, len(x), 127):
+            a, b = (signs_of(side[place], side[start : start + 127]) for side in (x, y))
+            for total, pairs in ((agree, a * b), (untied_x, a * a), (untied_y, b * b)):
+                total += np.add.reduce(pairs, axis=0, dtype=np.int8)
     return np.asarray(agree / np.sqrt(untied_x * untied_y))
 
 
