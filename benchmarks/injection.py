@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from comperdial.judges.parsing import Form, parse
-from comperdial.judges.prompting import Prompt, inline, load, render
+from comperdial.judges.prompting import Prompt, inline, load
 from comperdial.judges.services.rules import Request, Text, rate, read, respond
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +122,7 @@ class Outcome(NamedTuple):
 
 def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Request) -> Outcome:
     """Render, read, answer and parse one prompt; ``clean`` is what was read from the prompt without an attack."""
-    text = render(prompt, values)
+    text = prompt.render(values)
     request = read(text)
     decided, _ = rate(request)
     found = parse(respond([{"role": "user", "content": text}]).text, form)
@@ -139,7 +139,7 @@ def measure(name: str, groups: list[list[Case]]) -> Iterator[tuple[str, str, lis
     rows: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for turns in groups:
         plain = values_of(prompt, turns, "", "appended")
-        clean = read(render(prompt, plain))
+        clean = read(prompt.render(plain))
         before = outcome(prompt, form, plain, clean)
         for (attack, text), mode in itertools.product(ATTACKS.items(), ("appended", "replaced")):
             after = outcome(prompt, form, values_of(prompt, turns, text, mode), clean)

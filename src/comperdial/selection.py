@@ -30,17 +30,7 @@ from comperdial.data.readers.table import rated, texts
 from comperdial.data.recorded import read_entries
 from comperdial.judges.recorded import find as answer_format
 from comperdial.judges.recorded import read_recorded_judges
-from comperdial.judges.scores import slug
-from comperdial.judges.tasks import (
-    DEFAULT,
-    Task,
-    groups_of,
-    judged_levels,
-    known_signature,
-    read_judging,
-    signature,
-    unavailable,
-)
+from comperdial.judges.tasks import DEFAULT, Task, groups_of, judged_levels, read_judging, slug
 from comperdial.metrics import create, kinds
 from comperdial.metrics.base import Metric
 from comperdial.metrics.named import ABOUT, suited, why_unsuited
@@ -392,9 +382,9 @@ class Selection:
     def why_not_judged(self, dataset: str, name: str) -> str | None:
         """Return why a judge's metric has no scores and cannot get any here; None if it has or can."""
         task = self.tasks[dataset][name]
-        why = unavailable(self.judging, task, dataset)
+        why = task.unavailable(dataset)
         # Of a model that is not here nothing is known that scores could be compared with.
-        if why is None or ((known := known_signature(self.judging, task)) and _fits(score_file(dataset, name), known)):
+        if why is None or ((known := task.known_signature) and _fits(score_file(dataset, name), known)):
             return None
         return why
 
@@ -669,7 +659,7 @@ def score_file(dataset: str, metric: str) -> str:
 
 def judge_signature(selection: Selection, dataset: str, metric: str) -> str:
     """Return all that determines a judge's scores."""
-    return signature(selection.judging, selection.tasks[dataset][metric])
+    return selection.tasks[dataset][metric].signature
 
 
 def _mains(entry: Mapping[str, Any] | None) -> list[str]:

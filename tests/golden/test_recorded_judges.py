@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from comperdial.data.catalogue import load_catalogue
 from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.judges.parsing import parse
-from comperdial.judges.recorded import find
-from comperdial.judges.recorded.taking import RecordedJudge, ratings, scores
+from comperdial.judges.recorded import Recorded, find
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
 QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")
@@ -57,32 +55,22 @@ def rated(usr_tables):
 
 
 @pytest.fixture(scope="module")
-def judge(root, real_file):
-    catalogue = load_catalogue(root / "data/sources.yaml")
-
-    def make(prompt):
-        sources = {quality: catalogue.file(f"chiang2023_{prompt}_{quality}") for quality in QUALITIES}
-        return RecordedJudge(
-            name=f"gpt-3.5-turbo_{prompt}",
-            format="chiang2023",
-            model="gpt-3.5-turbo",
-            prompt=f"chiang2023/{prompt}",
-            paths={quality: real_file(source.name) for quality, source in sources.items()},
-            origins={q: f"{s.repository}@{s.commit[:7]}/{s.path}" for q, s in sources.items()},
-        )
-
-    return make
+def paths(root, real_file):
+    """Return each prompt's files by quality."""
+    return {
+        prompt: {quality: real_file(f"chiang2023_{prompt}_{quality}") for quality in QUALITIES} for prompt in PROMPTS
+    }
 
 
 @pytest.fixture(scope="module")
-def said(judge, rated):
-    """Return for every prompt what its answers say."""
-    return {prompt: ratings(judge(prompt), rated) for prompt in PROMPTS}
+def read(paths, rated):
+    """Return for every prompt its answers, read."""
+    return {prompt: Recorded.read(f"gpt-3.5-turbo_{prompt}", "chiang2023", paths[prompt], rated) for prompt in PROMPTS}
 
 
 @pytest.fixture(scope="module")
-def files(judge):
-    return {prompt: {q: json.loads(path.read_text()) for q, path in judge(prompt).paths.items()} for prompt in PROMPTS}
+def files(paths):
+    return {prompt: {q: json.loads(path.read_text()) for q, path in of.items()} for prompt, of in paths.items()}
 
 
 def people(rated, quality):
@@ -90,15 +78,15 @@ def people(rated, quality):
     return found.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
 
 
-def test_every_answer_is_taken(said):
-    assert sum(len(found.singles) for found in said.values()) == 114_460
+def test_every_answer_is_taken(read):
+    assert sum(len(found.answers) for found in read.values()) == 114_460
 
 
 @pytest.mark.parametrize(("prompt", "quality"), [*FOUND])
-def test_coverage_and_correlation(said, rated, prompt, quality):
+def test_coverage_and_correlation(read, rated, prompt, quality):
     answers, unread, pearson = FOUND[prompt, quality]
-    values = said[prompt].values.query("dimension == @quality")
-    failures = said[prompt].failures.query("dimension == @quality")
+    values = read[prompt].means.query("dimension == @quality")
+    failures = read[prompt].answers.query("dimension == @quality")["failure"].dropna()
     assert (values["answers"].sum(), len(failures)) == (answers, unread)
     assert values["value"].notna().all()
     human = people(rated, quality)
@@ -112,7 +100,7 @@ def test_coverage_and_correlation(said, rated, prompt, quality):
 
 def first_digit(answer):
     """Read an answer as its owners did: the first digit of what follows the last "rating:", or nothing."""
-    found = find("chiang2023")({"naturalness": "unread"}).owners_reading(answer)
+    found = find("chiang2023").owners_reading(answer)
     return np.nan if found is None else found
 
 
@@ -146,9 +134,9 @@ def test_the_published_numbers_come_of_the_first_digit(files, prompt, quality):
         ("geval_no_auto_cot", "groundedness", 539),
     ],
 )
-def test_what_the_first_digit_misreads(files, said, prompt, quality, differing):
+def test_what_the_first_digit_misreads(files, read, prompt, quality, differing):
     """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
-    form = find("chiang2023")({quality: "unread"}).form(quality)
+    form = find("chiang2023").forms[quality]
     found = 0
     for item in files[prompt][quality]:
         for answer in item["all_responses"]:
@@ -161,15 +149,17 @@ def test_what_the_first_digit_misreads(files, said, prompt, quality, differing):
     assert found == differing
 
 
-def test_nobody_could_read_what_is_left(files, said):
+def test_nobody_could_read_what_is_left(files, read):
     """An answer without a rating holds no number of the scale outside an echo or a list, or holds several ratings."""
     kinds = {"several": 0, "out of scale": 0, "echo or list": 0, "no number": 0}
-    for prompt, found in said.items():
-        for place, dimension, sample, failure in found.failures.itertuples(index=False, name=None):
+    for prompt, found in read.items():
+        for place, dimension, sample, failure in found.answers.dropna(subset="failure")[
+            ["place", "dimension", "sample", "failure"]
+        ].itertuples(index=False, name=None):
             item = files[prompt][dimension][int(place.rpartition(" ")[2])]
             answer = item["all_responses"][sample % 20]
-            low, high = find("chiang2023").dimensions[dimension]
-            inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if low <= float(n) <= high]
+            form = find("chiang2023").forms[dimension]
+            inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if form.low <= float(n) <= form.high]
             if failure.startswith("different ratings"):
                 kinds["several"] += 1
             elif failure.startswith("out of scale"):
@@ -184,67 +174,8 @@ def test_nobody_could_read_what_is_left(files, said):
     assert kinds == {"several": 4, "out of scale": 1, "echo or list": 5, "no number": 88}
 
 
-def test_scores_of_the_responses_that_are_evaluated(said, judge, rated):
-    found = scores(judge("geval"), said["geval"], rated)
+def test_scores_of_the_responses_that_are_evaluated(read):
+    found = read["geval"].scores("s")
     assert set(found["output"]) == set(QUALITIES)
     assert "Original Ground Truth" not in set(found["system_id"])
     assert found.groupby("output").size().between(290, 300).all()
-    [signature] = found["signature"].unique()
-    assert "|from:d223302/A-Closer-Look-To-LLM-Evaluation@9008442/results/topical_chat|" in signature
-
-
-# GPT-4's five rounds
-
-ROUNDS = {
-    "fed_dialogue": 125,
-    "conture_dialogue": 119,
-    "heval_dialogue": 286,
-    "ieval_dialogue": 500,
-    "reliable_dialogue": 500,
-    "persona_see_dialogue": 500,
-}
-# With the mean of people's ratings on FED's dialogues.
-FED = {
-    "coherence": ("Coherent", 0.760),
-    "engagingness": ("Likeable", 0.689),
-    "diversity": ("Diverse", 0.534),
-    "informativeness": ("Informative", 0.615),
-    "overall": ("Overall", 0.744),
-}
-
-
-@pytest.fixture(scope="module")
-def gpt4(root, real_file):
-    """Return for every data set what GPT-4's rounds say."""
-    catalogue = load_catalogue(root / "data/sources.yaml")
-    found = {}
-    for dataset in ROUNDS:
-        source = catalogue.file(f"{dataset}_gpt4_rounds")
-        recorded = RecordedJudge(
-            name="gpt-4_rounds",
-            format="gpt4_rounds",
-            model="gpt-4",
-            prompt="zhang2024/rounds",
-            paths={"rounds": real_file(source.name)},
-            origins={"rounds": f"{source.repository}@{source.commit[:7]}/{source.path}"},
-        )
-        found[dataset] = ratings(recorded)
-    return found
-
-
-@pytest.mark.parametrize(("dataset", "dialogues"), [*ROUNDS.items()])
-def test_every_round_is_taken(gpt4, dataset, dialogues):
-    found = gpt4[dataset]
-    assert len(found.values) == 5 * dialogues
-    assert (found.values["parsed"] == 5).all()
-    assert found.failures.empty
-
-
-@pytest.mark.parametrize(("dimension", "human", "published"), [(d, *rest) for d, rest in FED.items()])
-def test_gpt4_on_fed_dialogues(gpt4, real_file, dimension, human, published):
-    annotated = json.loads(real_file("fed_dialogue_ratings").read_text())
-    people = [np.mean(dialogue["annotations"][human]) for dialogue in annotated]
-    values = gpt4["fed_dialogue"].values.query("dimension == @dimension").sort_values("item_id")["value"]
-    assert stats.pearsonr(values, people)[0] == pytest.approx(published, abs=0.0015)
-    # The paper prints .620 for this one, among Pearson values.
-    assert (round(stats.spearmanr(values, people)[0], 3) == 0.62) == (dimension == "informativeness")

@@ -12,7 +12,7 @@ from scipy import stats
 from comperdial import schema
 from comperdial.data import readers, sources
 from comperdial.data.catalogue import load_catalogue
-from comperdial.judges.recorded.taking import take_answers
+from comperdial.judges.recorded import take_answers
 
 # Table 1 of the paper: items, mean utterances, mean words of context and response, or of the dialogue.
 TABLE_1 = {
@@ -165,11 +165,16 @@ def test_the_rounds_of_fed_are_a_judge(tables, root, real_file, tmp_path, monkey
     for name, frame in tables("fed_dial").items():
         schema.write(tmp_path / f"tables/{name}.parquet", frame, name)
     take_answers(
-        {"name": "gpt-4_fed_dial", "format": "gpt4_rounds", "model": "gpt-4", "prompt": "rounds"},
-        {"rounds": "fed_dialogue_gpt4_rounds"},
+        "gpt-4_fed_dial",
+        {
+            "format": "gpt4_rounds",
+            "model": "gpt-4",
+            "prompt": "rounds",
+            "sources": {"rounds": "fed_dialogue_gpt4_rounds"},
+        },
         Path("tables"),
-        Path("scores.parquet"),
         catalogue=root / "data/sources.yaml",
+        scores_to=Path("scores.parquet"),
         judgements_to=Path("judgements.parquet"),
         coverage_to=Path("coverage.csv"),
     )

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import shlex
 
 import pandas as pd
@@ -17,11 +18,11 @@ from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import items_of
+from comperdial.judges.judging import judge_items, judge_tables
 from comperdial.judges.probabilities import expected_value
-from comperdial.judges.prompting import fact_lines, history_lines, inline, load, names, questions, render
-from comperdial.judges.requests import MissingAnswersError, encode, request_key
-from comperdial.judges.scores import judge_items, write_judged
-from comperdial.judges.tasks import Task, family_of, read_judging, signature, unavailable
+from comperdial.judges.prompting import NAMES, STUDY, fact_lines, history_lines, inline, load, questions
+from comperdial.judges.requests import MissingAnswersError, Request
+from comperdial.judges.tasks import Task, read_judging
 from faultserver import FaultServer, completion
 from minijudging import judging_of, write_tables
 
@@ -77,13 +78,13 @@ PROMPTS = {
 def test_a_prompt_is_the_same_byte_by_byte(name, explain):
     question = "overall" if name.startswith(("implicit", "rating")) else None
     prompt = load(name, explain=explain, question=question)
-    text = render(prompt, VALUES)
+    text = prompt.render(VALUES)
     assert (prompt.hash[:12], hashlib.sha256(text.encode()).hexdigest()[:12]) == PROMPTS[name, explain]
     assert "{{ clocks }}" in text or "response" not in prompt.fields
 
 
 def test_every_prompt_is_covered():
-    assert {name for name, _ in PROMPTS} == {*names()}
+    assert {name for name, _ in PROMPTS} == {*NAMES, *STUDY}
 
 
 @given(st.text())
@@ -98,8 +99,8 @@ def test_a_template_of_ones_own(tmp_path):
     path = tmp_path / "mine.md"
     path.write_text("Context:\n{{ history }}\n{{ question }}\nResponse:\n{{ response }}\nRating:\n")
     prompt = load(str(path), explain=True, question="Is it {good}?")
-    assert render(prompt, VALUES).endswith("Explain" + render(prompt, VALUES).split("Explain")[1])
-    assert "Is it {good}?" in render(prompt, VALUES) and prompt.fields == {"history", "response"}
+    assert prompt.render(VALUES).endswith("Explain" + prompt.render(VALUES).split("Explain")[1])
+    assert "Is it {good}?" in prompt.render(VALUES) and prompt.fields == {"history", "response"}
     for template, error in (
         ("{{ response", "not a jinja2 template"),
         ("{{ respond }}", "placeholder"),
@@ -109,7 +110,7 @@ def test_a_template_of_ones_own(tmp_path):
         path.write_text(template)
         load.cache_clear()
         with pytest.raises(ComperdialError, match=error):
-            render(load(str(path)), VALUES)
+            load(str(path)).render(VALUES)
     with pytest.raises(UnknownNameError, match="cpds_simple"):
         load("cpds_simpl")
 
@@ -144,55 +145,54 @@ def tables(tmp_path):
 @pytest.fixture
 def by_rules(tmp_path):
     judging = judging_of({}, tmp_path)
-    return judging, lambda variant: Task(judging.judges["rules"], judging.variants[variant], 1)
+    return lambda variant: Task(judging, judging.judges["rules"], judging.variants[variant], 1)
 
 
 def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path):
-    judging, task = by_rules
-    files = tmp_path / "s.parquet", tmp_path / "j.parquet"
-    found = write_judged(judging, task("cpds-d"), tables, *files, dataset="mine")
+    task = by_rules
+    files = [tmp_path / "s.parquet"]
+    found = judge_tables(task("cpds-d"), tables, dataset="mine")
+    schema.write(files[0], found.scores, "scores")
     assert set(found.scores["system_id"]) == {"one", "two"} and len(found.scores) == 4
     pd.testing.assert_frame_equal(
         schema.read(files[0], "scores"), schema.validate(found.scores, "scores"), check_like=True
     )
-    assert set(found.scores["signature"]) == {signature(judging, task("cpds-d"))}
+    assert set(found.scores["signature"]) == {task("cpds-d").signature}
     assert found.judgements["rationale"].notna().all()
     assert found.scores["value"].between(1, 5).all()
     # Turns without a reference lack what the prompt shows; so do dialogues after such turns.
-    lacking = write_judged(judging, task("cpds-s-ref"), tables, None, None, dataset="mine").lacking
+    lacking = judge_tables(task("cpds-s-ref"), tables, dataset="mine").lacking
     assert lacking == {"no reference": 2}
-    whole = write_judged(judging, task("cpds-dial"), tables, None, None, dataset="mine", turns=files[0])
+    whole = judge_tables(task("cpds-dial"), tables, dataset="mine", turns=files[0])
     assert set(whole.scores["output"]) == {"final-score", "dialogue-interaction-score", "overall-dialogue-turn-score"}
     assert whole.scores["level"].eq("dialogue").all()
-    with_answers = write_judged(judging, task("cpds-dial"), tables, None, None, dataset="mine")
+    with_answers = judge_tables(task("cpds-dial"), tables, dataset="mine")
     pd.testing.assert_frame_equal(whole.scores, with_answers.scores)
     some = found.scores.iloc[1:]
-    assert write_judged(judging, task("cpds-dial"), tables, None, None, dataset="mine", turns=some).lacking == {
-        "1 turns without a score": 1
-    }
+    assert judge_tables(task("cpds-dial"), tables, dataset="mine", turns=some).lacking == {"1 turns without a score": 1}
 
 
 def test_what_is_asked(by_rules, tables, tmp_path):
-    judging, task = by_rules
-    items = {(item.item_id, item.system_id): item.messages for item in items_of(judging, task("cpds-s-ref"), tables)}
+    task = by_rules
+    items = {(item.item_id, item.system_id): item.messages for item in items_of(task("cpds-s-ref"), tables)}
     prompt = json.loads(items["c0", "one"])[0]["content"]
     assert "A: Hello, do you like the sea?" in prompt and "I love it." in prompt and "No." not in prompt
     assert items["c1", "one"] is None
-    two = [item for item in items_of(judging, task("original-s"), tables) if item.system_id == "two"]
+    two = [item for item in items_of(task("original-s"), tables) if item.system_id == "two"]
     assert len({item.messages for item in two}) == 2
     same = [dataclasses.replace(two[0], system_id=name) for name in ("x", "y", "z")]
-    found = judge_items(judging, task("original-s"), same, dataset="mine")
+    found = judge_items(task("original-s"), same, dataset="mine")
     assert found.report.answered == 1 and len(found.judgements) == 3
 
 
 def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables, tmp_path):
     with FaultServer(lambda n, body: (200, completion(f"Humanness: {n % 3 + 2}"))) as server:
         judging = judging_of({"base_url": server.url, "concurrency": 1}, tmp_path)
-        many, once = (Task(judging.judges["server"], judging.variants["cpds-d"], count) for count in (3, 1))
+        many, once = (Task(judging, judging.judges["server"], judging.variants["cpds-d"], count) for count in (3, 1))
         assert (many.name, once.name) == ("cpds-d_server", "cpds-d-once_server")
-        mean = write_judged(judging, many, tables, None, None, dataset="mine")
+        mean = judge_tables(many, tables, dataset="mine")
         calls = len(server.requests)
-        single = write_judged(judging, once, tables, None, None, dataset="mine")
+        single = judge_tables(once, tables, dataset="mine")
         assert len(server.requests) == calls
     assert set(mean.scores["value"]) == {3.0} and len(mean.judgements) == 3 * len(mean.scores)
     assert set(single.scores["value"]) == {2.0}
@@ -226,7 +226,9 @@ def test_probabilities_that_give_no_value(logprobs, labels, match):
 
 
 def test_labels_through_a_server(tables, tmp_path):
-    top = [{"token": "Yes", "logprob": -0.5}, {"token": " no", "logprob": -1.0}, {"token": "Well", "logprob": -3.0}]
+    # Two tokens may have the same text: half of exp(-0.5) each.
+    yes = {"token": "Yes", "logprob": -0.5 - math.log(2)}
+    top = [yes, yes, {"token": " no", "logprob": -1.0}, {"token": "Well", "logprob": -3.0}]
     said = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
     variant = {
         "prompt": "implicit_turn", "question": "overall", "fields": ["history", "response"], "dimensions": ["overall"],
@@ -234,8 +236,8 @@ def test_labels_through_a_server(tables, tmp_path):
     }  # fmt: skip
     with FaultServer(lambda n, body: (200, said)) as server:
         judging = judging_of({"base_url": server.url, "mode": "probabilities"}, tmp_path, variants={"yes-no": variant})
-        task = Task(judging.judges["server"], judging.variants["yes-no"], 1)
-        found = write_judged(judging, task, tables, None, None, dataset="mine")
+        task = Task(judging, judging.judges["server"], judging.variants["yes-no"], 1)
+        found = judge_tables(task, tables, dataset="mine")
         assert all(body["logprobs"] and body["top_logprobs"] == 20 for body in server.requests)
     values = found.scores.groupby("output")["value"].first()
     assert values["overall"] == pytest.approx(1 / (1 + 2.718281828**-0.5), abs=1e-6)
@@ -246,28 +248,29 @@ def test_labels_through_a_server(tables, tmp_path):
     exported = pd.read_parquet(tmp_path / "other/published.parquet")
     assert "messages" not in exported and "sea" not in exported.to_json()
     moved = dataclasses.replace(judging, ledger=tmp_path / "other", budget=0)
-    again = write_judged(moved, task, tables, None, None, dataset="mine")
+    again = judge_tables(dataclasses.replace(task, judging=moved), tables, dataset="mine")
     assert again.report is None
     pd.testing.assert_frame_equal(again.scores, found.scores)
     assert not (tmp_path / "other/answers.sqlite").exists()
 
 
-def test_answers_of_an_older_version_are_taken_over(by_rules, tables, tmp_path):
-    judging, task = by_rules
-    family = family_of(judging, task("cpds-d"))
-    messages = encode([{"role": "user", "content": "x"}])
-    folder = tmp_path / "old/mine/rules" / family.id
-    folder.mkdir(parents=True)
+def test_answers_of_other_files_are_taken_over(by_rules, tables, tmp_path):
+    """Of version 0.14 as well."""
+    task = by_rules("cpds-d")
+    judge_tables(task, tables, dataset="mine")
     row = {
-        "messages": messages, "sample": 0, "answer": "4", "finish": "stop", "input_tokens": 1, "output_tokens": 1,
+        "messages": "[]", "sample": 0, "answer": "4", "finish": "stop", "input_tokens": 1, "output_tokens": 1,
         "model": "m", "logprobs": None, "cost": 0.0, "latency": 1, "time": 1, "origin": None,
     }  # fmt: skip
+    folder = tmp_path / "old/mine/rules" / task.family
+    folder.mkdir(parents=True)
     pd.DataFrame([row]).to_parquet(folder / "part-0001-00000000.parquet")
     with AnswerFile(tmp_path / "new") as answers:
         assert answers.add(tmp_path / "old/mine") == 1
         assert answers.add(tmp_path / "old/mine") == 0
-        assert answers.get(request_key(family.id, messages, 0)).text == "4"
-        assert answers.has("mine", family.id) and not answers.has("other", family.id)
+        assert answers.get(Request(task.family, "[]").key).text == "4"
+        assert answers.has("mine", task.family) and not answers.has("other", task.family)
+        assert answers.add(tmp_path / "ledger/answers.sqlite") == 4
 
 
 def test_published_answers_are_readable_without_the_model(root, monkeypatch):
@@ -284,9 +287,9 @@ def test_published_answers_are_readable_without_the_model(root, monkeypatch):
         {"smollm2": config["judges"]["smollm2"]},
         {"judges": {"default": ["smollm2"]}, "variants": {"yes-no": variant}, "ledger": str(root / "data/ledger")},
     )
-    task = Task(judging.judges["smollm2"], judging.variants["yes-no"], 1)
-    assert unavailable(judging, task, "topical_usr") is None
-    assert unavailable(judging, task, "usr_persona") == "not here"
+    task = Task(judging, judging.judges["smollm2"], judging.variants["yes-no"], 1)
+    assert task.unavailable("topical_usr") is None
+    assert task.unavailable("usr_persona") == "not here"
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------
@@ -308,19 +311,20 @@ def test_a_mistake_in_the_configuration_is_named(tmp_path, judge, variant, match
     given = {"prompt": "cpds_detail", "fields": ["history", "fact", "response"], "dimensions": ["humanness"], **variant}
     with pytest.raises(ComperdialError, match=match):
         judging = judging_of(judge, tmp_path, variants={"mine": given})
-        signature(judging, Task(judging.judges["server"], judging.variants["mine"], 1))
+        assert Task(judging, judging.judges["server"], judging.variants["mine"], 1).signature
 
 
 def test_a_judge_without_a_key_or_money_is_no_error_of_a_plan(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     judging = judging_of({}, tmp_path)
-    task = Task(judging.judges["server"], judging.variants["cpds-d"], 1)
-    assert unavailable(judging, task, "mine") == "not asked: m costs money, and the budget is 0"
+    task = Task(judging, judging.judges["server"], judging.variants["cpds-d"], 1)
+    assert task.unavailable("mine") == "not asked: m costs money, and the budget is 0"
     rich = dataclasses.replace(judging, budget=5.0)
-    assert "OPENAI_API_KEY" in unavailable(rich, task, "mine")
+    task = dataclasses.replace(task, judging=rich)
+    assert "OPENAI_API_KEY" in task.unavailable("mine")
     rows = [{"dialogue": "d", "turn": 0, "history": [], "facts": ["x"], "said": {"one": "Hi"}}]
     with pytest.raises(MissingAnswersError, match="OPENAI_API_KEY"):
-        write_judged(rich, task, write_tables(tmp_path / "t", rows), None, None, dataset="mine")
+        judge_tables(task, write_tables(tmp_path / "t", rows), dataset="mine")
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -393,7 +397,7 @@ def test_a_file_judged_by_a_server(command, tmp_path):
 
 
 def test_the_prompts_commands(command):
-    assert all(name in command("prompts list") for name in names())
+    assert all(name in command("prompts list") for name in (*NAMES, *STUDY))
     assert "### Evaluation Form" in command("prompts show cpds_detail --explain")
 
 

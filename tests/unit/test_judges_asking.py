@@ -1,6 +1,5 @@
 """Asking a server with faults: each answer once, the budget never passed, wrong servers noticed, runs that go on."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -15,8 +14,8 @@ import pytest
 
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.answers import AnswerFile
+from comperdial.judges.judging import judge_items
 from comperdial.judges.requests import JudgeError, MissingAnswersError
-from comperdial.judges.scores import judge_items
 from comperdial.judges.tasks import Task
 from faultserver import FaultServer, completion
 from minijudging import chats, judging_of
@@ -37,10 +36,10 @@ def judge(tmp_path, monkeypatch):
     def run(server, count=30, *, variant="cpds-d", items=None, budget=0, ask_again=(), accept_refused=False, **entry):
         entry = {"base_url": server.url, "key": "TEST_KEY", "concurrency": 8, **entry}
         judging = judging_of(entry, tmp_path, budget=budget, prices=str(tmp_path / "prices.yaml"))
-        asked = dataclasses.replace(judging.variants[variant], samples=(1,))
-        task = Task(judging.judges["server"], asked, 1)
+        asked = judging.variants[variant].model_copy(update={"samples": 1})
+        task = Task(judging, judging.judges["server"], asked, 1)
         items = chats(count) if items is None else items
-        return judge_items(judging, task, items, dataset="mine", ask_again=ask_again, accept_refused=accept_refused)
+        return judge_items(task, items, dataset="mine", ask_again=ask_again, accept_refused=accept_refused)
 
     return run
 
@@ -181,6 +180,16 @@ def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge
     assert set(found.judgements["output_tokens"]) == {4}
 
 
+def test_an_answer_without_content_is_unreadable_and_the_others_are_scored(judge):
+    def answer(number, body):
+        return 200, completion(None if "number 3?" in json.dumps(body) else "Humanness: 4")
+
+    with FaultServer(answer) as server:
+        found = judge(server, 6, concurrency=1)
+    assert len(found.scores) == 5 and found.failures == {"an empty answer": 1}
+    assert found.judgements.set_index("item_id")["tries"]["c3"] == 4
+
+
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_an_answer_that_is_not_whole_is_no_rating(judge, finish):
     def answer(number, body):
@@ -231,13 +240,13 @@ PROCESS = """
 import sys
 sys.path[:0] = {paths!r}
 from pathlib import Path
-from comperdial.judges.scores import judge_items
+from comperdial.judges.judging import judge_items
 from comperdial.judges.tasks import Task
 from minijudging import chats, judging_of
 entry = {{"base_url": {url!r}, "free": False, "concurrency": 16}}
 judging = judging_of(entry, Path({folder!r}), budget=1.0, prices={prices!r})
-task = Task(judging.judges["server"], judging.variants["cpds-d"], 1)
-print(len(judge_items(judging, task, chats(120), dataset="mine").scores))
+task = Task(judging, judging.judges["server"], judging.variants["cpds-d"], 1)
+print(len(judge_items(task, chats(120), dataset="mine").scores))
 """
 
 

@@ -19,7 +19,7 @@ from comperdial.judges.answers import AnswerFile
 from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError
-from comperdial.judges.services.rules_pairs import PairRules
+from comperdial.judges.services.rules import PairRules
 from comperdial.judges.tasks import read_judging
 from faultserver import FaultServer, completion
 

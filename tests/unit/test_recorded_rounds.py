@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 
-from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError
 from comperdial.data import readers
 from comperdial.data.recorded import Rated
-from comperdial.judges.recorded.taking import RecordedJudge, coverage, judgements, ratings, scores
+from comperdial.judges.recorded import Recorded
 
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 FED_NAMES = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
@@ -53,42 +53,31 @@ def write(folder, lines=LINES, content=None, people=None):
     return files
 
 
-def judge(files):
-    return RecordedJudge(
-        "gpt-4_mini", "gpt4_rounds", "gpt-4", "rounds", {"rounds": files["rounds"]}, {"rounds": "o/r@abcdef0/r.json"}
-    )
+def judge(files, *, ratings=None, **tables):
+    known = Rated(*(tables[name] for name in ("contexts", "responses", "systems")), ratings)
+    return Recorded.read("gpt-4_mini", "gpt4_rounds", {"rounds": files["rounds"]}, known)
 
 
 def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
     files = write(tmp_path, people=rated())
     tables = readers.read("comp_dialogues", "mini", files)
-    known = Rated(tables["contexts"], tables["responses"], tables["systems"])
-    said = ratings(judge(files), known)
-    assert len(said.singles) == 3 * 25
-    found = scores(judge(files), said, known)
-    assert len(found) == 3 * 5
+    made = judge(files, **tables)
+    found = made.scores("s")
+    assert len(made.answers) == 3 * 25 and len(found) == 3 * 5
     assert (set(found["level"]), set(found["output"])) == ({"dialogue"}, set(SHORT))
     keys = found[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
     assert keys == [["mini-0000", "Meena"], ["mini-0001", "Human"], ["mini-0002", "Mitsuku"]]
     assert (found["value"] == 3).all()
-    single = judgements(judge(files), said, known)
-    assert sorted(single["sample"].unique()) == list(range(5))
-    counted = coverage("gpt-4_mini", said, tables["ratings"].query("level == 'dialogue'"), {})
-    assert counted["n"].tolist() == [3] * 5
-    machine = tables["ratings"].query("level == 'dialogue'").query("source == 'gpt-4'")
-    alone = coverage("gpt-4_mini", said, machine, {})
-    assert alone["n"].tolist() == [0] * 5
-    assert alone["pearson"].isna().all()
-    with pytest.raises(UnknownNameError, match="coherence: unknown rated dimension 'Coherence'"):
-        coverage("gpt-4_mini", said, tables["ratings"].query("level == 'dialogue'"), {"coherence": "Coherence"})
+    assert sorted(made.judgements()["sample"].unique()) == list(range(5))
+    assert made.coverage()["n"].tolist() == [3] * 5
+    alone = judge(files, **tables | {"ratings": tables["ratings"].query("source == 'gpt-4'")}).coverage()
+    assert alone["n"].tolist() == [0] * 5 and alone["pearson"].isna().all()
 
 
 def test_coverage_correlates_with_people_s_means(tmp_path):
     content = rounds() | {f"ovr_{number}": [1.0, 2.0, 4.0] for number in range(1, 6)}
     files = write(tmp_path, content=content, people=rated())
-    tables = readers.read("comp_dialogues", "mini", files)
-    known = Rated(tables["contexts"], tables["responses"], tables["systems"])
-    counted = coverage("x", ratings(judge(files), known), tables["ratings"].query("level == 'dialogue'"), {})
+    counted = judge(files, **readers.read("comp_dialogues", "mini", files)).coverage()
     # People's means rise by a quarter from dialogue to dialogue; the rounds by 1 and 2.
     expected = pd.Series([1.0, 2.0, 4.0]).corr(pd.Series([0.75, 1.0, 1.25]))
     assert counted.set_index("dimension")["pearson"]["overall"] == pytest.approx(expected)
@@ -100,4 +89,4 @@ def test_a_dialogue_that_is_in_no_table_is_refused(tmp_path):
     contexts = tables["contexts"].query("dialogue_id != 'mini-0001'")
     responses = tables["responses"][tables["responses"]["context_id"].isin(contexts["context_id"])]
     with pytest.raises(SchemaError, match=r"entry 1: dialogue 'mini-0001' has responses of no system"):
-        ratings(judge(files), Rated(contexts, responses, tables["systems"]))
+        judge(files, **tables | {"contexts": contexts, "responses": responses})

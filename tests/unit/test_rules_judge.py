@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comperdial.judges.parsing import Form, parse
-from comperdial.judges.prompting import fact_lines, history_lines, inline, load, render
+from comperdial.judges.prompting import fact_lines, history_lines, inline, load
 from comperdial.judges.services import find
 from comperdial.judges.services.rules import rate, read
 from comperdial.judges.tasks import Judge
@@ -52,7 +52,7 @@ ANSWERS = {
         "It says specific things and it brings up new things, but the speaker repeats what the other said.",
     ),
 }
-SERVICE = find("rules")(Judge("rules", "rules", "", "any", "generate", {}, None, {}))
+SERVICE = find("rules")(Judge.model_construct(name="rules"))
 
 
 def complete(*contents):
@@ -66,7 +66,7 @@ def lines(values):
 
 
 def answer(prompt="cpds_simple", **changes):
-    return complete(render(load(prompt), VALUES | lines(changes))).text
+    return complete(load(prompt).render(VALUES | lines(changes))).text
 
 
 def ratings(prompt="cpds_simple", **changes):
@@ -79,14 +79,14 @@ def test_published_answers_are_given_again_under_this_version(name):
     """Whoever changes an answer gives the rules a new version."""
     form, rationale = ANSWERS[name]
     assert SERVICE.identity() == {"rules": 1} and SERVICE.deterministic
-    plain, explained = (complete(render(load(name, explain=explain), VALUES)) for explain in (False, True))
+    plain, explained = (complete(load(name, explain=explain).render(VALUES)) for explain in (False, True))
     assert (plain.text, explained.text) == (form, f"{form}\nRationale: {rationale}")
     assert (plain.finish, plain.model, plain.logprobs) == ("stop", "rules-1", None)
 
 
 def test_usage_counts_the_words_and_marks_of_all_messages():
     assert complete("Rate this:", "it's 4/5.").input_tokens == 10
-    prompt = render(load("cpds_simple"), VALUES)
+    prompt = load("cpds_simple").render(VALUES)
     longer = prompt.replace(RESPONSE, f"{RESPONSE} How are-you?")
     assert complete(longer).input_tokens - complete(prompt).input_tokens == 5
     system, user = prompt.split("\n", 1)
@@ -122,7 +122,7 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
         "responses": [RESPONSE, f"It is {response}"],
         "dialogue": [*HISTORY, turn, {"speaker": "A", "text": response}],
     }
-    text = render(prompt, lines(values))
+    text = prompt.render(lines(values))
     request = read(text)
     # A fact that would look like an entry of the form has a backslash before its mark.
     line = inline(f"- {fact}")
@@ -139,7 +139,7 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     }
     names = {"fact": "facts", "turn_scores": "turn scores", "dialogue": "conversation"}
     assert request.sections == {names.get(field, field): expected[field] for field in prompt.fields}
-    plain = read(render(prompt, VALUES | {"turn_scores": ["1"] * 2, "responses": ["x"] * 2})).instructions
+    plain = read(prompt.render(VALUES | {"turn_scores": ["1"] * 2, "responses": ["x"] * 2})).instructions
     assert request.instructions == plain
     found = parse(complete(text).text, Form(plain.names, plain.names[-1], plain.low, plain.high))
     assert found.failure is None and tuple(found.values) == plain.names and dict(found.values) == rate(request)[0]
@@ -147,9 +147,9 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
 
 
 def test_a_blank_line_under_a_header_is_no_response_and_an_empty_response_is_the_worst():
-    prompt = render(load("cpds_detail"), VALUES)
+    prompt = load("cpds_detail").render(VALUES)
     assert complete(prompt.replace("### Response:\n", "### Response:\n\n")) == complete(prompt)
-    empty = render(load("original_detail", explain=True), VALUES | {"response": " "})
+    empty = load("original_detail", explain=True).render(VALUES | {"response": " "})
     assert complete(empty).text == "1\nRationale: The response is empty."
 
 
@@ -179,7 +179,7 @@ def test_history_facts_and_turns_may_be_none_or_many():
 )
 def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, changes, why):
     prompt = load(name, question="relevance" if name == "implicit_turn" else None)
-    text = render(prompt, VALUES)
+    text = prompt.render(VALUES)
     for old, new in changes.items():
         text = text.replace(old, new)
     found = complete(text).text
@@ -188,7 +188,7 @@ def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, ch
 
 
 def test_a_dimension_that_the_rules_do_not_know_is_left_out():
-    prompt = render(load("cpds_simple"), VALUES)
+    prompt = load("cpds_simple").render(VALUES)
     assert complete(prompt.replace("overall - x", "empathy - x\noverall - x")).text == complete(prompt).text
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comperdial.cli import judge_file
-from comperdial.cli.common import add_catalogue, output_file, output_table
+from comperdial.cli.common import add_catalogue, output_file, output_table, seconds, whole
 from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
-    from comperdial.judges.scores import Judged
-    from comperdial.judges.tasks import Judging, Task
+    from comperdial.judges.pairs import Choices, Dialogues, Pairs
+    from comperdial.judges.tasks import Judge, Judging, Task
+    from comperdial.stats.proportions import Share
 
 _TABLES = Path("data/tables")
+_CONNECTION = ("key", "free", "concurrency", "timeout")
+# Either may limit an answer; models that think take the second one alone.
+_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -35,7 +41,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     _add_choice(kind)
     kind = add("run", _run, "ask for what has no answer yet, within the budget; with --output, write scores")
     _add_choice(kind)
-    judge_file.add_asking(kind)
+    _add_asking(kind)
     kind.add_argument("--output", type=output_table, help="table `scores` of one data set and metric")
     kind.add_argument("--judgements", type=output_table, help="table `judgements`: how each score came about")
     kind.add_argument("--turns", type=Path, help="the scores of the turns, for a dialogue; default: of the answers")
@@ -45,6 +51,22 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("dialogue")
     kind.add_argument("--metrics", nargs="*", help="default: all that judges made")
     kind.add_argument("--results", type=Path, default=Path("results"), help="default: results")
+    kind = add("file", _file, "have a file of responses rated, as `comperdial score` scores one")
+    kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
+    kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
+    _add_who(kind)
+    kind.add_argument("--output", type=output_table, required=True, help="the scores: a .jsonl, .csv or .parquet file")
+    kind.add_argument("--judgements", type=output_table, help="how each score came about, with rationales: likewise")
+    kind = add("preferences", _preferences, "have pairs of dialogues compared, each in both orders")
+    kind.add_argument("dialogues", type=Path, nargs="?", help="a file of dialogues (JSON Lines)")
+    kind.add_argument("pairs", type=Path, nargs="?", help="CSV, JSONL or Parquet: pairs, or table `preferences`")
+    kind.add_argument(
+        "--data", metavar="NAME", help="instead of files: public preferences of the catalogue, such as llmfao"
+    )
+    kind.add_argument("--question", required=True, help="what is asked: in your own words, or the name of a question")
+    _add_who(kind)
+    kind.add_argument("--output", type=output_table, required=True, help="table `preferences`: likewise")
+    add_catalogue(kind)
     kind = add("import", _import, "make tables of a judge's answers that others recorded")
     kind.add_argument("tables", type=Path, help="a data set's folder of tables")
     kind.add_argument("--metric", required=True, help="an entry of `recorded_judges`")
@@ -59,17 +81,17 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("file", type=output_file)
     kind.add_argument("--texts", action="store_true", help="answers in words too, which may repeat a data set's texts")
     kind.add_argument("--dataset", help="about one data set; default: about all")
-    _add_answers(kind)
-    kind = add("import-answers", _import_answers, "take over answers of a Parquet file or of an older ledger")
-    kind.add_argument("file", type=Path, help="Parquet; or ledger.sqlite or data/ledger/DATASET of version 0.14")
-    _add_answers(kind)
-    judge_file.add_kinds(what)
-
-
-def _add_answers(kind: argparse.ArgumentParser) -> None:
+    _add_answers(kind, Path("data/ledger"))
+    kind = add("import-answers", _import_answers, "take over the answers of another file")
     kind.add_argument(
-        "--answers", type=Path, default=Path("data/ledger"), help="an SQLite file, or its folder; default: data/ledger"
+        "file", type=Path, help="Parquet or SQLite; or ledger.sqlite or data/ledger/DATASET of version 0.14"
     )
+    _add_answers(kind, Path("data/ledger"))
+
+
+def _add_answers(kind: argparse.ArgumentParser, default: Path | None = None) -> None:
+    text = f"where answers are: an SQLite file or its folder; default: {default or 'as params.yaml has it'}"
+    kind.add_argument("--answers", type=Path, default=default, help=text)
 
 
 def _add_choice(kind: argparse.ArgumentParser) -> None:
@@ -79,16 +101,108 @@ def _add_choice(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--judges", nargs="+", help="default: all")
     kind.add_argument("--variants", nargs="+", help="default: all")
     kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
+    _add_answers(kind)
+
+
+def _add_asking(kind: argparse.ArgumentParser) -> None:
+    """Add what may be spent, and what is asked again."""
+    kind.add_argument("--budget", type=_from_zero, help="US dollars that all answers may cost; default: params.yaml's")
     kind.add_argument(
-        "--answers", type=Path, help="where answers are: an SQLite file or its folder; default: params.yaml's"
+        "--ask-again",
+        nargs="+",
+        choices=("refused", "unreadable"),
+        default=[],
+        help="ask too what was refused, or has no rating",
     )
+    kind.add_argument(
+        "--accept-refused", action="store_true", help="keep refusals however many there are, instead of stopping"
+    )
+
+
+def _add_who(kind: argparse.ArgumentParser) -> None:
+    """Add the options that say who is asked, where answers are kept and what may be spent."""
+    who = kind.add_mutually_exclusive_group(required=True)
+    who.add_argument("--judge", help="who is asked: a judge of params.yaml")
+    who.add_argument("--model", help="who is asked: a model of the server at --base-url, as the server calls it")
+    server = kind.add_argument_group("a server of your own (vLLM, Ollama, llama.cpp, …), which needs no params.yaml")
+    server.add_argument("--base-url", metavar="URL", help="where it listens: http://localhost:8000/v1")
+    server.add_argument("--name", help="what to call the judge in the output; default: made of the model's name")
+    server.add_argument("--key", metavar="NAME", help="the environment variable that holds the server's key")
+    server.add_argument(
+        "--free",
+        action=argparse.BooleanOptionalAction,
+        help="whether it costs nothing; default: if it is on this machine",
+    )
+    server.add_argument("--temperature", type=_from_zero, metavar="T", help="default: the server's")
+    server.add_argument("--max-tokens", type=whole(1), metavar="N", help="of an answer; default: 512")
+    server.add_argument(
+        "--parameter", type=_parameter, action="append", metavar="NAME=VALUE",
+        help="anything else that is sent with each request, such as max_completion_tokens=4000; may be given again",
+    )  # fmt: skip
+    server.add_argument("--concurrency", type=whole(1), metavar="N", help="requests at a time; default: 16")
+    server.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for one answer; default: 300")
+    kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
+    _add_answers(kind)
+    _add_asking(kind)
+
+
+def _from_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a number from 0 up")
+    return value
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """Return a name and a value; what is JSON is read as such, anything else is a text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier() or not value:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
+    try:
+        found = json.loads(value)
+        # Infinity and NaN, which Python reads, are no JSON.
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        found = value
+    if name in _LIMITS and (type(found) is not int or found < 1):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 up")
+    return name, found
+
+
+# --- who is asked what -----------------------------------------------------------------------------------------------
+
+
+def _read_config(options: argparse.Namespace) -> tuple[Judging, dict[str, Any]]:
+    """Return the judges of the configuration, with the options' budget and answers, and the whole configuration."""
+    from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
+    from comperdial.config.studies import params_file, with_studies
+    from comperdial.core.errors import FileError
+    from comperdial.judges.tasks import groups_of, read_judging
+
+    shipped = Path(__file__).parents[3] / "params.yaml"
+    path = options.params or next((path for path in (params_file(), shipped) if path.is_file()), None)
+    if path is None:
+        raise FileError(
+            "no such file here, and the package was installed without its repository",
+            where="params.yaml",
+            expected="a configuration with the variants to choose from",
+            hint="Run this in the repository, or name its params.yaml by --params",
+        )
+    config = with_studies(load_yaml(path))
+    judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
+    given = {"ledger": options.answers, "budget": getattr(options, "budget", None)}
+    return dataclasses.replace(judging, **{name: value for name, value in given.items() if value is not None}), config
 
 
 def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task]]]:
     """Return the configuration, and the tasks that are chosen, each with its folder of tables."""
     from comperdial.core.errors import ConfigError, FileError
 
-    judging, config = judge_file.read_config(options)
+    judging, config = _read_config(options)
     folders = options.tables or [_TABLES / name for name in config.get("datasets") or []]
     if not folders:
         raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
@@ -103,28 +217,27 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task
 
 def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any], folder: Path) -> Iterator[Task]:
     """Yield the tasks that are chosen of a data set, turns before dialogues."""
-    import dataclasses
-
     from comperdial import schema
     from comperdial.core.errors import UnknownNameError
     from comperdial.data.catalogue import load_catalogue
-    from comperdial.judges.tasks import Task, judged_levels, sample_counts
+    from comperdial.judges.tasks import Task, judged_levels
 
     dataset = folder.name
-    for given, known, kind in (
-        (options.judges, judging.judges, "judge"),
-        (options.variants, judging.variants, "variant"),
+    for kind, given, known in (
+        ("judge", options.judges, judging.judges),
+        ("variant", options.variants, judging.variants),
     ):
         for name in given or ():
             if name not in known:
                 raise UnknownNameError(kind, name, known)
     if options.metric:
-        every = {
-            task.name: task
+        tasks = [
+            Task(judging, judge, variant, count)
             for judge in judging.judges.values()
             for variant in judging.variants.values()
-            for task in (Task(judge, variant, count) for count in sample_counts(variant, judge))
-        }
+            for count in variant.counts(judge)
+        ]
+        every = {task.name: task for task in tasks}
         for name in options.metric:
             if name not in every:
                 raise UnknownNameError("metric of a judge", name, every)
@@ -140,25 +253,63 @@ def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any]
     if entry is None or options.variants:
         contexts = schema.read(folder / "contexts.parquet", "contexts")
         levels = {"turns": True, "dialogues": bool(contexts["dialogue_id"].duplicated().any())}
-    tasks = judging.tasks(dataset, **levels).values()
     # Scores of fewer samples are made of the same answers.
-    yield from sorted(
-        (task for task in tasks if task.samples == task.wanted[0]), key=lambda task: task.variant.level == "dialogue"
-    )
+    whole_tasks = [task for task in judging.tasks(dataset, **levels).values() if task.samples == task.wanted[0]]
+    yield from sorted(whole_tasks, key=lambda task: task.variant.level == "dialogue")
+
+
+def _chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
+    """Return the configuration, with the judge that the command line describes in it, and the name of who is asked."""
+    from comperdial.core.errors import ConfigError
+
+    judging, _ = _read_config(options)
+    server = ("base_url", "name", "temperature", "max_tokens", "parameter", *_CONNECTION)
+    if options.judge:
+        if given := [name for name in server if getattr(options, name) is not None]:
+            expected = "--model, for a server without an entry in params.yaml"
+            raise ConfigError("given with --judge", where=f"--{given[0].replace('_', '-')}", expected=expected)
+        return judging, options.judge
+    judge = _server(options)
+    if judge.name in judging.judges:
+        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
+    return judging.with_judge(judge), judge.name
+
+
+def _server(options: argparse.Namespace) -> Judge:
+    """Return the judge that the command line describes."""
+    from comperdial.core.errors import ConfigError
+    from comperdial.judges.tasks import server_judge
+
+    if not options.base_url:
+        expected = "the server's URL, such as http://localhost:8000/v1"
+        raise ConfigError("--model without --base-url", where="--model", expected=expected)
+    pairs = [(name, getattr(options, name)) for name in ("max_tokens", "temperature")]
+    pairs = [pair for pair in pairs if pair[1] is not None] + (options.parameter or [])
+    parameters = dict(pairs)
+    limits = [name for name in _LIMITS if name in parameters]
+    if len(parameters) < len(pairs) or len(limits) > 1:
+        expected = "one value, and one limit of length"
+        raise ConfigError("a parameter is given twice", where="--parameter", expected=expected)
+    parameters = parameters if limits else {"max_tokens": 512, **parameters}
+    # A model on a machine of one's own may have many requests before this one.
+    connection = {name: value for name in _CONNECTION if (value := getattr(options, name)) is not None}
+    connection = {"timeout": 300.0, **connection}
+    return server_judge(options.base_url, options.model, name=options.name, parameters=parameters, **connection)
+
+
+# --- what is done ----------------------------------------------------------------------------------------------------
 
 
 def _list(options: argparse.Namespace) -> None:
-    from comperdial.judges.tasks import known_signature, unasked, unavailable
-
     judging, chosen = _chosen(options)
     for folder, task in chosen:
-        why = unavailable(judging, task, folder.name)
+        why = task.unavailable(folder.name)
         print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
         if options.signatures:
-            print(f"    {known_signature(judging, task) or 'no signature is known here'}")
+            print(f"    {task.known_signature or 'no signature is known here'}")
     names = {task.judge.name for _, task in chosen}
     for name in names:
-        reasons = {unasked(variant, judging.judges[name]): variant.name for variant in judging.variants.values()}
+        reasons = {variant.unasked(judging.judges[name]): variant.name for variant in judging.variants.values()}
         for why, variant in reasons.items():
             if why:
                 print(f"{name} is not asked {variant} and the like: {why}")
@@ -169,15 +320,14 @@ def _list(options: argparse.Namespace) -> None:
 def _plan(options: argparse.Namespace) -> None:
     from comperdial.judges.answers import AnswerFile
     from comperdial.judges.plan import as_text, plan
-    from comperdial.judges.tasks import known_signature, unavailable
 
     judging, chosen = _chosen(options)
     plans, skipped = [], []
     for folder, task in chosen:
-        if known_signature(judging, task) is None:
-            skipped.append(f"{folder.name}  {task.name}: not counted: {unavailable(judging, task, folder.name)}")
+        if task.known_signature is None:
+            skipped.append(f"{folder.name}  {task.name}: not counted: {task.unavailable(folder.name)}")
         else:
-            plans.append(plan(judging, task, folder, dataset=folder.name))
+            plans.append(plan(task, folder, dataset=folder.name))
     print("\n".join([*([as_text(plans)] if plans else []), *skipped]))
     with AnswerFile(judging.ledger) as answers:
         print(f"\nAll answers have cost {money(answers.spent)} so far; the budget is {money(judging.budget)}.")
@@ -189,50 +339,41 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from comperdial.core.errors import ConfigError
+    from comperdial.judges.judging import judge_tables
     from comperdial.judges.requests import MissingAnswersError
-    from comperdial.judges.scores import write_judged
 
-    judging, chosen = _chosen(options)
+    _, chosen = _chosen(options)
     writing = options.output or options.judgements
     if writing and len(chosen) != 1:
         raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
-    skipped: list[str] = []
+    skipped = 0
     for folder, task in chosen:
         try:
-            judged = write_judged(
-                judging,
-                task,
-                folder,
-                options.output,
-                options.judgements,
-                dataset=folder.name,
-                turns=options.turns,
-                ask_again=options.ask_again,
-                accept_refused=options.accept_refused,
-            )
+            judged = judge_tables(task, folder, dataset=folder.name, turns=options.turns, **_asking(options))
+            _write(options, judged)
+            outcome = str(judged)
         except MissingAnswersError as error:
             if writing:
                 raise
-            skipped.append(f"{folder.name}  {task.name}: not run: {error.hint or error.problem}")
-            print(harmless(skipped[-1]), flush=True)
-            continue
-        print(harmless(f"{folder.name}  {task.name}: {outcome(judged)}"), flush=True)
-    if skipped and len(skipped) == len(chosen):
-        raise ConfigError(
-            f"nothing could be asked: none of {len(skipped)} tasks can run here", expected="a judge that can be reached"
-        )
+            skipped += 1
+            outcome = f"not run: {error.hint or error.problem}"
+        print(harmless(f"{folder.name}  {task.name}: {outcome}"), flush=True)
+    if skipped and skipped == len(chosen):
+        problem = f"nothing could be asked: none of {skipped} tasks can run here"
+        raise ConfigError(problem, expected="a judge that can be reached")
 
 
-def outcome(judged: Judged) -> str:
-    """Return what came of a task: what was asked, how many items have a score, and why others have none."""
-    items = ["item_id", "system_id"]
-    asked, scored = (len(table[items].drop_duplicates()) for table in (judged.judgements, judged.scores))
-    parts = [f"{scored:,} of {asked + judged.lacking.total():,} items have scores"]
-    parts += [f"{count:,} were not judged: {lacks}" for lacks, count in judged.lacking.items()]
-    if judged.failures:
-        reasons = "; ".join(f"{count:,} x {why}" for why, count in judged.failures.most_common(3))
-        parts.append(f"judgements without a rating: {reasons} (asked for again with --ask-again)")
-    return f"{judged.report or 'nothing was asked'}; {', '.join(parts)}"
+def _asking(options: argparse.Namespace) -> dict[str, Any]:
+    return {"ask_again": options.ask_again, "accept_refused": options.accept_refused}
+
+
+def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - imported late
+    from comperdial import schema
+
+    if options.output:
+        schema.write(options.output, judged.scores, "scores")
+    if options.judgements:
+        schema.write(options.judgements, judged.judgements, "judgements")
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -257,23 +398,94 @@ def _show(options: argparse.Namespace) -> None:
     print(harmless(show(options.tables, scores, made, system=options.system, dialogue=options.dialogue)))
 
 
+def _file(options: argparse.Namespace) -> None:
+    from comperdial.judges.files import file_items, file_task
+    from comperdial.judges.judging import judge_items
+
+    judging, judge = _chosen_judge(options)
+    task = file_task(judging, options.variant, judge)
+    items = file_items(task, options.file)
+    judged = judge_items(task, items, dataset=items[0].dataset, **_asking(options))
+    _write(options, judged)
+    print(harmless(f"{options.file}  {task.name}: {judged}"))
+    print(f"scores: {options.output}, answers: {judging.ledger}")
+
+
+def _preferences(options: argparse.Namespace) -> None:
+    from comperdial import schema
+    from comperdial.judges.pairs import judge_pairs
+
+    judging, judge = _chosen_judge(options)
+    dialogues, pairs = _read_pairs(options)
+    choices = judge_pairs(judging, judge, dialogues, pairs, options.question, **_asking(options))
+    schema.write(options.output, choices.preferences, "preferences")
+    print(harmless(f"{options.data or options.pairs}  {judge}: {choices.report or 'nothing was asked'}"))
+    print(harmless("\n".join(_pairs_outcome(choices, pairs, options.question))))
+    print(f"preferences: {options.output}, answers: {judging.ledger}")
+
+
+def _read_pairs(options: argparse.Namespace) -> tuple[Dialogues, Pairs]:
+    """Return the dialogues and the pairs that the options name."""
+    from comperdial.challenge.pairs.dialogues import read_dialogues
+    from comperdial.core.errors import ConfigError
+    from comperdial.data import preferences
+    from comperdial.judges.pairs import of_votes, read_pairs
+
+    if (options.data is None) != (options.pairs is not None):
+        raise ConfigError(
+            "--data and files" if options.data else "no pairs to compare",
+            where="judge preferences",
+            expected="either a file of dialogues and one of pairs, or --data NAME",
+        )
+    if options.data is None:
+        return read_dialogues(options.dialogues), read_pairs(options.pairs)
+    votes = preferences.read_preferences(options.data, catalogue=options.catalogue)
+    dialogues = preferences.read_dialogues(options.data, catalogue=options.catalogue)
+    return {one.key: one for one in dialogues}, of_votes(votes, options.data)
+
+
+def _pairs_outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
+    """Return what came of comparing pairs, line by line."""
+    from comperdial.judges.pairs import agreement
+
+    lines = [
+        f"{choices.pairs:,} pairs, each asked about in both orders",
+        f"    with a preference: {len(choices.preferences) - choices.flipped:,}",
+        f"    ties, because the choice flipped with the order: {choices.flipped:,}",
+        f"    left out, because an answer cannot be read: {choices.unread:,}",
+        *(f"        {count:,} answers: {why}" for why, count in choices.failures.most_common()),
+        f"the same choice in both orders: {_percent(choices.same)} of pairs",
+        f"the one shown first was chosen: {_percent(choices.chose_first)} of answers",
+    ]
+    if pairs.votes is not None:
+        for (asked, source), votes in pairs.votes.groupby(["question", "source"]):
+            if asked == question or pairs.votes["question"].nunique() == 1:
+                found = agreement(choices.preferences, votes)
+                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(found)}"
+                lines.append(f"{text} of {found.n:,} choices")
+    return lines
+
+
+def _percent(found: Share) -> str:
+    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}]" if found.n else "not known"
+
+
 def _import(options: argparse.Namespace) -> None:
     from comperdial.config import load_yaml
     from comperdial.config.studies import params_file, with_studies
     from comperdial.core.errors import UnknownNameError
-    from comperdial.judges.recorded.taking import take_answers
+    from comperdial.judges.recorded import take_answers
 
     path = params_file(options.params)
     entries = with_studies(load_yaml(path)).get("recorded_judges") or {}
     if options.metric not in entries:
         raise UnknownNameError("recorded judge", options.metric, entries, where=str(path))
-    entry = entries[options.metric]
     take_answers(
-        {"name": options.metric, **{name: entry[name] for name in ("format", "model", "prompt")}},
-        entry["sources"],
+        options.metric,
+        entries[options.metric],
         options.tables,
-        options.output,
         catalogue=options.catalogue,
+        scores_to=options.output,
         judgements_to=options.judgements,
         coverage_to=options.coverage,
     )

@@ -33,7 +33,8 @@ def _add_prompts(command: argparse.ArgumentParser) -> None:
 def _list(options: argparse.Namespace) -> None:
     from comperdial.judges import prompting
 
-    names, asked = prompting.names(), True
+    names: tuple[str, ...] = (*prompting.NAMES, *prompting.STUDY)
+    asked = True
     if options.prompts != prompting.OURS:
         folder = Path(options.prompts)
         names = tuple(name for name in prompting.NAMES if (folder / f"{name}.md").is_file())

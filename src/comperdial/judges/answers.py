@@ -1,8 +1,7 @@
 """One SQLite file with every answer, and with every charge of a call that has none (yet).
 
-Answers that were exported to Parquet, such as those that ``dvc pull`` brings, are found without being imported, as long as
-the Parquet file is in the folder of the SQLite file. Prompts hold a data set's texts, which may not be ours to pass on:
-exported answers have keys in their place. Whoever has the texts finds the answers by them, and needs no model.
+Answers that were exported to Parquet, such as those that ``dvc pull`` brings, are read where they are: in the folder of the
+SQLite file. Prompts hold a data set's texts, which may not be ours to pass on: exported answers have keys in their place.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from comperdial.core.errors import FileError
 from comperdial.core.files import replacing
-from comperdial.judges.requests import Answer, JudgeError, Request, request_key
+from comperdial.judges.requests import Answer, JudgeError, Request
 
 NAME = "answers.sqlite"
 COLUMNS = (
@@ -31,13 +30,14 @@ COLUMNS = (
     "cost", "time",
 )  # fmt: skip
 """Of an answer in Parquet; in SQLite, ``messages`` too."""
-_ANSWER = "answer, finish, input_tokens, output_tokens, model, logprobs, cost"
+# As `Answer` has them.
+_ANSWER = ("answer", "finish", "input_tokens", "output_tokens", "model", "logprobs", "cost")
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS answers ({", ".join(COLUMNS).replace("key", "key TEXT PRIMARY KEY")}, messages);
 CREATE INDEX IF NOT EXISTS families ON answers (dataset, family);
 CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, key TEXT NOT NULL, amount REAL NOT NULL, why TEXT NOT NULL);
 """
-_INSERT = f"INTO answers ({', '.join(COLUMNS)}, messages) VALUES (?{', ?' * len(COLUMNS)})"
+_INSERT = f"INTO answers VALUES (?{', ?' * len(COLUMNS)})"
 _UNDER_WAY = "under way"
 
 
@@ -49,7 +49,7 @@ class AnswerFile:
     Parameters
     ----------
     path
-        The SQLite file, or the folder of one called ``answers.sqlite``; None: nothing is kept.
+        The SQLite file, or the folder of one called ``answers.sqlite``.
     dataset
         Which data set new answers are about.
 
@@ -59,27 +59,23 @@ class AnswerFile:
         US dollars: of all answers, and of calls that were or may have been billed without one.
     """
 
-    def __init__(self, path: Path | None, dataset: str = "") -> None:
-        self.path = path / NAME if path is not None and path.suffix != ".sqlite" else path
+    def __init__(self, path: Path, dataset: str = "") -> None:
+        self.path = path if path.suffix == ".sqlite" else path / NAME
         self.dataset = dataset
         self._commit: asyncio.Task[None] | None = None
-        exists = self.path is not None and self.path.exists()
         # A file is made when something is kept: reading leaves no traces.
-        self._database = self._connect(self.path if exists else None)
-        self._memory = not exists
+        self._database = self._connect(str(self.path) if self.path.exists() else ":memory:")
         self.spent = self._total()
 
-    def _connect(self, path: Path | None) -> sqlite3.Connection:
+    def _connect(self, name: str) -> sqlite3.Connection:
         try:
-            database = sqlite3.connect(path or ":memory:", timeout=60, check_same_thread=False)
-            if path:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute("PRAGMA synchronous = FULL")
+            database = sqlite3.connect(name, timeout=60)
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
             database.executescript(_SCHEMA)
         except sqlite3.Error as error:
-            raise FileError(
-                f"cannot be used ({error})", where=str(path), expected="an SQLite file of answers"
-            ) from error
+            problem = f"cannot be used ({error})"
+            raise FileError(problem, where=name, expected="an SQLite file of answers") from error
         return database
 
     def __enter__(self) -> Self:
@@ -101,9 +97,6 @@ class AnswerFile:
         JudgeError
             When another process asks.
         """
-        if self.path is None:
-            yield
-            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{self.path}.lock")
         try:
@@ -115,9 +108,8 @@ class AnswerFile:
                 hint="Wait for it, or name another file by --answers",
             ) from None
         with lock:
-            if self._memory:
-                self._database.close()
-                self._database, self._memory = self._connect(self.path), False
+            self._database.close()
+            self._database = self._connect(str(self.path))
             # Of a process that was killed: it is not known what was billed.
             self._database.execute("UPDATE charges SET why = 'killed' WHERE why = ?", (_UNDER_WAY,))
             self.spent = self._total()
@@ -128,9 +120,8 @@ class AnswerFile:
 
     def get(self, key: str) -> Answer | None:
         """Return the answer to a request; None if it has none."""
-        query = f"SELECT {_ANSWER} FROM answers WHERE key = ?"  # noqa: S608
-        row = self._database.execute(query, (key,)).fetchone()
-        row = row or self._exported.get(key)
+        query = f"SELECT {', '.join(_ANSWER)} FROM answers WHERE key = ?"  # noqa: S608
+        row = self._database.execute(query, (key,)).fetchone() or self._exported.get(key)
         if row is None:
             return None
         text, finish, read, written, model, logprobs, cost = row
@@ -163,7 +154,7 @@ class AnswerFile:
             (request.key,),
         )
         logprobs = None if answer.logprobs is None else json.dumps(dict(answer.logprobs))
-        names = (self.dataset, request.family.id, request.key, request.sample)
+        names = (self.dataset, request.family, request.key, request.sample)
         usage = (answer.finish, answer.input_tokens, answer.output_tokens, answer.model)
         row = (*names, answer.text, *usage, logprobs, answer.cost, int(time.time()), request.messages)
         self._database.execute(f"INSERT OR REPLACE {_INSERT}", row)
@@ -198,13 +189,12 @@ class AnswerFile:
 
     @cached_property
     def _exported(self) -> dict[str, tuple[Any, ...]]:
-        rows = (row for file in self._files for row in read_exported(file))
-        places = [COLUMNS.index(name) for name in _ANSWER.split(", ")]
-        return {row[2]: tuple(row[place] for place in places) for row in rows}
+        places = [COLUMNS.index(name) for name in _ANSWER]
+        return {row[2]: tuple(row[place] for place in places) for file in self._files for row in _read(file)}
 
     @property
     def _files(self) -> list[Path]:
-        return sorted(self.path.parent.glob("*.parquet")) if self.path else []
+        return sorted(self.path.parent.glob("*.parquet"))
 
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
         """Write answers to a Parquet file, beside those that it has already; return how many it has then.
@@ -214,7 +204,7 @@ class AnswerFile:
         """
         where = " WHERE (? IS NULL OR dataset = ?)" + ("" if texts else " AND logprobs IS NOT NULL")
         query = f"SELECT {', '.join(COLUMNS)} FROM answers{where}"  # noqa: S608
-        rows = {row[2]: row for row in read_exported(path)} if path.exists() else {}
+        rows = {row[2]: row for row in _read(path)} if path.exists() else {}
         rows |= {row[2]: row for row in self._database.execute(query, (dataset, dataset))}
         frame = pd.DataFrame(list(rows.values()), columns=[*COLUMNS]).sort_values([*COLUMNS[:3]], ignore_index=True)
         types = dict.fromkeys(("sample", "input_tokens", "output_tokens", "time"), "Int64") | {"cost": "float64"}
@@ -223,13 +213,17 @@ class AnswerFile:
         return len(frame)
 
     def add(self, path: Path) -> int:
-        """Take over the answers of a Parquet file, or of a ledger of version 0.14 or before; return how many are new."""
-        read = _old_database if path.suffix == ".sqlite" else _old_folder if path.is_dir() else read_exported
+        """Take over the answers of a Parquet file, of another file of answers, or of a ledger of version 0.14.
+
+        Returns how many are new.
+        """
+        if path.suffix == ".sqlite":
+            rows = _read_database(path)
+        else:
+            rows = list(_old_folder(path)) if path.is_dir() else [(*row, None) for row in _read(path)]
         with self.asking():
             before = len(self)
-            self._database.executemany(
-                f"INSERT OR IGNORE {_INSERT}", ((*row, None)[: len(COLUMNS) + 1] for row in read(path))
-            )
+            self._database.executemany(f"INSERT OR IGNORE {_INSERT}", rows)
             self.spent = self._total()
             return len(self) - before
 
@@ -244,28 +238,36 @@ def _families(file: Path, _: int) -> frozenset[tuple[str, str]]:
     return frozenset(rows.itertuples(index=False, name=None))
 
 
-def read_exported(path: Path) -> Iterable[tuple[Any, ...]]:
+def _read(path: Path) -> list[tuple[Any, ...]]:
     """Return the answers of a Parquet file, as :data:`COLUMNS` has them."""
     try:
         frame = pd.read_parquet(path, columns=[*COLUMNS])
     except (OSError, ValueError) as error:
         raise FileError(f"no answers ({error})", where=str(path), expected=f"columns {', '.join(COLUMNS)}") from error
-    return frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+    return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
 
 
-def _old_database(path: Path) -> Iterator[tuple[Any, ...]]:
-    columns = ", ".join({"dataset": "f.dataset", "family": "f.id"}.get(name, f"a.{name}") for name in COLUMNS)
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as old:
-        query = f"SELECT {columns}, a.messages FROM answers a JOIN families f ON a.family = f.number"  # noqa: S608
-        yield from old.execute(query)
+def _read_database(path: Path) -> list[tuple[Any, ...]]:
+    """Return the answers of an SQLite file, with their messages."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            columns, table = ", ".join(COLUMNS), "answers"
+            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'families' AND type = 'table'").fetchone():
+                # Of version 0.14.
+                columns = ", ".join(
+                    {"dataset": "f.dataset", "family": "f.id"}.get(name, f"a.{name}") for name in COLUMNS
+                )
+                table = "answers a JOIN families f ON a.family = f.number"
+            return database.execute(f"SELECT {columns}, messages FROM {table}").fetchall()  # noqa: S608
+    except sqlite3.Error as error:
+        raise FileError(f"no answers ({error})", where=str(path), expected="an SQLite file of answers") from error
 
 
 def _old_folder(folder: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the answers of ``<data set>/<judge>/<family>/part-….parquet``, below a folder of a data set."""
+    """Yield the answers of ``<judge>/<family>/part-….parquet``, below a folder of a data set: the ledger of version 0.14."""
     for part in sorted(folder.rglob("part-*.parquet")):
-        frame = pd.read_parquet(part)
-        family = part.parent.name
+        frame, family = pd.read_parquet(part), part.parent.name
         pairs = zip(frame["messages"], frame["sample"], strict=True)
-        frame = frame.assign(dataset=folder.name, family=family, key=[request_key(family, *pair) for pair in pairs])
+        frame = frame.assign(dataset=folder.name, family=family, key=[Request(family, *pair).key for pair in pairs])
         frame = frame[[*COLUMNS, "messages"]].astype(object)
         yield from frame.where(frame.notna(), None).itertuples(index=False, name=None)

@@ -8,14 +8,14 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tenacity
 
-from comperdial.core.errors import ConfigError
+from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.prices import FREE, Price, is_impossible, least_input, most_output
@@ -28,7 +28,7 @@ from comperdial.judges.requests import (
     Request,
     TransientError,
 )
-from comperdial.judges.services import Service
+from comperdial.judges.tasks import Task
 
 log = logging.getLogger(__name__)
 
@@ -75,47 +75,25 @@ class Report:
     charged: float = 0.0
     seconds: float = 0.0
     shortened: int = 0
-    stopped: JudgeError | None = None
+    stopped: ComperdialError | None = None
 
     def check(self, name: str) -> None:
         """Raise an error if the run stopped, or if a request has no answer."""
         kept = f"{self.answered:,} answers were kept ({money(self.cost, 4)}): run it again to go on"
-        if self.stopped:
-            hint = f"{self.stopped.hint}. {kept}" if self.stopped.hint else kept[0].upper() + kept[1:]
-            kind = type(self.stopped)
-            raise kind(
-                self.stopped.problem, where=self.stopped.where or name, expected=self.stopped.expected, hint=hint
-            )
+        if why := self.stopped:
+            hint = f"{why.hint}. {kept}" if why.hint else kept
+            raise JudgeError(why.problem, where=why.where or name, expected=why.expected, hint=hint)
         if self.failures:
             failed = "; ".join(f"{count} x {reason}" for reason, count in self.failures.most_common(3))
             raise JudgeError(f"{self.failures.total():,} requests have no answer: {failed}", where=name, hint=kept)
 
     def __str__(self) -> str:
-        cost = money(self.cost, 4) + (
-            f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
+        charged = f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
+        text = (
+            f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {money(self.cost, 4)}{charged}"
         )
-        text = f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {cost}"
         text += f"; {self.refused:,} requests were refused" if self.refused else ""
         return f"{text}; {self.shortened:,} prompts were cut by the server" if self.shortened else text
-
-
-class _Pace:
-    """Says when the next call may be sent: so often a minute, and not before the service asks for it."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        self._gap = 60 / per_minute if per_minute else 0.0
-        self._free = 0.0
-
-    def delay(self) -> float:
-        """Take the next place, and return the seconds until then."""
-        now = time.monotonic()
-        start = max(self._free, now)
-        self._free = start + self._gap
-        return start - now
-
-    def hold(self, seconds: float) -> None:
-        """Let nobody take a place before so many seconds have passed."""
-        self._free = max(self._free, time.monotonic() + seconds)
 
 
 class _Stopped(Exception):
@@ -123,46 +101,41 @@ class _Stopped(Exception):
 
 
 class Asker:
-    """Asks one service, and keeps what it answers.
+    """Asks the service of a task, and keeps what it answers.
 
     Parameters
     ----------
     answers
         Open for asking.
-    connection
-        How fast the service may be asked: ``concurrency``, ``requests_per_minute``, ``attempts``.
-    price
-        Of the service's model.
-    budget
-        US dollars that all answers in the file may cost together; None of a free service.
+    price, budget
+        Of the service's model, and US dollars that all answers in the file may cost together; None of a free service.
     accept_refused
         Whether refusals are kept however many there are, and at once.
     """
 
     def __init__(
         self,
-        service: Service,
+        task: Task,
         answers: AnswerFile,
-        connection: Mapping[str, Any],
         *,
         price: Price = FREE,
         budget: float | None = None,
         accept_refused: bool = False,
     ) -> None:
         self.report = Report()
-        self.service, self._answers = service, answers
+        self._task, self._service, self._answers = task, task.service, answers
         self._price, self._budget, self._accept = price, budget, accept_refused
-        self._slots = asyncio.Semaphore(connection.get("concurrency") or service.concurrency)
-        self._pace = _Pace(connection.get("requests_per_minute"))
-        self._attempts = connection.get("attempts") or ATTEMPTS
-        self._own = service.identity().keys()
+        self._slots = asyncio.Semaphore(task.judge.concurrency or self._service.concurrency)
+        self._gap = 60 / task.judge.requests_per_minute if task.judge.requests_per_minute else 0.0
+        # When the next call may be sent.
+        self._next = 0.0
         self._last_round = False
         self._under_way = self._in_a_row = self._unreadable = 0
         self._stopping = asyncio.Event()
         self._settled = asyncio.Event()
 
-    async def run(self, jobs: Iterable[Job | None]) -> None:
-        """Do jobs, many at a time; None is one that has nothing to ask."""
+    async def run(self, jobs: Iterable[Job]) -> None:
+        """Do jobs, many at a time."""
         start, again = time.monotonic(), list[Job]()
 
         async def do(job: Job) -> None:
@@ -172,12 +145,9 @@ class Asker:
             finally:
                 self._slots.release()
 
-        async def round_of(jobs: Iterable[Job | None]) -> None:
+        async def round_of(jobs: Iterable[Job]) -> None:
             async with asyncio.TaskGroup() as group:
                 for job in jobs:
-                    if job is None:
-                        await asyncio.sleep(0)
-                        continue
                     await self._slots.acquire()
                     if self._stopping.is_set():
                         self._slots.release()
@@ -188,12 +158,10 @@ class Asker:
             await round_of(jobs)
             # A refusal is the request's fault if it is refused again after others were answered; else it was the service's.
             self._last_round = True
-            await round_of(again)
-        except* JudgeError as errors:
-            raise _first(errors) from None
+            await round_of(list(again))
         finally:
             self.report.seconds += time.monotonic() - start
-            await self.service.close()
+            await self._service.close()
 
     async def ask(self, request: Request) -> Answer | None:
         """Have a request answered and kept; None if it failed, if it was refused for now, or if the run stopped.
@@ -205,7 +173,7 @@ class Asker:
         """
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_after_attempt(self._attempts),
+            stop=tenacity.stop_after_attempt(self._task.judge.attempts or ATTEMPTS),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
@@ -214,7 +182,7 @@ class Asker:
             return await retrying(self._attempt, request)
         except _Stopped:
             return None
-        except JudgeError as error:
+        except ComperdialError as error:
             self._stop(error)
         except TransientError as error:
             self.report.failures[str(error)] += 1
@@ -236,9 +204,9 @@ class Asker:
         return None
 
     def note(self, *, readable: bool) -> None:
-        """Say whether there was a rating in an answer: many without one are no answers of a judge."""
+        """Count answers without a rating: many in a row are no answers of a judge."""
         self._unreadable = 0 if readable else self._unreadable + 1
-        if self._unreadable >= _HOPELESS and self.service.remote:
+        if self._unreadable >= _HOPELESS and self._service.remote:
             self._stop(
                 JudgeError(
                     f"no rating in the last {_HOPELESS} answers",
@@ -249,20 +217,26 @@ class Asker:
 
     def sent(self, request: Request) -> dict[str, Any]:
         """Return the parameters that are sent with a request."""
-        parameters = {name: value for name, value in request.family.parameters.items() if name not in self._own}
+        parameters = dict(self._task.parameters)
+        for name in self._service.identity():
+            del parameters[name]
         seed = parameters.get("seed")
         if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
             # Each sample has its own seed, or all would be one answer.
             parameters["seed"] = seed + request.sample
-        if self.service.needs_seed:
+        if self._service.needs_seed:
             parameters["seed"] = int(request.key[:8], 16)
         return parameters
 
     async def _attempt(self, request: Request) -> Answer:
         """Send a request once, when it may be sent; keep the answer before it is used."""
-        await self._sleep(self._pace.delay())
+        now = time.monotonic()
+        start = max(self._next, now)
+        self._next = start + self._gap
+        await self._sleep(start - now)
         chat, sent = request.chat, self.sent(request)
-        charge = await self._reserve(request, self._price.at_worst(chat, sent))
+        worst = self._price.at_worst(chat, sent)
+        charge = await self._reserve(request, worst)
         answer: Answer | None = None
         billed: str | None = None
         try:
@@ -270,45 +244,45 @@ class Asker:
                 await self._answers.committed()
             self.report.calls += 1
             billed = "interrupted"
-            answer = await self.service.complete(chat, sent)
+            answer = await self._service.complete(chat, sent)
         except TransientError as error:
             billed = str(error) if error.charged else None
             self._note_fault(error)
             raise
-        except (RefusedError, JudgeError):
+        except (RefusedError, ComperdialError):
             billed = None
             raise
         finally:
             self._under_way -= 1
             if answer is None:
                 self._answers.release(charge, billed=billed)
-                if charge is not None and billed:
-                    self.report.charged += self._price.at_worst(chat, sent)
+                self.report.charged += worst if billed else 0.0
             self._settled.set()
-        cost = self._price.of_answer(answer, chat, sent) if self._price is not FREE else 0.0
-        answer = Answer(**{**answer.__dict__, "cost": cost})
+        answer = replace(answer, cost=self._price.of_answer(answer, chat, sent) if worst else 0.0)
         self._answers.keep(request, answer, charge)
         self._settled.set()
         await self._answers.committed()
         self.report.answered += 1
-        self.report.cost += cost
+        self.report.cost += answer.cost or 0.0
         self._in_a_row = 0
-        if answer.input_tokens and self.service.remote and answer.input_tokens < _READ * least_input(chat):
-            if not self.report.shortened:
-                log.warning(
-                    "the server counts %d tokens of a prompt that has %d or more: it may have cut it. Give it a longer "
-                    "context (Ollama: OLLAMA_CONTEXT_LENGTH)",
-                    *(answer.input_tokens, least_input(chat)),
-                )
-            self.report.shortened += 1
-        if self._price is not FREE and is_impossible(answer, chat, sent):
-            self._stop(
-                JudgeError(
-                    f"the service counts {answer.input_tokens} tokens in and {answer.output_tokens} out, more than there can be",
-                    expected="usage that can be priced",
-                )
-            )
+        if answer.input_tokens and self._service.remote:
+            self._check_length(answer.input_tokens, least_input(chat))
+        if worst and is_impossible(answer, chat, sent):
+            problem = f"the service counts {answer.input_tokens} tokens in and {answer.output_tokens} out"
+            self._stop(JudgeError(f"{problem}, more than there can be", expected="usage that can be priced"))
         return answer
+
+    def _check_length(self, read: int, least: int) -> None:
+        """Warn of a server that reads less of a prompt than there is."""
+        if read >= _READ * least:
+            return
+        if not self.report.shortened:
+            log.warning(
+                "the server counts %d tokens of a prompt that has %d or more: it may have cut it. Give it a longer "
+                "context (Ollama: OLLAMA_CONTEXT_LENGTH)",
+                *(read, least),
+            )
+        self.report.shortened += 1
 
     async def _reserve(self, request: Request, worst: float) -> int | None:
         """Set aside the most that a call can cost, once the budget has room for it."""
@@ -328,7 +302,7 @@ class Asker:
         if error.retry_after is not None:
             if error.retry_after > _PATIENCE:
                 self._stop(JudgeError(f"the service asks to wait {error.retry_after:,.0f} s ({error})"))
-            self._pace.hold(error.retry_after)
+            self._next = max(self._next, time.monotonic() + error.retry_after)
         if error.unreachable and not self.report.answered:
             self._failed(str(error))
 
@@ -337,7 +311,7 @@ class Asker:
         if self._in_a_row >= _HOPELESS:
             self._stop(JudgeError(f"{_HOPELESS} failures in a row and no answer between them, the last: {problem}"))
 
-    def _stop(self, error: JudgeError) -> None:
+    def _stop(self, error: ComperdialError) -> None:
         """Send nothing more; what is under way may come."""
         self.report.stopped = self.report.stopped or error
         self._stopping.set()
@@ -351,13 +325,6 @@ class Asker:
             raise _Stopped
 
 
-def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
-    found: Any = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
-
-
 def _wait(state: tenacity.RetryCallState) -> float:
     """Return the seconds until the next attempt: random and growing, after what the service asks for."""
     fault = state.outcome.exception() if state.outcome else None
@@ -365,12 +332,12 @@ def _wait(state: tenacity.RetryCallState) -> float:
     return (asked or 0.0) + _BACKOFF(state)
 
 
-def check_budget(service: Service, parameters: Mapping[str, Any]) -> None:
+def check_budget(task: Task) -> None:
     """Refuse to ask a service that costs money if the length of answers has no limit."""
-    if service.paid and most_output(parameters) is None:
+    if task.service.paid and most_output(task.judge.parameters) is None:
         raise ConfigError(
             "the length of answers has no limit, so that no budget can be kept",
-            where=service.judge.name,
+            where=task.judge.name,
             expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
         )
 

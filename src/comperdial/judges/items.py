@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError
-from comperdial.judges.prompting import Prompt, fact_lines, history_lines, render
-from comperdial.judges.requests import encode
-from comperdial.judges.tasks import Judging, Task, slug
+from comperdial.judges.prompting import Prompt, fact_lines, history_lines
+from comperdial.judges.requests import canonical
+from comperdial.judges.tasks import Task, slug
 
 Turns = pd.DataFrame | Path
 """Table ``scores`` of the turns that a dialogue is judged after, or a file with it."""
@@ -32,7 +31,7 @@ class Item:
     item_id
         The context at turn level, the dialogue at dialogue level.
     messages
-        The chat, encoded; None if the data set lacks what the prompt needs.
+        The chat, as JSON; None if the data set lacks what the prompt needs.
     lacks
         What that is.
     """
@@ -44,7 +43,7 @@ class Item:
     lacks: str | None = None
 
 
-def items_of(judging: Judging, task: Task, folder: Path, turns: Turns | None = None) -> list[Item]:
+def items_of(task: Task, folder: Path, turns: Turns | None = None) -> list[Item]:
     """Return what a task judges of a data set's tables; references are not judged.
 
     Parameters
@@ -52,7 +51,6 @@ def items_of(judging: Judging, task: Task, folder: Path, turns: Turns | None = N
     turns
         The scores of the task's turns, which a task at dialogue level needs.
     """
-    prompt, wanted = judging.prompt(task), task.judge.items
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     references = tables["systems"].loc[tables["systems"]["kind"] == "reference", "system_id"]
     responses = tables["responses"][~tables["responses"]["system_id"].isin(references)]
@@ -60,69 +58,62 @@ def items_of(judging: Judging, task: Task, folder: Path, turns: Turns | None = N
     if len(unknown := rows[rows["dialogue_id"].isna()]):
         raise SchemaError(f"no context {unknown['context_id'].iloc[0]!r}", where=str(folder / "contexts.parquet"))
     if task.variant.turns is None:
-        items = _dialogues(rows, prompt) if task.variant.level == "dialogue" else _responses(rows, prompt)
-        return list(items) if wanted is None else sample(items, wanted)
+        make = _dialogues if task.variant.level == "dialogue" else _responses
+        return sample(make(rows, task.prompt), task.judge.items)
     if turns is None:
         raise ConfigError(
             f"{task.name} needs the scores of {task.turns}", where="--turns", expected="table scores, or a file with it"
         )
-    scores = _turn_scores(turns, slug(judging.variants[task.variant.turns].form.main))
     count: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
-    return list(_rated_dialogues(rows, prompt, scores, count))
+    return list(_rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), count))
 
 
-def sample(items: Iterable[Item], count: int) -> list[Item]:
-    """Return so many of the items that have what the prompt needs, in their order: those with the smallest hash of their names.
+def sample(items: Iterable[Item], count: int | None) -> list[Item]:
+    """Return so many of the items that have what the prompt needs, in their order; all items if ``count`` is None.
 
-    It is the same sample everywhere, for each way of asking, and a larger one holds it.
+    They are those with the smallest hash of their names: the same everywhere, for each way of asking, and a larger
+    sample holds a smaller one.
     """
-    ranked = (
-        (hashlib.sha256("\0".join((item.item_id, item.system_id)).encode()).digest(), place, item)
-        for place, item in enumerate(items)
-        if item.messages is not None
-    )
-    chosen = heapq.nsmallest(count, ranked, key=lambda ranked: ranked[:2])
-    return [item for _, _, item in sorted(chosen, key=lambda ranked: ranked[1])]
+    if count is None:
+        return list(items)
+    ranked = [
+        (hashlib.sha256(f"{item.item_id}\0{item.system_id}".encode()).digest(), place, item)
+        for place, item in enumerate(item for item in items if item.messages is not None)
+    ]
+    chosen = sorted(ranked, key=lambda one: one[:2])[:count]
+    return [item for _, _, item in sorted(chosen, key=lambda one: one[1])]
 
 
-def turn_item(prompt: Prompt, names: Names, values: Mapping[str, Any], response: str) -> Item:
-    """Return the item of one response, given its context's values."""
-    if "reference" in prompt.fields and "reference" not in values:
+def turn_item(
+    prompt: Prompt,
+    names: Names,
+    response: str,
+    history: Iterable[Mapping[str, str]],
+    references: Sequence[str],
+    facts: Iterable[str],
+) -> Item:
+    """Return the item of one response; of several references the prompt is given the first."""
+    values = {"response": response, "history": history_lines(history), "fact": fact_lines(facts)}
+    if "reference" in prompt.fields and not len(references):
         return Item(*names, None, "no reference")
-    return Item(*names, message(render(prompt, {**values, "response": response})))
-
-
-def context_values(
-    history: Iterable[Mapping[str, str]], references: Sequence[str], facts: Iterable[str]
-) -> dict[str, str]:
-    """Return what a prompt is given of a context; of several references, the first."""
-    values = {"history": history_lines(history), "fact": fact_lines(facts)}
-    return values | ({"reference": references[0]} if len(references) else {})
+    return Item(*names, message(prompt.render(values | {"reference": references[0] if len(references) else ""})))
 
 
 def message(text: str) -> str:
     """Return a prompt as the one message that is sent."""
-    return encode([{"role": "user", "content": text}])
+    return canonical([{"role": "user", "content": text}])
 
 
 def _responses(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
-    """Yield one item a response."""
-    # Contexts come once for each system: their text is put together once.
-    known: dict[str, dict[str, str]] = {}
     columns = ["dataset", "context_id", "system_id", "response", "history", "references", "facts"]
     for dataset, context, system, response, *given in rows[columns].itertuples(index=False, name=None):
-        if context not in known:
-            known[context] = context_values(*given)
-        yield turn_item(prompt, (dataset, context, system), known[context], response)
+        yield turn_item(prompt, (dataset, context, system), response, *given)
 
 
 def _rated_dialogues(
     rows: pd.DataFrame, prompt: Prompt, scores: Mapping[Names, float], turns: Mapping[str, int]
 ) -> Iterator[Item]:
-    """Yield each dialogue of each system with the scores of its turns.
-
-    A dialogue one of whose turns has no score is not judged.
-    """
+    """Yield each dialogue of each system with the scores of its turns, if all of them have one."""
     for names, group in _by_dialogue(rows):
         found = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
         known = [score is not None for score in found]
@@ -132,7 +123,7 @@ def _rated_dialogues(
             yield Item(*names, None, f"{missing} turns without a score")
             continue
         texts = [f"{score:.2f}".rstrip("0").rstrip(".") for score in found if score is not None]
-        yield Item(*names, message(render(prompt, {"turn_scores": texts, "responses": list(group["response"])})))
+        yield Item(*names, message(prompt.render({"turn_scores": texts, "responses": list(group["response"])})))
 
 
 def _dialogues(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
@@ -145,7 +136,7 @@ def _dialogues(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
         history, response = list(group["history"].iloc[-1]), group["response"].iloc[-1]
         earlier = list(zip(group["history"].map(len), group["response"], strict=True))[:-1]
         lines = history_lines([*history, {"speaker": _speaker(history, earlier), "text": response}])
-        yield Item(*names, message(render(prompt, {"dialogue": lines})))
+        yield Item(*names, message(prompt.render({"dialogue": lines})))
 
 
 def _speaker(history: Sequence[Mapping[str, str]], earlier: Sequence[tuple[int, str]]) -> str:
@@ -165,8 +156,7 @@ def _speaker(history: Sequence[Mapping[str, str]], earlier: Sequence[tuple[int, 
 def _by_dialogue(rows: pd.DataFrame) -> Iterator[tuple[Names, pd.DataFrame]]:
     """Yield data set, dialogue and system with the system's rows, in the order of turns."""
     columns = ["dataset", "dialogue_id", "system_id"]
-    ordered = rows.sort_values(["turn", "context_id"], kind="stable")
-    for (dataset, dialogue, system), group in ordered.groupby(columns):
+    for (dataset, dialogue, system), group in rows.sort_values(["turn", "context_id"], kind="stable").groupby(columns):
         yield (str(dataset), str(dialogue), str(system)), group
 
 
@@ -175,14 +165,9 @@ def _turn_scores(turns: Turns, output: str) -> dict[Names, float]:
     name = "table scores" if isinstance(turns, pd.DataFrame) else str(turns)
     table = turns if isinstance(turns, pd.DataFrame) else schema.read(turns, "scores")
     table = table[(table["level"] == "turn") & (table["output"] == output)]
-    if table.empty:
-        raise SchemaError(
-            f"no turn scores with output {output!r}",
-            where=name,
-            expected="the scores of the variant that `turns` names",
-        )
     keys = list(zip(table["dataset"], table["item_id"], table["system_id"], strict=True))
-    scores = dict(zip(keys, table["value"].astype(float), strict=True))
-    if len(scores) < len(keys):
-        raise SchemaError(f"several scores with output {output!r} for one response", where=name, expected="one")
-    return scores
+    if not keys or len(set(keys)) < len(keys):
+        problem = "several scores for one response" if keys else "no turn scores"
+        expected = "one score a response, of the variant that `turns` names"
+        raise SchemaError(f"{problem} with output {output!r}", where=name, expected=expected)
+    return dict(zip(keys, table["value"].astype(float), strict=True))

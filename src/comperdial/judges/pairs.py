@@ -7,7 +7,6 @@ either dialogue first. A choice that stays with the dialogue is a preference; on
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,9 +23,8 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table
 from comperdial.judges.asking import Report
 from comperdial.judges.items import Item, message
-from comperdial.judges.parsing import Form
-from comperdial.judges.prompting import Prompt, load, render
-from comperdial.judges.scores import judge_items
+from comperdial.judges.judging import judge_items
+from comperdial.judges.prompting import load
 from comperdial.judges.tasks import Judging, Task, Variant
 from comperdial.stats.proportions import Share, share
 
@@ -36,16 +34,8 @@ PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id",
 
 Dialogues = Mapping[tuple[str, str], Dialogue]
 
-# The answers, and the one who is judged in the conversation shown first and second.
-_LABELS = {"1": 1.0, "2": 2.0}
-_OTHER = "Other"
 # Services whose answers to a pair another one gives.
 _OF_PAIRS = {"rules": "rules_pairs"}
-_RETRIES = 3
-_MIDDLE = 1.5
-
-
-# --- pairs -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -129,21 +119,8 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-def _task(judging: Judging, name: str) -> Task:
-    if name not in judging.judges:
-        raise UnknownNameError("judge", name, judging.judges, where="--judge")
-    judge = judging.judges[name]
-    labels = _LABELS if judge.mode == "probabilities" else {}
-    form = Form(("choice",), "choice", 1.0, 2.0, {"choice": ("speaker", "conversation")})
-    variant = Variant(
-        "pair", "Pair", "pair", ("first", "second", "question"), form, (1,), _RETRIES, None, (), False, labels
-    )
-    of_pairs = replace(judge, service=_OF_PAIRS.get(judge.service, judge.service), items=None, explain=None)
-    return Task(of_pairs, variant, 1)
-
-
 @dataclass
-class Judged:
+class Choices:
     """What a judge prefers, and how it got there.
 
     Attributes
@@ -152,11 +129,11 @@ class Judged:
         Table ``preferences``: one row a pair with an answer in each order.
     answers
         One row an answer: the pair, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
-        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing where the answer cannot be read.
+        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
     failures
         Why answers could not be read, with their number.
     report
-        Of the run; None where nothing was asked.
+        Of the run; None if nothing was asked.
     """
 
     preferences: pd.DataFrame
@@ -177,12 +154,12 @@ class Judged:
     @property
     def flipped(self) -> int:
         """Return how many pairs are ties since the choice stayed with the place, not with the dialogue."""
-        return int((_choices(self.answers).nunique(axis=1) > 1).sum())
+        return int((_by_order(self.answers).nunique(axis=1) > 1).sum())
 
     @property
     def same(self) -> Share:
-        """Return of how many pairs asked in both orders the choice was the same; of none where there is one order."""
-        choices = _choices(self.answers)
+        """Return of how many pairs asked in both orders the choice was the same; of none if there is one order."""
+        choices = _by_order(self.answers)
         both = choices.nunique(axis=1) == 1 if choices.shape[1] == len(SIDES) else pd.Series(dtype=bool)
         return share(both.to_numpy(dtype=bool), both.index.to_numpy())
 
@@ -203,15 +180,13 @@ def judge_pairs(
     *,
     ask_again: Collection[str] = (),
     accept_refused: bool = False,
-) -> Judged:
-    """Ask a judge which dialogue of each pair is better, either one first; what the ledger holds is not asked again.
+) -> Choices:
+    """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
     A judge with ``items`` is asked about so many pairs: those with the smallest hash of their names.
 
     Parameters
     ----------
-    judging
-        Judges, ledger, prices and budget.
     judge
         The judge's name.
     question
@@ -225,27 +200,28 @@ def judge_pairs(
     SchemaError
         When a pair names a dialogue that there is not.
     ComperdialError
-        As in :func:`comperdial.judges.scores.judge_items`.
+        As in :func:`comperdial.judges.judging.judge_items`.
     """
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
     wanted = _sample(pairs.pairs, judging.judges[judge].items)
-    _check_dialogues(wanted, dialogues)
-    items = list(_items(pairs.dataset, wanted, dialogues, load("pair"), text))
-    found = judge_items(judging, task, items, dataset=pairs.dataset, ask_again=ask_again, accept_refused=accept_refused)
+    items = list(_items(pairs.dataset, wanted, dialogues, text))
+    found = judge_items(task, items, dataset=pairs.dataset, ask_again=ask_again, accept_refused=accept_refused)
     judgements, failures = found.judgements, Counter(found.failures)
-    shown, values = judgements["system_id"], judgements["value"].astype(float)
+    values = judgements["value"].astype(float)
     if not task.variant.labels:
-        between = values.notna() & ~values.isin(_LABELS.values())
+        between = values.notna() & ~values.isin([1, 2])
         failures += Counter({"a number between 1 and 2": int(between.sum())})
         values = values.mask(between)
-    chose = [_choice(*row) for row in zip(shown, values, strict=True)]
-    answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": shown, "choice": chose})
+    # An answer is the place of the better dialogue; probabilities that are equal make a tie.
+    other = judgements["system_id"].map(dict(zip(SIDES, reversed(SIDES), strict=True)))
+    choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
+    answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
     combined = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
     return replace(combined, failures=failures, report=found.report)
 
 
-def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Judged:
+def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
     """Return one preference a pair of a judge's answers about it.
 
     Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
@@ -255,13 +231,13 @@ def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: 
     pairs
         The columns of :data:`PAIR`, each pair once.
     answers
-        As :class:`Judged` has them.
+        As :class:`Choices` has them.
     """
-    choices = _choices(answers)
+    choices = _by_order(answers)
     agreed = choices.iloc[:, 0].where(choices.nunique(axis=1) == 1, "tie")
     rows = pairs[pairs["pair_id"].isin(agreed.index)]
     given: dict[str, Any] = {"dataset": dataset, "annotator_id": judge, "question": question, "source": judge}
-    # Of one order it is known which was shown first; of both there is nothing to say.
+    # Of both orders there is no side that was shown left.
     one = answers if choices.shape[1] == 1 else answers[:0]
     left = one.drop_duplicates("pair_id").set_index("pair_id")["shown"]
     frame = rows.assign(
@@ -272,21 +248,30 @@ def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: 
     )
     columns = schema.table("preferences").columns
     table = schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences")
-    return Judged(table, answers)
+    return Choices(table, answers)
 
 
-def _choices(answers: pd.DataFrame) -> pd.DataFrame:
+def _by_order(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the choice in each order, a row a pair; of those pairs alone whose answers can all be read."""
     return answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
 
 
-def _choice(shown: str, value: float) -> str | None:
-    """Return the dialogue that an answer from 1 to 2 is for, of a pair of which one dialogue was shown first."""
-    if math.isnan(value):
-        return None
-    if value == _MIDDLE:
-        return "tie"
-    return SIDES[(shown == "first") != (value < _MIDDLE)]
+def _task(judging: Judging, name: str) -> Task:
+    if name not in judging.judges:
+        raise UnknownNameError("judge", name, judging.judges, where="--judge")
+    judge = judging.judges[name]
+    variant = Variant.model_construct(
+        name="pair",
+        label="Pair",
+        prompt="pair",
+        fields=["first", "second", "question"],
+        dimensions=["choice"],
+        scale=[1, 2],
+        aliases={"choice": ["speaker", "conversation"]},
+        labels={"1": 1, "2": 2} if judge.mode == "probabilities" else None,
+    )
+    service = _OF_PAIRS.get(judge.service, judge.service)
+    return Task(judging, judge.model_copy(update={"service": service, "items": None, "explain": None}), variant, 1)
 
 
 def _sample(pairs: pd.DataFrame, count: int | None) -> pd.DataFrame:
@@ -296,35 +281,29 @@ def _sample(pairs: pd.DataFrame, count: int | None) -> pd.DataFrame:
     return pairs.loc[hashes.sort_values(kind="stable").index[:count].sort_values()].reset_index(drop=True)
 
 
-def _check_dialogues(pairs: pd.DataFrame, dialogues: Dialogues) -> None:
-    for side in SIDES:
-        names = zip(pairs["pair_id"], pairs[f"{side}_dialogue_id"], pairs[f"{side}_system_id"], strict=True)
-        for pair, *key in names:
-            if tuple(key) not in dialogues:
+def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, question: str) -> Iterator[Item]:
+    """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
+    prompt = load("pair")
+    for pair, *names in pairs[list(PAIR)].itertuples(index=False, name=None):
+        keys = [(names[0], names[1]), (names[2], names[3])]
+        for key in keys:
+            if key not in dialogues:
                 raise SchemaError(
                     f"there is no dialogue {key[0]!r} in which {key[1]!r} is judged",
                     where=f"pair {pair!r}",
                     expected=f"one of the {len(dialogues):,} dialogues given",
                 )
-
-
-def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, prompt: Prompt, question: str) -> Iterator[Item]:
-    """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
-    for pair, *names in pairs[list(PAIR)].itertuples(index=False, name=None):
-        both = [dialogues[names[0], names[1]], dialogues[names[2], names[3]]]
-        for shown, (one, other) in zip(SIDES, (both, both[::-1]), strict=True):
-            values = {"first": _lines(one, 1), "second": _lines(other, 2), "question": [question]}
-            yield Item(dataset, pair, shown, message(render(prompt, values)))
+        for shown, (one, other) in zip(SIDES, (keys, keys[::-1]), strict=True):
+            values = {"first": _lines(dialogues[one], 1), "second": _lines(dialogues[other], 2), "question": [question]}
+            yield Item(dataset, pair, shown, message(prompt.render(values)))
 
 
 def _lines(dialogue: Dialogue, place: int) -> list[str]:
-    return [
-        f"{f'Speaker {place}' if speaker == dialogue.judged else _OTHER}: {text}"
-        for speaker, text in dialogue.utterances
-    ]
+    names = {dialogue.judged: f"Speaker {place}"}
+    return [f"{names.get(speaker, 'Other')}: {text}" for speaker, text in dialogue.utterances]
 
 
-# --- against people --------------------------------------------------------------------------------------------------
+# --- compared with people --------------------------------------------------------------------------------------------
 
 
 def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:

@@ -35,7 +35,7 @@ _FINAL, _DRAFT = _set("final revised updated corrected"), _set("initial prelimin
 _FILLER = _RATING | _set(
     "the a an my your our this that its it of for to in on is as i d would here response reply potential"
 )
-_SAYING = _FILLER | _set(
+_SENTENCE_WORDS = _FILLER | _set(
     "overall total so and therefore thus give gives gave rate rated scored assign deserves receives gets"
     " very quite somewhat slightly good bad ok poor great excellent solid related natural interesting"
     " coherent dull human"
@@ -78,7 +78,7 @@ _SENTENCE = re.compile(
     re.IGNORECASE,
 )
 _NAMING = _set("dimension name metric criterion aspect")
-_NAMED, _ALONE, _SAID = range(3)
+_NAMED, _ALONE, _IN_SENTENCE = range(3)
 # Characters of an answer that is read, and of a line: time grows with their square, and texts are hostile.
 _LONGEST, _LINE = 20_000, 1_000
 _OTHER = "(other)"
@@ -197,14 +197,14 @@ def _decide(found: list[_Found], dimension: str, form: Form) -> tuple[float | No
     own = [one for one in own if one.mood != "draft"] or own
     if own and own[-1].mood == "final":
         own = [one for one in own if one.mood == "final"]
-    said = list(dict.fromkeys(one.problem or f"{one.value:g}" for one in own))
-    if len(said) > 1:
-        return None, f"different ratings: {'; '.join(said[:2])}"
+    different = list(dict.fromkeys(one.problem or f"{one.value:g}" for one in own))
+    if len(different) > 1:
+        return None, f"different ratings: {'; '.join(different[:2])}"
     return (own[0].value, own[0].problem) if own else (None, NO_RATING)
 
 
 def without_thoughts(answer: str) -> tuple[str, str | None]:
-    """Return what follows the last mark that closes a model's thoughts, or why that cannot be said.
+    """Return what follows the last mark that closes a model's thoughts, or why that is not known.
 
     A mark that the answer quotes, such as one in the text under judgement, closes nothing; where it may be one, the
     answer is a failure.
@@ -249,7 +249,7 @@ class _Scan:
         if (rest != text or "```" in text) and _QUOTING.search(rest):
             return [_Found(_NAMED, self.form.main, None, "a quoted rating")], None
         self._read_lines(re.sub(r"</[\w ]{1,40}>", "\n", rest).splitlines())
-        if not any(one.rank < _SAID or one.dimension in self.form.dimensions for one in self.found):
+        if not any(one.rank < _IN_SENTENCE or one.dimension in self.form.dimensions for one in self.found):
             self._read_sentences(rest)
         reasons = ("\n".join(lines).strip(" \t\r\n*_#\"'|-") for lines in self.reasons)
         return self.found, "\n".join(filter(None, reasons)) or None
@@ -324,7 +324,7 @@ class _Scan:
                 reason = True
                 self.reasons.append([raw.partition(":")[2]])
                 if pending and re.match(r"\d\.\s", rest):  # "Rating:", and on the next line "Rationale: 3. It …"
-                    self._note(rest, _SAID, None)
+                    self._note(rest, _IN_SENTENCE, None)
             elif words and words <= {"response", "reply", "potential"} and re.fullmatch(r"[\d./ ]+", rest):
                 self._note(rest, _ALONE, None)
             elif (match or heading) and words and not rest:
@@ -351,13 +351,13 @@ class _Scan:
         """Note the numbers of sentences in which all words before the number are known."""
         if self.reasons and any(one.rank == _NAMED and one.dimension for one in self.found):
             return  # an explanation of the ratings above
-        known = _SAYING | {word for name in self.form.dimensions for word in _words(name)}
+        known = _SENTENCE_WORDS | {word for name in self.form.dimensions for word in _words(name)}
         sentences = re.split(r"[.!?]\s+(?:-\s)?|\n|, so |: (?=[A-Z])|\"", text.strip())
         for place, sentence in enumerate(sentences, 1):
             match = _SENTENCE.fullmatch(_plain(sentence[:_LINE]))
             # A number alone may be of a list; after the last sentence it is the rating.
             if match and known.issuperset(words := _words(match[1])) and (words or place == len(sentences)):
-                self._note(match[2], _SAID, None)
+                self._note(match[2], _IN_SENTENCE, None)
 
     def _read_json(self, text: str) -> str:
         """Note the ratings in JSON; return the text without it."""

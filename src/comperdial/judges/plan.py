@@ -11,12 +11,11 @@ import pandas as pd
 from comperdial.core.errors import ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.items import items_of
-from comperdial.judges.judging import Judgements
-from comperdial.judges.prices import FREE, estimate_input, find_price
+from comperdial.judges.items import Turns, items_of
+from comperdial.judges.judging import Judgements, turn_scores
+from comperdial.judges.prices import FREE, Price, estimate_input, find_price
 from comperdial.judges.requests import MissingAnswersError
-from comperdial.judges.scores import turn_scores
-from comperdial.judges.tasks import Judging, Task, service_of, slug, step_of
+from comperdial.judges.tasks import Task, slug
 
 # Tokens that a rating takes in an answer, and that a rationale takes: estimates.
 _A_RATING, _A_RATIONALE = 6, 60
@@ -40,57 +39,47 @@ class Plan:
     worst: float | None = 0.0
     note: str = ""
 
-    @property
-    def model(self) -> str:
-        """Return who answers."""
-        return self.task.judge.model or self.task.judge.service
 
-
-def plan(judging: Judging, task: Task, folder: Path, *, dataset: str) -> Plan:
+def plan(task: Task, folder: Path, *, dataset: str) -> Plan:
     """Count and price what a task would ask of a data set.
 
     Of a task at dialogue level whose turns are not all judged yet, each counts as the middle of the scale: the prompts
     are as long.
     """
-    found, judgements, turns = Plan(dataset, task), Judgements(judging, task), None
+    found = Plan(dataset, task)
+    turns: Turns | None = None
     if task.variant.turns:
         try:
-            turns = turn_scores(judging, task, folder, dataset)
+            turns = turn_scores(task, folder, dataset)
         except MissingAnswersError:
-            turns = _middle(judging, task, folder)
+            turns = _middle(task.turn_task, folder)
             found.note = "its turns are not all judged yet: counted as if they were"
-    price = FREE
-    if service_of(task).paid:
+    price: Price | None = FREE
+    if task.service.paid:
         try:
-            price = find_price(judging.prices, task.judge.model)
+            price = find_price(task.judging.prices, task.judge.model or "")
         except ConfigError as error:
-            found.cost = found.worst = None
-            found.note = error.problem
-    sent = task.judge.parameters
+            price, found.note = None, error.problem
     written = 1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain
-    with AnswerFile(judging.ledger, dataset) as answers:
-        for requests in judgements.missing(answers, items_of(judging, task, folder, turns)):
-            found.judgements += 1
-            if not requests:
-                continue
-            chat = requests[0].chat
-            tokens = estimate_input(chat)
-            found.calls += 1
-            found.input_tokens += tokens
-            found.output_tokens += written
-            if found.cost is not None and found.worst is not None:
-                found.cost += price.of(tokens, written)
-                found.worst += price.at_worst(chat, sent)
+    with AnswerFile(task.judging.ledger, dataset) as answers:
+        missing = list(Judgements(task).missing(answers, items_of(task, folder, turns)))
+    chats = [requests[0].chat for requests in missing if requests]
+    tokens = sum(map(estimate_input, chats))
+    found.judgements, found.calls = len(missing), len(chats)
+    found.input_tokens, found.output_tokens = tokens, written * len(chats)
+    if price is None:
+        found.cost = found.worst = None
+    else:
+        found.cost = price.of(tokens, found.output_tokens)
+        found.worst = sum(price.at_worst(chat, task.judge.parameters) for chat in chats)
     return found
 
 
-def _middle(judging: Judging, task: Task, folder: Path) -> pd.DataFrame:
-    """Return scores in the middle of the scale for all turns of a task."""
-    step = step_of(judging, task)
-    form = step.variant.form
-    items = [item for item in items_of(judging, step, folder) if item.messages]
-    frame = pd.DataFrame([(item.dataset, item.item_id, item.system_id) for item in items])
-    frame.columns = pd.Index(["dataset", "item_id", "system_id"])
+def _middle(task: Task, folder: Path) -> pd.DataFrame:
+    """Return scores in the middle of the scale for all turns that a task judges."""
+    names = [(item.dataset, item.item_id, item.system_id) for item in items_of(task, folder) if item.messages]
+    frame = pd.DataFrame(names, columns=["dataset", "item_id", "system_id"])
+    form = task.variant.form
     return frame.assign(level="turn", output=slug(form.main), value=(form.low + form.high) / 2)
 
 
@@ -100,7 +89,7 @@ def as_text(plans: Sequence[Plan]) -> str:
         {
             "data set": plan.dataset,
             "metric": plan.task.name,
-            "model": plan.model,
+            "model": plan.task.judge.model or plan.task.judge.service,
             "judgements": plan.judgements,
             "calls": plan.calls,
             "tokens in": plan.input_tokens,
@@ -111,12 +100,12 @@ def as_text(plans: Sequence[Plan]) -> str:
         for plan in plans
     ]
     frame = pd.DataFrame(rows)
-    counts = ["judgements", "calls", "tokens in", "tokens out"]
-    totals = frame.groupby("model", sort=False)[[*counts, "US dollars", "at most"]].sum(min_count=1).reset_index()
+    counts, costs = ["judgements", "calls", "tokens in", "tokens out"], ["US dollars", "at most"]
+    totals = frame.groupby("model", sort=False)[[*counts, *costs]].sum(min_count=1).reset_index()
     frame = pd.concat([frame, totals.assign(**{"data set": "all", "metric": ""})], ignore_index=True)
     for name in counts:
         frame[name] = [f"{number:,}" for number in frame[name]]
-    for name in ("US dollars", "at most"):
+    for name in costs:
         frame[name] = ["no price" if pd.isna(value) else money(value) for value in frame[name].astype(float)]
     notes = [f"{plan.task.name}: {plan.note}" for plan in plans if plan.note]
     return "\n".join([frame.to_string(index=False), *notes])

@@ -14,13 +14,13 @@ from comperdial.config.checking import Expected, FromZero, Maybe, Strict, Text, 
 from comperdial.core.errors import ConfigError
 from comperdial.judges.requests import Answer, Message
 
-PRICES = Path("data/prices.yaml")
-
 # OpenAI's chat format: tokens around each message, and those that open the answer.
 _A_MESSAGE, _AN_ANSWER = 4, 3
 # What a server's chat template may put before the messages.
 _A_TEMPLATE = 64
 _PIECE = re.compile(r"\s?\w+|[^\w\s]+|\n+")
+
+Chat = Sequence[Message]
 
 
 class Price(Strict):
@@ -37,11 +37,11 @@ class Price(Strict):
         """Return US dollars."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
-    def at_worst(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> float:
+    def at_worst(self, chat: Chat, parameters: Mapping[str, Any]) -> float:
         """Return the most that a call can cost: a token a byte, and an answer as long as it may be."""
         return self.of(most_input(chat), most_output(parameters) or 0) if self.input or self.output else 0.0
 
-    def of_answer(self, answer: Answer, chat: Sequence[Message], parameters: Mapping[str, Any]) -> float:
+    def of_answer(self, answer: Answer, chat: Chat, parameters: Mapping[str, Any]) -> float:
         """Return what an answer cost: the most that it can have cost if the usage is missing, zero or impossible."""
         read, written = answer.input_tokens or 0, answer.output_tokens or 0
         if read and (written or not answer.text) and not is_impossible(answer, chat, parameters):
@@ -52,17 +52,16 @@ class Price(Strict):
 FREE = Price.model_validate({"from": datetime.date.min, "input": 0, "output": 0, "source": "this machine"})
 
 
-def find_price(path: Path, model: str, day: datetime.date | None = None) -> Price:
-    """Return the price of a model on a day; default: today.
+def find_price(path: Path, model: str) -> Price:
+    """Return today's price of a model.
 
     Raises
     ------
     ConfigError
         When the list has none, or an entry is not a price.
     """
-    content = read_checked(dict[str, list[Price]], path)
-    day = day or datetime.datetime.now(datetime.UTC).date()
-    known = [price for price in content.get(model, []) if price.since <= day]
+    today = datetime.datetime.now(datetime.UTC).date()
+    known = [price for price in read_checked(dict[str, list[Price]], path).get(model, []) if price.since <= today]
     if not known:
         raise ConfigError(
             f"no price of {model}",
@@ -84,18 +83,22 @@ def estimate_tokens(text: str) -> int:
     return sum(1 + (len(piece) - 1) // 8 for piece in pieces) + sum(character > "\x7f" for character in text)
 
 
-def estimate_input(chat: Sequence[Message]) -> int:
+def estimate_input(chat: Chat) -> int:
     """Estimate the tokens that a request is billed for: its messages, and the format around them."""
     return _AN_ANSWER + sum(_A_MESSAGE + estimate_tokens(message["content"]) for message in chat)
 
 
-def least_input(chat: Sequence[Message]) -> int:
+def least_input(chat: Chat) -> int:
     """Estimate the fewest tokens of a chat: one a word or run of punctuation, and one for four other letters."""
-    pieces = (piece for message in chat for piece in _PIECE.findall(message["content"]))
-    return sum(1 if piece.isascii() else -(-len(piece) // 4) for piece in pieces)
+    texts = [message["content"] for message in chat]
+    return sum(
+        len(pieces) if text.isascii() else sum(1 if piece.isascii() else -(-len(piece) // 4) for piece in pieces)
+        for text in texts
+        for pieces in [_PIECE.findall(text)]
+    )
 
 
-def most_input(chat: Sequence[Message]) -> int:
+def most_input(chat: Chat) -> int:
     """Return the most tokens that a chat can be billed for: a token is one byte of UTF-8 at least."""
     return _A_TEMPLATE + sum(_A_MESSAGE + len(message["content"].encode(errors="replace")) for message in chat)
 
@@ -106,7 +109,7 @@ def most_output(parameters: Mapping[str, Any]) -> int | None:
     return int(max(limits)) if limits else None
 
 
-def is_impossible(answer: Answer, chat: Sequence[Message], parameters: Mapping[str, Any]) -> bool:
+def is_impossible(answer: Answer, chat: Chat, parameters: Mapping[str, Any]) -> bool:
     """Return whether a service counted more tokens than a call can have."""
     most = most_output(parameters)
     return (answer.input_tokens or 0) > most_input(chat) or (most is not None and (answer.output_tokens or 0) > most)

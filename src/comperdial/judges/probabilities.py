@@ -6,7 +6,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from comperdial.core.errors import ConfigError
 
@@ -17,15 +16,8 @@ _ROUNDING = 1e-3
 _AT_STAKE = 0.01
 
 
-class Expected(NamedTuple):
-    """The mean of the labels' values, weighted by their probabilities, and the probability of everything else."""
-
-    value: float
-    outside: float
-
-
-def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -> Expected:
-    """Return the expected value over labels.
+def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -> tuple[float, float]:
+    """Return the mean of the labels' values, weighted by their probabilities, and the probability of everything else.
 
     Tokens that differ in spaces around them, in case or in the form of their digits are the same label.
 
@@ -47,10 +39,8 @@ def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -
     known = [(token, _spelled(token), log) for token, log in logprobs.items() if log > _UNSEEN]
     found = [(values[label], log) for _, label, log in known if label in values]
     if not found:
-        labels_text = " or ".join(labels)
-        raise ValueError(
-            f"no token of the scale ({labels_text}) is among the {len(logprobs)} whose probabilities are known"
-        )
+        names = " or ".join(labels)
+        raise ValueError(f"no token of the scale ({names}) is among the {len(logprobs)} whose probabilities are known")
     # Relative to the largest, so that probabilities too small for a float still have a ratio.
     top = max(log for _, log in found)
     total = math.fsum(math.exp(log - top) for _, log in found)
@@ -68,7 +58,7 @@ def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -
     value = math.fsum(value * math.exp(log - top) / total for value, log in found)
     # Not beyond the scale's ends by a rounding error.
     ends = [value for value, _ in found]
-    return Expected(min(max(value, min(ends)), max(ends)), max(0.0, 1 - mass))
+    return min(max(value, min(ends)), max(ends)), max(0.0, 1 - mass)
 
 
 def scale_labels(low: float, high: float) -> tuple[str, ...]:
@@ -78,13 +68,12 @@ def scale_labels(low: float, high: float) -> tuple[str, ...]:
     return tuple(map(str, range(int(low), int(high) + 1)))
 
 
-def check_labels(labels: Mapping[str, float]) -> None:
+def check_labels(labels: Mapping[str, float], where: str) -> None:
     """Raise ConfigError unless labels are two or more different texts, with two different values or more."""
     spelled = {_spelled(label) for label in labels}
     if "" in spelled or len(spelled) < max(2, len(labels)) or len(set(labels.values())) < 2:
-        raise ConfigError(
-            f"the labels are {', '.join(map(repr, labels))}", expected="two texts or more, not all of one value"
-        )
+        problem = f"the labels are {', '.join(map(repr, labels))}"
+        raise ConfigError(problem, where=where, expected="two texts or more, not all of one value")
 
 
 def _spelled(token: str) -> str:

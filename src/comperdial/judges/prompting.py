@@ -1,12 +1,11 @@
 """Prompts: Jinja templates in files, filled with texts that stay data.
 
-Whatever stands in a value stays within its line and its section: see :func:`inline`.
+Whatever a value holds stays within its line and its section: see :func:`inline`.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -23,22 +22,22 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.core.files import read_text
 from comperdial.core.names import RATED_LEVELS
+from comperdial.judges.requests import digest
 
 OURS = "ours"
 NAMES = (
     "original_simple", "original_detail", "cpds_simple_ref", "cpds_simple", "cpds_detail_ref", "cpds_detail",
     "cpds_dialogue",
 )  # fmt: skip
-"""CPDScore's prompts and the two that it varies (ComperDial, appendix B)."""
+"""CPDScore's prompts and the two that it varies (ComperDial, appendix B): a folder may have a paper's own wording."""
 STUDY = (
     "explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue", "rating_turn", "rating_dialogue",
 )  # fmt: skip
-"""Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2)."""
+"""Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2, which are pictures)."""
 FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses", "dialogue")
 QUESTIONS = "questions.yaml"
 
 _FOLDER = Path(__file__).parent / "prompts"
-_NONE = "(none)"
 _QUESTION = re.compile(r"\{\{-?\s*question\s*-?\}\}")
 _HEADERS = (re.compile("^#.*", re.MULTILINE), re.compile("^[A-Z].*:[ \t]*$", re.MULTILINE))
 # Without global functions: whatever a template names is a placeholder. No escaping: a prompt is no HTML.
@@ -53,7 +52,7 @@ class Prompt:
     Attributes
     ----------
     name
-        One of :func:`names`, or the file name of the user's own template without its suffix.
+        Its name, or the file name of the user's own template without its suffix.
     template
         The text, with the block that asks for a rationale if one is wanted.
     source
@@ -67,7 +66,7 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """Return the template's sha256, in hexadecimal."""
-        return hashlib.sha256(self.template.encode()).hexdigest()
+        return digest(self.template)
 
     @cached_property
     def fields(self) -> frozenset[str]:
@@ -85,8 +84,7 @@ class Prompt:
         return f"prompt {self.name!r} ({self.source})"
 
     @cached_property
-    def compiled(self) -> jinja2.Template:
-        """Return the compiled template."""
+    def _compiled(self) -> jinja2.Template:
         found: jinja2.Template = self._parse(_ENVIRONMENT.from_string)
         return found
 
@@ -98,10 +96,25 @@ class Prompt:
             problem = f"not a jinja2 template ({error})"
             raise ConfigError(problem, where=f"{self.where}{line}", expected="valid jinja2") from error
 
+    def render(self, values: Mapping[str, Any]) -> str:
+        """Return the message to the judge.
 
-def names() -> tuple[str, ...]:
-    """Return the names of the prompts that come with the package."""
-    return (*NAMES, *STUDY)
+        Parameters
+        ----------
+        values
+            By placeholder: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
+            ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
+
+        Raises
+        ------
+        ConfigError
+            When a value is missing, or the template fails on the values.
+        """
+        given = {field: _guarded(field, values[field]) for field in self.fields if field in values}
+        try:
+            return self._compiled.render(given)
+        except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(f"the template cannot be filled ({error})", where=self.where) from error
 
 
 @functools.lru_cache(maxsize=256)
@@ -111,10 +124,9 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
     Parameters
     ----------
     name
-        One of :func:`names`; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
+        A name; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
     source
-        ``ours``, or a folder with a paper's own wording as ``NAME.md``. It does not count for a path, or for
-        :data:`STUDY`: that paper shows its prompts as pictures.
+        ``ours``, or a folder with a paper's own wording of :data:`NAMES` as ``NAME.md``.
     explain
         Whether to ask for a rationale, in a section of its own before the last one.
     question
@@ -130,13 +142,11 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
     """
     if "/" in name or name.endswith(".md"):
         prompt = Prompt(Path(name).stem, _read(name), name)
-    elif name not in names() and name != "pair":
-        raise UnknownNameError("prompt", name, names())
-    elif source != OURS and name in NAMES:
-        path = _saved(source, f"{name}.md")
-        prompt = Prompt(name, _read(path), str(path))
+    elif name not in (*NAMES, *STUDY, "pair"):
+        raise UnknownNameError("prompt", name, (*NAMES, *STUDY))
     else:
-        prompt = Prompt(name, _read(_FOLDER / f"{name}.md"), OURS)
+        path = _file(f"{name}.md", source if name in NAMES else OURS)
+        prompt = Prompt(name, _read(path), OURS if path.parent == _FOLDER else str(path))
     if unknown := sorted(prompt.fields - {*FIELDS, "question", *(("first", "second") if name == "pair" else ())}):
         raise UnknownNameError("placeholder", unknown[0], FIELDS, where=prompt.where)
     if not prompt.fields & {"response", "responses", "dialogue", "first"}:
@@ -168,7 +178,7 @@ def questions(source: str = OURS) -> dict[str, dict[str, str]]:
 
     Every question is worded so that the first label, such as Yes, is the good answer.
     """
-    path = _FOLDER / QUESTIONS if source == OURS else _saved(source, QUESTIONS)
+    path = _file(QUESTIONS, source)
     content = load_yaml(path)
     for level in RATED_LEVELS:
         asked = content.get(level)
@@ -178,34 +188,13 @@ def questions(source: str = OURS) -> dict[str, dict[str, str]]:
     return content
 
 
-def render(prompt: Prompt, values: Mapping[str, Any]) -> str:
-    """Return the message to the judge.
-
-    Parameters
-    ----------
-    values
-        By placeholder: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
-        ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
-
-    Raises
-    ------
-    ConfigError
-        When a value is missing, or the template fails on the values.
-    """
-    given = {field: _guarded(field, values[field]) for field in prompt.fields if field in values}
-    try:
-        return prompt.compiled.render(given)
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ConfigError(f"the template cannot be filled ({error})", where=prompt.where) from error
-
-
 def _read(path: str | Path) -> str:
     return read_text(path).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _saved(folder: str, name: str) -> Path:
-    """Return a file of the user's folder."""
-    path = Path(folder) / name
+def _file(name: str, source: str) -> Path:
+    """Return a file of the package, or of the user's folder."""
+    path = _FOLDER / name if source == OURS else Path(source) / name
     if not path.is_file():
         raise MissingResourceError(
             f"there is no {name!r} in the folder that `prompts` names",
@@ -231,13 +220,13 @@ def _explained(template: str) -> str:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 # The lines that open a section or ask for a score in any of the prompts.
-_LABELS = (
-    "context|response|your response|reference response|instructions?|output format|evaluation criteria|evaluation steps"
-    r"|example|conversation history|corresponding fact|corresponding reference response|responses|evaluation form"
-    r"|evaluation form \(scores only\)|dialogue turn scores|dialogue interaction evaluation criteria|after the scores"
-    "|engagingness|humanness"
+_LABEL = re.compile(
+    r"[-*_# ]*(?:context|response|your response|reference response|instructions?|output format|evaluation criteria"
+    r"|evaluation steps|example|conversation history|corresponding fact|corresponding reference response|responses"
+    r"|evaluation form|evaluation form \(scores only\)|dialogue turn scores|dialogue interaction evaluation criteria"
+    r"|after the scores|engagingness|humanness)[*_ ]*:[*_ ]*",
+    re.IGNORECASE,
 )
-_LABEL = re.compile(rf"[-*_# ]*(?:{_LABELS})[*_ ]*:[*_ ]*", re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # Characters without ink that are neither format characters nor marks: fillers and the blank of Braille.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -254,26 +243,25 @@ def inline(text: str) -> str:
     if not text.isprintable():
         text = _CONTROL.sub(" ", text)
     text = " ".join(text.split())
-    if text.isascii():
-        opens = text.startswith("#") or (text.endswith((":", "*", "_")) and _LABEL.fullmatch(text))
-    else:
-        seen = "".join(character for character in text if not _invisible(character)).strip()
-        opens = seen.startswith("#") or _LABEL.fullmatch(seen)
+    seen = text if text.isascii() else "".join(filter(_visible, text)).strip()
+    opens = seen.startswith("#") or (seen.endswith((":", "*", "_")) and _LABEL.fullmatch(seen))
     return f"\\{text}" if opens else text
 
 
-def _invisible(character: str) -> bool:
-    return not character.isascii() and (character in _BLANK or unicodedata.category(character) in ("Cf", "Mn", "Me"))
+def _visible(character: str) -> bool:
+    return character.isascii() or (
+        character not in _BLANK and unicodedata.category(character) not in ("Cf", "Mn", "Me")
+    )
 
 
 def history_lines(history: Iterable[Mapping[str, str]]) -> str:
     """Return utterances (``speaker`` and ``text``) as lines such as "A: text"; without any, the line "(none)"."""
-    return "\n".join(inline(f"{turn['speaker']}: {turn['text']}") for turn in history) or _NONE
+    return "\n".join(inline(f"{turn['speaker']}: {turn['text']}") for turn in history) or "(none)"
 
 
 def fact_lines(facts: Iterable[str]) -> str:
     """Return sentences as lines such as "- sentence"; without any, the line "(none)"."""
-    return "\n".join(inline(f"- {fact}") for fact in facts) or _NONE
+    return "\n".join(inline(f"- {fact}") for fact in facts) or "(none)"
 
 
 class _Turns(tuple[str, ...]):

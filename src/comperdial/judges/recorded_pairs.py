@@ -6,7 +6,7 @@ LLMBar's authors (Zeng et al. 2024) published what GPT-4 and ChatGPT answered ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ from comperdial.data import sources
 from comperdial.data.catalogue import CATALOGUE, load_catalogue
 from comperdial.data.preferences import read_preferences
 from comperdial.data.readers.base import get
-from comperdial.judges.pairs import PAIR, Judged, Pairs, agreement, combine, majority, of_votes
+from comperdial.judges.pairs import PAIR, Choices, Pairs, agreement, combine, majority, of_votes
 from comperdial.judges.requests import unfinished
-from comperdial.stats.proportions import Share
 
 DATASETS = ("llmbar_natural", "llmbar_mt_bench", "llmfao")
 """The data sets of preferences with recorded judges."""
@@ -97,61 +96,55 @@ def judged_pairs(
     )
     against = {"gold": people} if dataset in _LLMBAR else {"votes": people, "majority": majority(people)}
     rows = [
-        _row(dataset, name, judged, what, chosen) for name, judged in judges.items() for what, chosen in against.items()
+        _row(dataset, name, choices, what, chosen)
+        for name, choices in judges.items()
+        for what, chosen in against.items()
     ]
-    preferences = pd.concat([judged.preferences for judged in judges.values()], ignore_index=True)
+    preferences = pd.concat([choices.preferences for choices in judges.values()], ignore_index=True)
     return preferences, pd.DataFrame(rows)
 
 
-def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Judged:
-    """Return a judge of LLMBar: what it said last about each pair, in either order."""
-    answers = pd.DataFrame(_answers(path, len(pairs.pairs)), columns=["pair_id", "shown", "choice"])
+def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Choices:
+    """Return a judge of LLMBar: its last answer about each pair, in either order."""
+    found = read_json(path)
+    if not isinstance(found, list) or len(found) != len(pairs.pairs):
+        expected = f"a JSON list of {len(pairs.pairs)} items"
+        raise SchemaError("not the answers about these pairs", where=str(path), expected=expected)
+    rows = []
+    for number, entry in enumerate(found):
+        where = f"{path}, item {number}"
+        # A prompt that lets the judge think again has a step more.
+        steps: list[Any] = get(entry, "results", list, where) or [None]
+        for name, shown in _SHOWN.items():
+            answer = get(steps[-1], name, dict, where)
+            # The text, and why it ended.
+            completion = answer.get("completion")
+            finish = completion[-1] if isinstance(completion, list) and len(completion) > 1 else None
+            # It names the output as the pair has it, wherever that was shown.
+            cut = isinstance(finish, str) and unfinished(finish)
+            rows.append((str(number), shown, None if cut else _WINNERS.get(str(answer.get("winner")))))
+    answers = pd.DataFrame(rows, columns=["pair_id", "shown", "choice"])
     return combine(pairs.dataset, pairs.pairs, answers, judge=judge, question=str(gold["question"].iloc[0]))
 
 
-def _answers(path: Path, count: int) -> Iterator[tuple[str, str, str | None]]:
-    found = read_json(path)
-    if not isinstance(found, list) or len(found) != count:
-        raise SchemaError(
-            "not the answers about these pairs", where=str(path), expected=f"a JSON list of {count} items"
-        )
-    for number, entry in enumerate(found):
-        where = f"{path}, item {number}"
-        steps = get(entry, "results", list, where)
-        # A prompt that lets the judge think again has a step more.
-        last: Any = steps[-1] if steps else None
-        for name, shown in _SHOWN.items():
-            answer = get(last, name, dict, where)
-            # The text, and why it ended.
-            said = answer.get("completion")
-            finish = said[-1] if isinstance(said, list) and len(said) > 1 and isinstance(said[-1], str) else None
-            # It names the output as the pair has it, wherever that was shown.
-            winner = None if unfinished(finish) else _WINNERS.get(str(answer.get("winner")))
-            yield str(number), shown, winner
-
-
-def _of_votes(judge: str, votes: pd.DataFrame) -> Judged:
+def _of_votes(judge: str, votes: pd.DataFrame) -> Choices:
     """Return a judge that chose once a pair."""
     pairs = of_votes(votes)
     answers = votes[["pair_id", "choice"]].assign(shown=votes["left"])
     return combine(pairs.dataset, pairs.pairs, answers, judge=judge, question=str(votes["question"].iloc[0]))
 
 
-def _row(dataset: str, judge: str, judged: Judged, against: str, chosen: pd.DataFrame) -> dict[str, Any]:
-    found = agreement(judged.preferences, chosen[[*PAIR, "choice"]])
-    return {
+def _row(dataset: str, judge: str, choices: Choices, against: str, chosen: pd.DataFrame) -> dict[str, Any]:
+    found = agreement(choices.preferences, chosen[[*PAIR, "choice"]])
+    row = {
         "dataset": dataset,
         "judge": judge,
         "against": against,
-        "pairs": judged.pairs,
-        "unread": judged.unread,
-        "ties": int((judged.preferences["choice"] == "tie").sum()),
+        "pairs": choices.pairs,
+        "unread": choices.unread,
+        "ties": int((choices.preferences["choice"] == "tie").sum()),
         "n": found.n,
-        **_ends("accuracy", found),
-        **_ends("same", judged.same),
-        **_ends("chose_first", judged.chose_first),
     }
-
-
-def _ends(name: str, found: Share) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+    for name, part in (("accuracy", found), ("same", choices.same), ("chose_first", choices.chose_first)):
+        row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
+    return row

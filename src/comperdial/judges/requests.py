@@ -1,11 +1,11 @@
-"""A request to a judge, a service's answer to it, and the ways in which a call can fail."""
+"""A request to a judge, its answer, and the ways in which a call can fail."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,66 +21,33 @@ def canonical(value: Any) -> str:  # noqa: ANN401
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @dataclass(frozen=True)
-class Family:
-    """What requests of one judge, model and prompt share: all that an answer depends on, except messages and sample.
+class Request:
+    """One question to a judge.
 
     Attributes
     ----------
-    judge, service, model
-        As ``params.yaml`` has them.
-    parameters
-        What is sent with a request (temperature, max_tokens, …), and what else an answer depends on, such as the
-        checksum of a local model.
-    prompt, prompt_hash
-        The prompt's name, and the sha256 of its template.
+    family
+        The hash of what requests of one judge, model and prompt share.
+    messages
+        The chat, as JSON.
+    sample
+        Numbers the answers where several to the same chat are wanted.
     """
 
-    judge: str
-    service: str
-    model: str
-    parameters: Mapping[str, Any]
-    prompt: str
-    prompt_hash: str
-
-    @cached_property
-    def id(self) -> str:
-        """Return sixteen hexadecimal digits. The names of prompt and service do not count."""
-        # 1.0 and 1 are the same to a service, and must not be paid for twice.
-        plain = {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in self.parameters.items()
-        }
-        content = {"judge": self.judge, "model": self.model, "parameters": plain, "prompt_hash": self.prompt_hash}
-        return _digest(canonical(content))[:16]
-
-
-def encode(messages: Sequence[Message]) -> str:
-    """Return messages as the one text that is kept and hashed."""
-    return canonical([dict(message) for message in messages])
-
-
-def request_key(family: str, messages: str, sample: int) -> str:
-    """Return the key of a request: 32 hexadecimal digits."""
-    return _digest(f"{family}\0{messages}\0{sample}")[:32]
-
-
-@dataclass(frozen=True)
-class Request:
-    """One question to a judge; ``sample`` numbers the answers where several to the same chat are wanted."""
-
-    family: Family
+    family: str
     messages: str
     sample: int = 0
 
     @cached_property
     def key(self) -> str:
-        """Return the request's name among the answers: the same request has the same key, and is answered once."""
-        return request_key(self.family.id, self.messages, self.sample)
+        """Return 32 hexadecimal digits: the same request has the same key, and is answered once."""
+        return digest(f"{self.family}\0{self.messages}\0{self.sample}")[:32]
 
     @property
     def chat(self) -> list[Message]:
@@ -100,11 +67,11 @@ class Answer:
     finish
         Why it ended, as the service says: ``stop``, ``length``, …; :data:`REFUSED` of a refusal.
     input_tokens, output_tokens
-        As the service counted them; None where it did not.
+        As the service counted them; None if it did not.
     model
         The version that the service reports.
     logprobs
-        Log probabilities of the answer's first token by token, or of each label, where they were asked for.
+        Log probabilities of the answer's first token by token, or of each label, if they were asked for.
     cost
         US dollars.
     """
@@ -122,6 +89,11 @@ class Answer:
         """Return whether the service refused the request."""
         return self.finish == REFUSED
 
+    @property
+    def unfinished(self) -> str | None:
+        """Return why an answer is not whole; None if it is, or if it is not known."""
+        return f"refused: {self.text}" if self.refused else unfinished(self.finish)
+
 
 REFUSED = "refused"
 """The ``finish`` of a refusal."""
@@ -137,7 +109,7 @@ _FINISHES = {
 
 
 def unfinished(finish: str | None) -> str | None:
-    """Say why an answer is not whole, by the word that its service has for its end; None if it is, or if it is not known."""
+    """Return what a service's word for the end of an answer means if the answer is not whole; else None."""
     word = re.sub(r"[\s.-]+", "_", (finish or "").strip().lower()).removeprefix("finishreason_")
     return next((why for why, words in _FINISHES.items() if re.fullmatch(words, word)), None)
 
@@ -177,6 +149,4 @@ class TransientError(Exception):
         self, problem: str, *, retry_after: float | None = None, charged: bool = False, unreachable: bool = False
     ) -> None:
         super().__init__(problem)
-        self.retry_after = retry_after
-        self.charged = charged
-        self.unreachable = unreachable
+        self.retry_after, self.charged, self.unreachable = retry_after, charged, unreachable

@@ -1,20 +1,17 @@
-"""One dialogue of one system as judges saw it: utterances, turn scores, dialogue score, rationales."""
+"""One dialogue of one system with its judgements: utterances, turn scores, dialogue scores, rationales."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import UnknownNameError
 
-_WIDTH = 100
 
-
-def show(folder: str | Path, scores: Sequence[Path], judgements: Sequence[Path], *, system: str, dialogue: str) -> str:
+def show(folder: Path, scores: Sequence[Path], judgements: Sequence[Path], *, system: str, dialogue: str) -> str:
     """Return the dialogue with every judge's turn scores, dialogue scores and rationales, as text.
 
     Parameters
@@ -23,15 +20,12 @@ def show(folder: str | Path, scores: Sequence[Path], judgements: Sequence[Path],
         The data set's tables.
     scores, judgements
         Tables of judges' metrics.
-    system, dialogue
-        Which.
 
     Raises
     ------
     UnknownNameError
         When there is no such dialogue, or the system did not answer in it.
     """
-    folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts")
     responses = schema.read(folder / "responses.parquet", "responses")
     if dialogue not in set(contexts["dialogue_id"]):
@@ -40,47 +34,35 @@ def show(folder: str | Path, scores: Sequence[Path], judgements: Sequence[Path],
     answered = responses[responses["context_id"].isin(turns["context_id"])]
     if system not in set(answered["system_id"]):
         raise UnknownNameError("system", system, answered["system_id"].unique(), where=f"{folder}, {dialogue}")
-    said = answered[answered["system_id"] == system].set_index("context_id")["response"]
-    found = _of(scores, "scores", system)
-    made = _of(judgements, "judgements", system)
+    texts = answered[answered["system_id"] == system].set_index("context_id")["response"]
+    values, made = (
+        pd.concat([schema.empty(name), *(schema.read(path, name) for path in paths)], ignore_index=True)
+        for name, paths in (("scores", scores), ("judgements", judgements))
+    )
+    values, made = values[values["system_id"] == system], made[made["system_id"] == system]
     lines = [f"{dialogue} by {system}", ""]
     if facts := list(turns["facts"].iloc[0]):
         lines += ["Persona and facts:", *(f"  - {fact}" for fact in facts), ""]
-    heard = 0
-    for turn in turns.to_dict("records"):
-        history = list(turn["history"])
-        # Each turn's history holds the ones before: what was heard since is what is new.
-        lines += [f"{u['speaker']}: {u['text']}" for u in history[heard:]]
-        heard = len(history) + 1
-        context = turn["context_id"]
-        lines.append(f">> {said[context]}" if context in said.index else ">> (no response)")
-        lines += [*_judged(found, made, "turn", context), ""]
-    lines += ["The dialogue as a whole:", *(_judged(found, made, "dialogue", dialogue) or ["   not judged"])]
+    shown = 0
+    for context, history in zip(turns["context_id"], turns["history"], strict=True):
+        # Each turn's history holds the ones before.
+        lines += [f"{utterance['speaker']}: {utterance['text']}" for utterance in list(history)[shown:]]
+        shown = len(history) + 1
+        lines.append(f">> {texts[context]}" if context in texts.index else ">> (no response)")
+        lines += [*_judged(values, made, "turn", context), ""]
+    lines += ["The dialogue as a whole:", *(list(_judged(values, made, "dialogue", dialogue)) or ["   not judged"])]
     return "\n".join(lines)
 
 
-def _of(paths: Sequence[Path], name: str, system: str) -> pd.DataFrame:
-    frames = [schema.read(path, name) for path in paths]
-    content = pd.concat(frames, ignore_index=True) if frames else schema.empty(name)
-    return content[content["system_id"] == system]
-
-
-def _judged(scores: pd.DataFrame, judgements: pd.DataFrame, level: str, item: str) -> list[str]:
-    of_item = scores[(scores["level"] == level) & (scores["item_id"] == item)]
+def _judged(scores: pd.DataFrame, judgements: pd.DataFrame, level: str, item: str) -> Iterator[str]:
     made = judgements[(judgements["level"] == level) & (judgements["item_id"] == item)]
-    lines: list[str] = []
     for metric, group in made.groupby("metric", sort=True):
-        values = of_item[of_item["metric"] == metric]
-        ratings = ", ".join(f"{o} {v:.2f}" for o, v in zip(values["output"], values["value"], strict=True))
-        lines.append(f"   {metric}: {ratings or 'no score'}")
-        lines += _reasons(group.sort_values("sample").to_dict("records"))
-    return lines
-
-
-def _reasons(records: list[dict[Any, Any]]) -> Iterator[str]:
-    for record in records:
-        number = f"sample {record['sample'] + 1}" if len(records) > 1 else "rationale"
-        if isinstance(record["failure"], str):
-            yield f"      {number}: could not be read: {record['failure']}"
-        elif isinstance(record["rationale"], str):
-            yield f"      {number}: {record['rationale']}"
+        of = scores[(scores["level"] == level) & (scores["item_id"] == item) & (scores["metric"] == metric)]
+        ratings = ", ".join(f"{output} {value:.2f}" for output, value in zip(of["output"], of["value"], strict=True))
+        yield f"   {metric}: {ratings or 'no score'}"
+        for sample, failure, rationale in group.sort_values("sample")[["sample", "failure", "rationale"]].to_numpy():
+            name = f"sample {sample + 1}" if len(group) > 1 else "rationale"
+            if isinstance(failure, str):
+                yield f"      {name}: could not be read: {failure}"
+            elif isinstance(rationale, str):
+                yield f"      {name}: {rationale}"

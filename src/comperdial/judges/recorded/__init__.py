@@ -1,105 +1,202 @@
-"""Answers of judges that others recorded and published. A format is a class in a file of its own, named like it."""
+"""Answers of judges that others recorded and published, as scores, judgements and counts. A format is one :class:`Format`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import hashlib
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.data.catalogue import Catalogue, Source
-from comperdial.data.recorded import Rated
-from comperdial.judges.parsing import Form
+from comperdial import schema
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.files import sha256, write_text
+from comperdial.data import sources
+from comperdial.data.catalogue import Catalogue, Source, load_catalogue
+from comperdial.data.readers._comp import ROUNDS, SHORT, read_rounds
+from comperdial.data.readers.base import get, numbered
+from comperdial.data.recorded import DIMENSIONS, Rated, origin, read_items
+from comperdial.judges.parsing import PARSER_VERSION, Form, parse
+from comperdial.stats.correlation import correlate
 
-_FORMATS = {"chiang2023": "Chiang2023", "gpt4_rounds": "Gpt4Rounds"}
+VERSION = 1
 COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "answer")
+"""Of a frame of answers, one row each: ``place`` is the item as messages name it, ``sample`` numbers the answers to a prompt."""
 Row = tuple[str, str, str, str, int, str]
+Paths = Mapping[str, Path]
 
 
-class AnswerFormat:
-    """Reads the answers of one judge to one prompt.
-
-    Parameters
-    ----------
-    paths
-        The files, under the names that :attr:`files` has for them; some formats can do with some of them.
+@dataclass(frozen=True)
+class Format:
+    """How the answers of one judge to one prompt are laid out.
 
     Attributes
     ----------
-    version
-        Raised when a change of the code changes what is read.
-    level
-        What is rated: a turn or a dialogue.
-    dimensions
-        The qualities that are rated, and the scale.
+    forms
+        What an answer must hold, by the quality that is rated.
+    files
+        The files' names in an entry; some formats can do with some of them.
     samples
         Answers an item and dimension.
-    words
-        What the prompts call the steps of a dimension's scale.
+    rows
+        Reads files, by name, about the tables of what they rate.
+    level
+        What is rated: a turn or a dialogue.
+    version
+        Raised when a change of the code changes what is read.
     targets
         The rated dimension that each is compared with, if it has another name there.
+    owners_reading
+        What those who published an answer read in it; None if that is not known.
     """
 
-    version: ClassVar[int] = 1
-    level: ClassVar[str] = "turn"
-    dimensions: ClassVar[Mapping[str, tuple[float, float]]]
-    files: ClassVar[tuple[str, ...]]
-    samples: ClassVar[int]
-    words: ClassVar[Mapping[str, Mapping[str, float]]] = {}
-    targets: ClassVar[Mapping[str, str]] = {}
+    forms: Mapping[str, Form]
+    files: tuple[str, ...]
+    samples: int
+    rows: Callable[[Paths, Rated], Iterator[Row]]
+    level: str = "turn"
+    version: int = 1
+    targets: Mapping[str, str] | None = None
+    owners_reading: Callable[[str], float | None] = lambda answer: None
 
-    def __init__(self, paths: Mapping[str, Path]) -> None:
+    def read(self, paths: Paths, rated: Rated) -> pd.DataFrame:
+        """Return the answers, with :data:`COLUMNS`.
+
+        Raises
+        ------
+        FileError, SchemaError
+            When a file is not what the format says, is of something that is in no table, or has an item twice.
+        """
         for name in paths:
             if name not in self.files:
                 raise UnknownNameError("file of recorded answers", name, self.files)
-        if not paths:
-            raise ConfigError("no file of recorded answers", expected=" or ".join(self.files))
-        self.paths = {name: Path(paths[name]) for name in self.files if name in paths}
-
-    def read(self, rated: Rated | None) -> pd.DataFrame:
-        """Return the answers as :func:`frame` makes them; ``rated`` is what they rate, if the format needs it."""
-        raise NotImplementedError
-
-    def form(self, dimension: str) -> Form:
-        """Return what an answer must hold."""
-        low, high = self.dimensions[dimension]
-        return Form((dimension,), dimension, low, high, words=self.words.get(dimension, {}))
-
-    def owners_reading(self, answer: str) -> float | None:
-        """Return what those who published an answer read in it; None if they read nothing, or it is not known how."""
-        return None
+        frame = pd.DataFrame(list(self.rows(paths, rated)), columns=COLUMNS)
+        items = frame[["place", "item_id", "system_id", "dimension"]].drop_duplicates()
+        for place, *item in items[items.duplicated(["item_id", "system_id", "dimension"])].itertuples(index=False):
+            raise SchemaError(f"{item[0]!r}, system {item[1]!r} was rated before", where=place, expected="each once")
+        return frame
 
 
-def formats() -> tuple[str, ...]:
-    """Return the names of all formats."""
-    return tuple(_FORMATS)
-
-
-def find(name: str) -> type[AnswerFormat]:
+def find(name: str) -> Format:
     """Return a format by name."""
-    if name not in _FORMATS:
-        raise UnknownNameError("answer format", name, formats())
-    found: type[AnswerFormat] = getattr(import_module(f"{__name__}.{name}"), _FORMATS[name])
-    return found
+    if name not in FORMATS:
+        raise UnknownNameError("answer format", name, FORMATS)
+    return FORMATS[name]
 
 
-def frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Make the frame that formats return, one row an answer.
+# --- gpt-3.5-turbo's answers on USR-TopicalChat (Chiang and Lee 2023, A Closer Look into Automatic Evaluation) ---------
 
-    ``place`` is the item as messages name it ("item 3"), ``sample`` the index among the answers to the same prompt.
+
+def _chiang2023(paths: Paths, rated: Rated) -> Iterator[Row]:
+    """Yield the answers of files ``gpt3.5_<quality>_<prompt>.json``: items in UniEval's form with two fields more.
+
+    ``prompt`` is the text that was sent, and ``all_responses`` the 20 answers to it. An item is of the response that
+    has the same dialogue, system and text; a file may lack items. If two systems gave the same response in a context,
+    the prompts are the same too: the answers for the second are the samples after those for the first.
     """
-    return pd.DataFrame(list(rows), columns=COLUMNS)
+    for dimension, path in paths.items():
+        known = ""
+        asked: dict[str, int] = {}
+        for item in read_items(path, rated):
+            prompt = get(item.content, "prompt", str, item.where)
+            template = _template(prompt, item.content, item.where)
+            if template != (known := known or template):
+                problem = "the prompt is not that of the items before it"
+                raise SchemaError(problem, where=item.where, expected="one prompt a file")
+            answers = get(item.content, "all_responses", list, item.where)
+            if len(answers) != 20 or not all(isinstance(answer, str) for answer in answers):
+                problem = f"`all_responses` holds {len(answers)} entries"
+                raise SchemaError(problem, where=item.where, expected="20 texts")
+            place, first = f"{dimension}, item {item.number}", asked.get(prompt, 0)
+            asked[prompt] = first + len(answers)
+            for number, answer in enumerate(answers, first):
+                yield place, item.context_id, item.system_id, dimension, number, answer
 
 
-def systems_of(rated: Rated) -> dict[str, list[str]]:
-    """Return whose responses each dialogue holds."""
+def _template(prompt: str, item: dict[str, Any], where: str) -> str:
+    """Return a prompt with its parts taken out."""
+    made, at = "", 0
+    for part in ("source", "context", "system_output"):
+        text = get(item, part, str, where).strip()
+        start = prompt.find(text, at) if text else -1
+        if start < 0:
+            raise SchemaError(
+                f"the prompt does not hold {part!r}", where=where, expected="source, context, system_output"
+            )
+        made += f"{prompt[at:start].strip()}\n{{{part}}}\n"
+        at = start + len(text)
+    return made + prompt[at:].strip()
+
+
+def _first_digit(answer: str) -> float | None:
+    """Return the first digit after the last "rating:": this gives the published correlations to 0.001.
+
+    It takes 0 of 0.5, 2 of 2.5 and the number of a list's item for a rating: see docs/judges.md.
+    """
+    found = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
+    return float(found[0]) if found else None
+
+
+# The scale is the prompts': 1 to 3, and 0 to 1 for groundedness.
+_STEPS = {
+    "naturalness": {"bad": 1, "ok": 2, "good": 3},
+    "coherence": {"no": 1, "somewhat": 2, "yes": 3},
+    "engagingness": {"dull": 1, "somewhat interesting": 2, "interesting": 3},
+    "groundedness": {"no": 0, "yes": 1},
+}
+
+
+# --- GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI) -----------
+
+
+def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
+    """Yield the ratings of a JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``: lists of a number a dialogue.
+
+    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text.
+    What the five short names mean is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some
+    numbers are not whole; they look imputed, and are taken as they are.
+
+    The file names a dialogue by its line in the data set's text file, counted from 0, and the tables (reader
+    ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
+    """
+    path = paths["rounds"]
+    found = read_rounds(path)
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
-    pairs = joined[["dialogue_id", "system_id"]].drop_duplicates()
-    return {str(name): [*group] for name, group in pairs.groupby("dialogue_id")["system_id"]}
+    systems = joined.groupby("dialogue_id")["system_id"].unique()
+    names = []
+    for place, line in enumerate(found.lines):
+        dialogue = numbered(rated.dataset, line)
+        known = [*systems.get(dialogue, [])]
+        if len(known) != 1:
+            raise SchemaError(
+                f"dialogue {dialogue!r} has responses of {', '.join(map(repr, known)) or 'no system'}",
+                where=f"{path}, entry {place}",
+                expected=f"a dialogue of {rated.dataset!r} with one system",
+            )
+        names.append((dialogue, known[0]))
+    for (dimension, number), values in found.numbers.items():
+        for place, ((dialogue, system), value) in enumerate(zip(names, values, strict=True)):
+            yield f"{SHORT[dimension]}, entry {place}", dialogue, system, dimension, number, repr(value)
+
+
+FORMATS = {
+    "chiang2023": Format(
+        {name: Form((name,), name, min(of.values()), max(of.values()), words=of) for name, of in _STEPS.items()},
+        tuple(_STEPS), 20, _chiang2023, targets=DIMENSIONS, owners_reading=_first_digit,
+    ),
+    "gpt4_rounds": Format(
+        {name: Form((name,), name, 1, 5) for name in SHORT}, ("rounds",), ROUNDS, _gpt4_rounds, "dialogue", version=2
+    ),
+}  # fmt: skip
+
+
+# --- entries of params.yaml ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -142,7 +239,7 @@ def read_recorded_judges(
         where = f"params.yaml, recorded_judges.{name}"
         if name in taken:
             raise ConfigError(f"{name!r} is the name of another metric", where=where, expected="a name of its own")
-        for kind, value, known in (("dataset", entry["dataset"], datasets), ("format", entry["format"], formats())):
+        for kind, value, known in (("dataset", entry["dataset"], datasets), ("format", entry["format"], FORMATS)):
             if value not in known:
                 raise UnknownNameError(kind, value, known, where=where)
         for file in entry["sources"]:
@@ -151,3 +248,166 @@ def read_recorded_judges(
         files = {file: catalogue.file(source) for file, source in entry["sources"].items()}
         found[name] = RecordedEntry(name, entry["dataset"], entry["format"], entry["model"], entry["prompt"], files)
     return found
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The answers of a recorded judge, read.
+
+    Attributes
+    ----------
+    name
+        The judge's name, and the metric's.
+    format
+        Of the files.
+    rated
+        The tables of what was rated.
+    answers
+        One row an answer: :data:`COLUMNS`, ``value`` and ``owners`` (what was read in it, and what those who published it
+        read; NaN if nothing was), and ``failure``: why nothing was.
+    """
+
+    name: str
+    format: Format
+    rated: Rated
+    answers: pd.DataFrame
+
+    @classmethod
+    def read(cls, name: str, format_name: str, paths: Paths, rated: Rated) -> Recorded:
+        """Read a judge's answers, file by file; raises as :meth:`Format.read`."""
+        form = find(format_name)
+        rows = form.read(paths, rated)
+
+        @cache
+        def read(dimension: str, text: str) -> tuple[float, float, str | None]:
+            parsed, owners = parse(text, form.forms[dimension]), form.owners_reading(text)
+            return parsed.values.get(dimension, np.nan), np.nan if owners is None else owners, parsed.failure
+
+        found = [read(dimension, text) for dimension, text in zip(rows["dimension"], rows["answer"], strict=True)]
+        columns = pd.DataFrame(found, columns=["value", "owners", "failure"], index=rows.index)
+        return cls(name, form, rated, rows.join(columns.astype({"failure": object})))
+
+    @property
+    def means(self) -> pd.DataFrame:
+        """Return one row an item and dimension: the means of ``value`` and ``owners``, ``answers`` and those ``parsed``."""
+        items = self.answers.groupby(["place", "item_id", "system_id", "dimension"], sort=False)
+        means = items.agg(
+            value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
+        )
+        return means.reset_index()
+
+    def scores(self, signature: str) -> pd.DataFrame:
+        """Return table ``scores``, one output a dimension: means of the answers that can be read.
+
+        An item without any has no score. References are left out, which the others are compared with.
+        """
+        kept = self.means.dropna(subset="value")
+        kept = kept[~kept["system_id"].isin(self.rated.references)]
+        if kept.empty:
+            problem = f"no rating of {self.name!r} is of a response that is evaluated"
+            raise SchemaError(problem, expected=f"ratings of {self.rated.dataset!r}")
+        return self._table("scores", kept, cut=0, signature=signature)
+
+    def judgements(self) -> pd.DataFrame:
+        """Return single answers as table ``judgements``, those about references left out."""
+        return self._table("judgements", self.answers[~self.answers["system_id"].isin(self.rated.references)], tries=1)
+
+    def _table(self, name: str, rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:  # noqa: ANN401
+        shared = {"dataset": self.rated.dataset, "level": self.format.level, "metric": self.name}
+        table = rows.rename(columns={"dimension": "output"}).astype({"value": "float32"}).assign(**shared, **columns)
+        return schema.validate(table.reindex(columns=schema.table(name).columns), name, where=self.name)
+
+    def coverage(self) -> pd.DataFrame:
+        """Count the answers, and correlate their means with the mean human ratings: a row a dimension.
+
+        References are included, as the studies that publish such answers have them. ``why`` counts the reasons of
+        answers that cannot be read. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over
+        the contexts where it is defined, as Chiang and Lee 2023 have it; ``owners_…`` are the same of the answers as
+        those who published them read them. If people rated nothing, ``n`` is 0.
+
+        Raises
+        ------
+        UnknownNameError
+            When people rated, but not what a dimension is compared with.
+        """
+        ratings = self.rated.ratings
+        people = ratings[(ratings["source"] == "human") & (ratings["level"] == self.format.level)]  # type: ignore[index]
+        human = people.groupby(["item_id", "system_id", "dimension"])["rating"].mean()
+        known = sorted(people["dimension"].unique())
+        rows = []
+        for dimension, group in self.means.groupby("dimension", sort=False):
+            target = (self.format.targets or {}).get(str(dimension), str(dimension))
+            if known and target not in known:
+                raise UnknownNameError("rated dimension", target, known, where=f"{self.name}, {dimension}")
+            keys = pd.MultiIndex.from_frame(group[["item_id", "system_id"]].assign(dimension=target))
+            pairs = group.assign(people=human.reindex(keys).to_numpy()).dropna(subset="people")
+            ours, theirs = pairs.dropna(subset="value"), pairs.dropna(subset="owners")
+            failures = self.answers.loc[self.answers["dimension"] == dimension, "failure"].value_counts()
+            rows.append(
+                {
+                    "metric": self.name,
+                    "dimension": dimension,
+                    "target": target,
+                    "items": len(group),
+                    "answers": int(group["answers"].sum()),
+                    "unread": int(group["answers"].sum() - group["parsed"].sum()),
+                    "why": "; ".join(f"{count} {why}" for why, count in failures.items()),
+                    "n": len(ours),
+                    "pearson": correlate(ours["value"], ours["people"], "pearson").value,
+                    "kendall": _within(ours, "value"),
+                    "owners_pearson": correlate(theirs["owners"], theirs["people"], "pearson").value,
+                    "owners_kendall": _within(theirs, "owners"),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def _within(pairs: pd.DataFrame, column: str) -> float:
+    """Return tau-b within each context, averaged over the contexts where it is defined."""
+    found = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
+    return float(pd.Series(found, dtype="float64").mean())
+
+
+def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:
+    """Return what the scores of a recorded judge depend on.
+
+    Of several files, it has what their origins (``owner/name@commit7/file``) share up to a slash, and a sha256 over theirs.
+    """
+    form = find(entry["format"])
+    digests = {name: sha256(path) for name, path in sorted(paths.items())}
+    if len(digests) == 1:
+        (digest,), (source,) = digests.values(), origins.values()
+    else:
+        digest = hashlib.sha256("".join(f"{name} {sum}\n" for name, sum in digests.items()).encode()).hexdigest()
+        source = posixpath.commonpath(map(posixpath.dirname, origins.values()))
+    return (
+        f"recorded-judge|format:{entry['format']}|prompt:{entry['prompt']}|model:{entry['model']}|from:{source}"
+        f"|sha256:{digest[:12]}|samples:{form.samples}|mean|parser:{PARSER_VERSION}|v:{VERSION}.{form.version}"
+    )
+
+
+def take_answers(
+    name: str,
+    entry: Mapping[str, Any],
+    folder: Path,
+    *,
+    catalogue: Path,
+    scores_to: Path,
+    judgements_to: Path,
+    coverage_to: Path,
+) -> None:
+    """Make tables ``scores`` and ``judgements`` and a CSV of :meth:`Recorded.coverage` of an entry of ``recorded_judges``."""
+    known = load_catalogue(catalogue)
+    files = {file: known.file(source) for file, source in entry["sources"].items()}
+    form = find(entry["format"])
+    paths = {file: sources.require(files[file]) for file in form.files if file in files}
+    names = ("contexts", "responses", "systems", "ratings")
+    rated = Rated(**{table: schema.read(folder / f"{table}.parquet", table) for table in names})
+    found = Recorded.read(name, entry["format"], paths, rated)
+    origins = {file: origin(source) for file, source in files.items()}
+    schema.write(scores_to, found.scores(signature(entry, paths, origins)), "scores")
+    schema.write(judgements_to, found.judgements(), "judgements")
+    write_text(coverage_to, found.coverage().to_csv(index=False, float_format="%.6g", lineterminator="\n"))

@@ -31,7 +31,7 @@ class Service:
     remote
         It is behind a network: what it answers may be an error page.
     concurrency
-        How many calls are under way at a time, unless the judge's entry says so.
+        How many calls are under way at a time, unless the judge's entry has its own number.
     """
 
     deterministic = False
@@ -45,7 +45,7 @@ class Service:
 
     def identity(self) -> dict[str, Any]:
         """Return what answers depend on beside the judge's parameters; it is not sent."""
-        return dict(self.judge.identity)
+        return {}
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return the parameters that ask for the probabilities of labels instead of a text.
@@ -66,7 +66,7 @@ class Service:
 
         Raises
         ------
-        TransientError, RefusedError, JudgeError
+        TransientError, RefusedError, ComperdialError
             When another attempt may succeed; when this request is refused; when no request can be answered.
         """
         raise NotImplementedError
@@ -82,13 +82,17 @@ def services() -> tuple[str, ...]:
 
 def find(name: str) -> type[Service]:
     """Return a service by name."""
-    if name not in _CLASSES:
-        raise UnknownNameError("service", name, services())
-    found: type[Service] = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])
+    found: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
     return found
 
 
-def address(url: str) -> str:
+def check_service(name: str, where: str) -> None:
+    """Raise UnknownNameError unless there is such a service."""
+    if name not in services():
+        raise UnknownNameError("service", name, services(), where=where)
+
+
+def address(url: str, *, where: str | None = None) -> str:
     """Return a URL without user, password and query.
 
     Raises
@@ -102,5 +106,6 @@ def address(url: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise ConfigError("base_url is not a valid URL", expected="one such as http://localhost:8000/v1")
+        expected = "one such as http://localhost:8000/v1"
+        raise ConfigError("base_url is not a valid URL", where=where, expected=expected)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
-# Nobody's request is to blame for these, whatever their status.
+# No request is to blame for these, whatever their status.
 _ACCOUNT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TRY_AGAIN = {408, 409, 425, 429}
 _REFUSED = {400, 413, 422}
@@ -39,7 +39,6 @@ _GATEWAY = {408, 502, 504, 520, 522, 524}
 # What we set ourselves, and what would give answers that are not read.
 _OURS = ("model", "messages", "stream", "n")
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
-_MOST_BYTES = 16 << 20
 
 
 class _Message(BaseModel):
@@ -74,21 +73,21 @@ class OpenAI(Service):
         super().__init__(judge)
         if taken := [name for name in _OURS if name in judge.parameters]:
             raise ConfigError(f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request")
-        self._own = judge.connection.get("base_url")
-        self.url = self._own or OPENAI_URL
-        self.paid = not judge.connection.get("free", is_loopback(self.url))
-        self._timeout: float = judge.connection.get("timeout") or 60.0
+        self.url = judge.base_url or OPENAI_URL
+        self.paid = not (is_loopback(self.url) if judge.free is None else judge.free)
+        self._timeout: float = judge.timeout or 60.0
+        self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
         self._clients: list[openai.AsyncOpenAI] = []
         self._free: list[openai.AsyncOpenAI] = []
-        self._variable = judge.connection.get("key") or (None if self._own else OPENAI_KEY)
 
     @property
     def _key(self) -> str:
         return os.environ.get(self._variable, "").strip() if self._variable else ""
 
     def identity(self) -> dict[str, Any]:
-        """Return what else answers depend on; with a seed, that each sample has its own."""
-        return super().identity() | ({"seeds": "seed + sample"} if "seed" in self.judge.parameters else {})
+        """Return what else answers depend on: the URL of a judge without an entry; that each sample has its own seed."""
+        own = {"base_url": self.url} if self.judge.own_server else {}
+        return own | ({"seeds": "seed + sample"} if "seed" in self.judge.parameters else {})
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return what asks for the 20 most probable first tokens, the most that OpenAI gives."""
@@ -102,12 +101,7 @@ class OpenAI(Service):
             return f"the environment variable {self._variable} is not set"
         return None
 
-    @cached_property
-    def _trust(self) -> Any:  # noqa: ANN401 - httpx2's
-        """Return the certificates. Reading them takes longer than many a call."""
-        return httpx2.create_ssl_context() if self.url.lower().startswith("https:") else False
-
-    def _client(self) -> openai.AsyncOpenAI:
+    def _connected(self) -> openai.AsyncOpenAI:
         """Return a client with a connection of its own, made late: only asking needs a key.
 
         One client with many connections looks at each of them before every call, which takes a quarter of the time.
@@ -116,25 +110,28 @@ class OpenAI(Service):
             return self._free.pop()
         if why := self.unavailable():
             raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
-        if not re.fullmatch(r"[!-~]*", self._key):
-            raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
         key = self._key or "none"
-        # A compressed body could be a thousand times as large as what came.
-        headers: dict[str, Any] = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
-        if self._own:
-            # Read from the environment otherwise, and of no concern to another service.
-            headers |= {"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit}
-        http = httpx2.AsyncClient(timeout=self._timeout, verify=self._trust, event_hooks={"response": [_bound]})
+        if not re.fullmatch(r"[!-~]*", key):
+            raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
+        # Read from the environment otherwise, and of no concern to another service.
+        names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
+        headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
+        http = httpx2.AsyncClient(timeout=self._timeout, verify=self._certificates)
         client = openai.AsyncOpenAI(
             base_url=self.url, api_key=key, max_retries=0, http_client=http, default_headers=headers
         )
         self._clients.append(client)
         return client
 
+    @cached_property
+    def _certificates(self) -> Any:  # noqa: ANN401 - httpx2's
+        """Return the certificates: reading them takes longer than many a call."""
+        return httpx2.create_ssl_context() if self.url.lower().startswith("https:") else False
+
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Send a request once."""
         body = {"model": self.judge.model, "messages": list(chat), **parameters}
-        client = self._client()
+        client = self._connected()
         try:
             # The client's timeout is one of silence; a server that drips would never meet it.
             async with asyncio.timeout(self._timeout):
@@ -142,8 +139,6 @@ class OpenAI(Service):
                 response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
         except (TimeoutError, openai.APITimeoutError):
             raise TransientError(f"no answer within {self._timeout:g} s", charged=True) from None
-        except _TooLargeError as error:
-            raise TransientError(f"invalid answer: {error}", charged=True) from None
         except openai.APIConnectionError as error:
             unreachable = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             problem = self._clean(f"{address(self.url)}: connection failed ({error.__cause__ or error})")
@@ -155,7 +150,7 @@ class OpenAI(Service):
         finally:
             self._free.append(client)
         content = response.content
-        if self._key and len(self._key) > 7:
+        if len(self._key) > 7:
             # Answers are kept, and shared.
             content = content.replace(self._key.encode(), b"[key]")
         return self._read(content)
@@ -169,8 +164,8 @@ class OpenAI(Service):
     def _failure(self, error: openai.APIStatusError) -> Exception:
         """Return what an answer with an error status means."""
         status, where = error.status_code, address(self.url)
-        said = self._clean(_message_of(error.body) or error.response.text)
-        problem = f"status {status}: {said}" if said else f"status {status}"
+        text = self._clean(_message_of(error.body) or error.response.text)
+        problem = f"status {status}: {text}" if text else f"status {status}"
         if {str(error.code), str(error.type)} & _ACCOUNT or status == 402:
             return JudgeError(problem, where=where, hint="The account has no quota left: see to it, and run again")
         if status in _TRY_AGAIN or status >= 500:
@@ -191,26 +186,25 @@ class OpenAI(Service):
         return shown(" ".join(text.split()), at_most=300)
 
     def _read(self, content: bytes) -> Answer:
-        """Return what an answer says."""
+        """Return the answer that a response holds."""
         try:
             completion = _Completion.model_validate_json(content)
         except ValidationError:
             try:
-                said = _message_of(json.loads(content))
+                message = _message_of(json.loads(content))
             except (ValueError, RecursionError):
-                said = None
-            problem = self._clean(said or repr(content[:100]))
+                message = None
+            problem = self._clean(message or repr(content[:100]))
             raise TransientError(f"invalid answer: it says {problem}", charged=True) from None
         choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
-        message = choice.message
-        text = message.content
+        text, refusal = choice.message.content, choice.message.refusal
         if isinstance(text, list):
             # In parts, of which thoughts are some.
             parts = [part for part in text if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
             text = "".join(str(part.get("text", "")) for part in parts)
-        finish = DECLINED if not text and message.refusal else choice.finish_reason
+        finish = DECLINED if not text and refusal else choice.finish_reason
         return Answer(
-            _whole(text or message.refusal or ""),
+            _whole(text or refusal or ""),
             None if finish is None else shown(_whole(finish), at_most=100),
             _count(usage.get("prompt_tokens")),
             _count(usage.get("completion_tokens")),
@@ -226,35 +220,6 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-class _TooLargeError(Exception):
-    """A body that is not read to its end."""
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body of which no more is read than an answer can have."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
-        async for chunk in self._stream:
-            if (read := read + len(chunk)) > _MOST_BYTES:
-                raise _TooLargeError(f"it has more than {_MOST_BYTES >> 20} MiB")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Bound the body of a response, before any of it is read."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise _TooLargeError("it is compressed, which the request forbade")
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream)
 
 
 def _message_of(body: object) -> str | None:
@@ -295,11 +260,9 @@ def _first_token(logprobs: Any) -> dict[str, float] | None:  # noqa: ANN401 - wh
     try:
         for top in logprobs["content"][0]["top_logprobs"]:
             token, log = _whole(top["token"]), max(float(top["logprob"]), -9999.0)
-            found[token] = _log_sum(found[token], log) if token in found else log
+            if (known := found.get(token)) is not None:
+                log = max(log, known) + math.log1p(math.exp(-abs(log - known)))
+            found[token] = log
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError):
         return None
     return found or None
-
-
-def _log_sum(one: float, other: float) -> float:
-    return max(one, other) + math.log1p(math.exp(-abs(one - other)))

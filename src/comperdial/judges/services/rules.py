@@ -22,6 +22,8 @@ from comperdial.judges.services import Service
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
+PAIRS_VERSION = 1
+"""The same of answers to pairs."""
 
 
 class Rules(Service):
@@ -39,6 +41,41 @@ class Rules(Service):
         return respond(chat)
 
 
+class PairRules(Rules):
+    """The same judge of pairs: it chooses the conversation that it rates higher all in all, of equal ones the first."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return the versions of the rules."""
+        return {"rules": VERSION, "rules_pairs": PAIRS_VERSION}
+
+    async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
+        """Answer 1 or 2, or say in a sentence without a number why not."""
+        prompt = "\n".join(message["content"] for message in chat)
+        conversations = dict(_PAIR.findall(prompt))
+        try:
+            first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
+            answer = "2" if second > first else "1"
+        except UnreadableError as error:
+            answer = f"This prompt cannot be answered: {error}."
+        return Answer(answer, "stop", count_tokens(prompt), count_tokens(answer), f"rules-{VERSION}")
+
+
+# A text under judgement is one line that begins with its speaker, so that it cannot be taken for a header.
+_PAIR = re.compile(r"^### Conversation ([12]):\n(.*?)(?=^### )", re.MULTILINE | re.DOTALL)
+_FORM = "### Output Format:\noverall - x\n### Instruction:\nRate it from 1 (worst) to 5 (best).\n"
+
+
+def _overall(conversation: str, judged: str) -> float:
+    """Return how the rules rate whoever is judged, from 1 to 5."""
+    lines = conversation.rstrip("\n").split("\n")
+    # The rules rate the last speaker: what follows the judged one's last line is no part of that.
+    while lines and not lines[-1].startswith(f"{judged}: "):
+        lines.pop()
+    if not lines:
+        raise UnreadableError(f"{judged.replace('1', 'one').replace('2', 'two')} says nothing")
+    return rate(read("\n".join(["### Conversation:", *lines, _FORM])))[0]["overall"]
+
+
 def respond(messages: Sequence[Message]) -> Answer:
     """Return the form of a prompt filled in, or a sentence without a number that says why it cannot be rated."""
     prompt = "\n".join([message["content"] for message in messages])
@@ -46,16 +83,16 @@ def respond(messages: Sequence[Message]) -> Answer:
         request = read(prompt)
         ratings, why = rate(request)
     except UnreadableError as error:
-        answer, tokens = f"This prompt cannot be rated: {error}.", count_tokens(prompt)
+        answer = f"This prompt cannot be rated: {error}."
     else:
-        form, tokens = request.instructions.form, request.tokens
+        form = request.instructions.form
         if len(form) == 1:
             answer = f"{ratings[form[0].lower()]:g}"
         else:
             answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
         if request.instructions.rationale:
             answer = f"{answer}\nRationale: {why}"
-    return Answer(answer, "stop", tokens, count_tokens(answer), f"rules-{VERSION}")
+    return Answer(answer, "stop", count_tokens(prompt), count_tokens(answer), f"rules-{VERSION}")
 
 
 def rate(request: Request) -> tuple[dict[str, float], str]:
@@ -81,7 +118,7 @@ def rate(request: Request) -> tuple[dict[str, float], str]:
     return ratings, why
 
 
-# ---- What a prompt says. A section starts where its header stands alone on a line. Texts under judgement cannot start
+# ---- What a prompt says. A section starts with its header alone on a line. Texts under judgement cannot start
 # one: they are one line each, and what renders them keeps them from looking like a header. The first line that is not
 # blank after the header of a response or reference is that text; every line under the header of a history, of facts, of
 # turn scores, of responses or of a conversation is data (of the last, with its speaker). What the form asks for, on
@@ -132,7 +169,6 @@ class Instructions(NamedTuple):
     low: int
     high: int
     rationale: bool
-    tokens: int
 
 
 class Request(NamedTuple):
@@ -140,7 +176,6 @@ class Request(NamedTuple):
 
     instructions: Instructions
     sections: dict[str, tuple[str, ...]]  # the texts under judgement, by section
-    tokens: int  # words and marks of the whole prompt
 
 
 def read(prompt: str) -> Request:
@@ -164,22 +199,17 @@ def read(prompt: str) -> Request:
         elif line:
             (frame if part else part).append(line)
     instructions = _instructions("\n".join(frame))
-    sections, tokens = {}, instructions.tokens
-    for name, part in lines.items():
-        sections[name], count = _section(name, "\n".join(part))
-        tokens += count
+    sections = {name: _section(name, part) for name, part in lines.items()}
     if not (sections.get("response") or sections.get("responses") or sections.get("conversation")):
         raise UnreadableError("it has no response to rate")
-    return Request(instructions, sections, tokens)
+    return Request(instructions, sections)
 
 
-@lru_cache(maxsize=4096)  # histories and facts are the same for every system
-def _section(name: str, block: str) -> tuple[tuple[str, ...], int]:
-    """Return the texts of a section without their prefixes, and its tokens; a response may be the empty text."""
+def _section(name: str, lines: list[str]) -> tuple[str, ...]:
+    """Return the texts of a section without their prefixes; a response may be the empty text."""
     if name in _ONE_LINE:
-        return (block,), count_tokens(block)
-    lines = [line for line in block.split("\n") if line not in ("", "(none)")]
-    return tuple([_PREFIXES[name].sub("", line) for line in lines]), count_tokens(block)
+        return ("\n".join(lines),)
+    return tuple([_PREFIXES[name].sub("", line) for line in lines if line not in ("", "(none)")])
 
 
 @lru_cache(maxsize=64)
@@ -200,10 +230,9 @@ def _instructions(text: str) -> Instructions:
     if not low < high:
         raise UnreadableError("it does not say on which scale to rate")
     names = tuple(name.lower() for name in form)
-    return Instructions(text, tuple(form), names, low, high, "Rationale:" in text, count_tokens(text))
+    return Instructions(text, tuple(form), names, low, high, "Rationale:" in text)
 
 
-@lru_cache(maxsize=4096)
 def count_tokens(text: str) -> int:
     """Return the number of words and marks of a text, the rules' measure of usage."""
     return len(_TOKENS.findall(text))
@@ -259,7 +288,7 @@ class Text:
         self.asks = "?" in text or "？" in text or "؟" in text
 
     def features(self) -> dict[str, float]:
-        """Return what is so of a text by itself, whatever it follows on."""
+        """Return the features of a text by itself, whatever it follows on."""
         count = len(self.words)
         return {
             "asks": float(self.asks),
@@ -432,7 +461,7 @@ def _turn_score(text: str) -> float:
 def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     counts = [len(response.words) for response in responses]
     excess = [max(0, count - _LONG) for count in counts]
-    said = [stem for response in responses for stem in response.content]
+    stems = [stem for response in responses for stem in response.content]
     sets = [(response.words[:3], frozenset(response.words)) for response in responses]
     # Likeness of two: 1 for the same first three words, else the share of words in common.
     alike = [1.0 if a == b else len(one & other) / len(one | other) for (a, one), (b, other) in combinations(sets, 2)]
@@ -441,7 +470,7 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
         # One is enough to be noticed; from twenty words over in the mean it cannot get worse.
         "long": 0.4 + 0.6 * min(1.0, math.fsum(excess) / len(excess) / _LONG) if any(excess) else 0.0,
         "varied_length": _variation(counts),
-        "vocabulary": len(set(said)) / len(said) if said else 0.0,
+        "vocabulary": len(set(stems)) / len(stems) if stems else 0.0,
     }
 
 
@@ -455,13 +484,13 @@ _WINDOW = 50  # words among which different ones are counted, so that a long con
 def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
     asked, lines = request.instructions, [line.partition(": ") for line in request.sections["conversation"]]
     speakers = [speaker.removesuffix(":") for speaker, _, _ in lines]
-    said = [(speaker == speakers[-1], _text(text)) for speaker, (_, _, text) in zip(speakers, lines, strict=True)]
-    own = [text for ours, text in said if ours]
+    spoken = [(speaker == speakers[-1], _text(text)) for speaker, (_, _, text) in zip(speakers, lines, strict=True)]
+    own = [text for ours, text in spoken if ours]
     if not any(text.words for text in own):
         return _scaled(
             dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0), asked, 10
         ), "The last speaker says nothing."
-    each = _of_utterances(said)
+    each = _of_utterances(spoken)
     features = {name: math.fsum([one[name] for one in each]) / len(each) for name in each[0]} | _of_all(own)
     ratings = {name: _CONVERSATION.rating(name, features) for name in _CONVERSATION.base}
     ratings["overall"] = math.fsum(ratings.values()) / len(ratings)
@@ -471,14 +500,14 @@ def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
     return _scaled(ratings, asked, 10), why
 
 
-def _of_utterances(said: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
+def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
     """Return the features of each of the last speaker's utterances, given what came before it."""
     found: list[dict[str, float]] = []
     known: dict[bool, set[_Run]] = {True: set(), False: set()}
     used: set[str] = set()
     theirs: list[frozenset[str]] = []
     asked = False
-    for ours, text in said:
+    for ours, text in spoken:
         content = text.content
         runs = text.trigrams or ([text.words] if text.words else [])  # of an utterance of one or two words, the whole
         if ours:
